@@ -1,0 +1,95 @@
+# Needs only GNU make and Python 3.11 or newer. `make` lists the targets.
+#
+#   make test PYTHON=python3.13 VENV=.venv313     another interpreter, in its own environment
+#   make test PYTEST_ARGS="-x -k dirichlet"       other arguments for pytest
+
+PYTHON ?= python3
+VENV ?= .venv
+PYTEST_ARGS ?= -n 2
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
+
+# The stamps carry the version of Python: another one rebuilds the environment.
+PYVER := $(shell $(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null)
+PYTAG := py$(subst .,,$(basename $(PYVER)))
+CONSTRAINTS := $(wildcard constraints/$(PYTAG).txt)
+INSTALL := $(PIP) install $(addprefix -c ,$(CONSTRAINTS))
+RUN := $(VENV)/.stamp-run-$(PYVER)
+DEV := $(VENV)/.stamp-dev-$(PYVER)
+DOCS := $(VENV)/.stamp-docs-$(PYVER)
+
+.PHONY: help venv demo test slow lint format bench docs clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo 'make demo      run the main job: python -m bayesnb compare'
+	@echo 'make test      run the tests'
+	@echo 'make slow      run the calibration tests (minutes)'
+	@echo 'make lint      ruff, mypy and import-linter'
+	@echo 'make format    let ruff format the code and fix what it can'
+	@echo 'make bench     time bayesnb beside scikit-learn'
+	@echo 'make docs      write the API pages to site/'
+	@echo 'make venv      set up $(VENV) for development; the targets above do what they need of it'
+	@echo 'make clean     remove environments, caches and outputs'
+	@echo 'Variables: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS="$(PYTEST_ARGS)"'
+
+venv: $(DEV)
+
+demo: $(RUN)
+	$(BIN)/python -m bayesnb compare
+
+test: $(DEV)
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# pytest leaves with 5 when it finds no test to run
+slow: $(DEV)
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy bayesnb
+	$(BIN)/lint-imports
+
+format: $(DEV)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(DEV)
+	$(BIN)/python -m benchmarks
+
+docs: $(DOCS)
+	$(BIN)/pdoc --docformat numpy --math --output-directory site bayesnb
+	@echo 'Open site/index.html'
+
+clean:
+	rm -rf build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name .git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+	@for env in $(VENV) .venv*; do \
+	    if [ -f "$$env/pyvenv.cfg" ]; then echo "rm -rf $$env"; rm -rf "$$env"; fi; \
+	done
+
+# The environment: made anew when Python, pyproject.toml or the constraints change.
+$(RUN): pyproject.toml $(CONSTRAINTS)
+	@[ -n '$(PYVER)' ] || { echo 'No Python found as "$(PYTHON)": try make PYTHON=/path/to/python3'; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo 'bayesnb needs Python 3.11 or newer, and "$(PYTHON)" is $(PYVER): try make PYTHON=python3.12'; exit 1; }
+	@[ ! -e '$(VENV)' ] || [ -f '$(VENV)/pyvenv.cfg' ] || { \
+	    echo '$(VENV) is not a virtual environment: left as it is'; exit 1; }
+	@echo 'Setting up $(VENV) with Python $(PYVER) (a minute or so) ...'
+	@$(if $(CONSTRAINTS),,echo 'No constraints file for Python $(PYVER): taking the newest versions, untested.')
+	@$(PYTHON) -m venv --clear '$(VENV)' || { \
+	    echo 'Could not make $(VENV): on Debian and Ubuntu the package python3-venv is needed'; exit 1; }
+	@$(INSTALL) -e .
+	@touch $@
+
+$(DEV): $(RUN)
+	@echo 'Installing the development tools into $(VENV) ...'
+	@$(INSTALL) -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(RUN)
+	@echo 'Installing the documentation tools into $(VENV) ...'
+	@$(INSTALL) -e '.[docs]'
+	@touch $@

@@ -1,0 +1,186 @@
+"""Labelled rows to sufficient statistics, and the algebra of what was counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from bayesnb.encoding import Encoding, LevelColumns, Rows, Table, blocks
+from bayesnb.model import Statistics
+from bayesnb.precision import float64
+
+
+class Counted(NamedTuple):
+    """Statistics and the encoding that names their axes; what merges."""
+
+    encoding: Encoding
+    statistics: Statistics
+
+
+@jax.jit(donate_argnums=0)
+def _observe(statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array) -> Statistics:
+    return statistics.observe(x, label, weight)
+
+
+def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
+    """Statistics of labelled rows under an encoding that knows their levels.
+
+    Parameters
+    ----------
+    label : (N,) int array
+        Index of the class of each row.
+    weight : (N,) array
+        Replication count of each row.
+    """
+    return count_rows(encoding, encoding.rows(table), label, weight)
+
+
+def count_soft(encoding: Encoding, table: Table, weight: np.ndarray) -> Statistics:
+    """Statistics of rows that belong to each class with a weight; `weight` is (N, C).
+
+    A row is counted once a class, with its weight there.
+    """
+    rows = encoding.rows(table)
+    counted = [
+        count_rows(encoding, rows, np.full(len(weight), c, np.int32), weight[:, c]) for c in range(weight.shape[1])
+    ]
+    total = counted[0]
+    for statistics in counted[1:]:
+        total = total.merge(statistics)
+    return total
+
+
+@float64
+def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
+    """As `count`, for rows that are encoded already.
+
+    Raises
+    ------
+    ValueError
+        If the squares of a feature's values leave the range of float64.
+    """
+    n_classes = len(encoding.classes)
+    total = Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
+    for _, x, (labels, weights) in blocks(rows, len(label), label, weight):
+        total = _observe(total, x, labels, weights)
+    total = jax.tree.map(np.asarray, total)
+    finished = tuple(c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True))
+    _check_range(encoding, finished)
+    return replace(total, blocks=finished)
+
+
+def prune(counted: Counted) -> Counted:
+    """Drop undeclared levels that no row of positive weight has."""
+    columns, statistics = list(counted.encoding.blocks), list(counted.statistics.blocks)
+    for i, block in enumerate(columns):
+        if isinstance(block, LevelColumns):
+            columns[i], statistics[i] = block.prune(statistics[i])
+    encoding = replace(counted.encoding, blocks=tuple(columns))
+    return Counted(encoding, replace(counted.statistics, blocks=tuple(statistics)))
+
+
+def merge(a: Counted, b: Counted) -> Counted:
+    """What was counted in both; associative and commutative."""
+    joint = a.encoding.union(b.encoding)
+    return Counted(joint, _embed(a, joint).merge(_embed(b, joint)))
+
+
+def remove(a: Counted, b: Counted) -> Counted:
+    """The inverse of `merge`: what was counted in `a` without the rows of `b`, which knows no more levels.
+
+    Raises
+    ------
+    ValueError
+        If a count would become negative, naming it.
+    """
+    joint = a.encoding.union(b.encoding)
+    before, other = _embed(a, joint), _embed(b, joint)
+    after = before.remove(other)
+    class_count = _settle(before.class_count, after.class_count, before.class_count * 1e-9, "class_count", joint, None)
+    settled = []
+    for columns, was, now in zip(joint.blocks, before.blocks, after.blocks, strict=True):
+        rounding = was.rounding()
+        fields = {
+            name: _settle(getattr(was, name), getattr(now, name), getattr(rounding, name), name, joint, columns)
+            for name in was.__dataclass_fields__
+            if getattr(rounding, name) is not None
+        }
+        settled.append(replace(now, **fields))
+    return Counted(joint, replace(after, class_count=class_count, blocks=tuple(settled)))
+
+
+def _settle(
+    before: np.ndarray, after: np.ndarray, rounding: np.ndarray, name: str, encoding: Encoding, columns: Any
+) -> np.ndarray:
+    """Take what rounding left beside zero for zero; refuse what is truly negative."""
+    if (after < -rounding).any():
+        where = tuple(int(i[0]) for i in np.nonzero(after < -rounding))
+        label = encoding.classes.values[where[0]]
+        place = f"class {label!r}" if columns is None else f"class {label!r}, {_axis_name(columns, where[1])}"
+        raise ValueError(
+            f"forget would leave a negative {name} in {place}: {before[where]:g} counted, "
+            f"{before[where] - after[where]:g} to remove. Rows can be forgotten only if they were counted, with the "
+            "same labels and weights; nothing was changed."
+        )
+    residue = (after < 0) | ((np.abs(after) <= 1e-14 * np.abs(before)) & (after != np.round(after)))
+    return np.where(residue, 0.0, after)
+
+
+def _embed(counted: Counted, joint: Encoding) -> Statistics:
+    """The same statistics on the axes of a larger encoding."""
+    mine, statistics = counted.encoding, counted.statistics
+    if mine is joint:
+        return statistics
+    classes = joint.classes.index(mine.classes.values)
+    n_classes = len(joint.classes)
+
+    def spread(values: np.ndarray, columns: Any, target: Any) -> np.ndarray:
+        at = columns.levels_in(target) if isinstance(columns, LevelColumns) else np.arange(values.shape[1])
+        width = target.sizes().sum() if isinstance(columns, LevelColumns) else values.shape[1]
+        out = np.zeros((n_classes, width))
+        out[np.ix_(classes, at)] = values
+        return out
+
+    blocks_ = tuple(
+        jax.tree.map(lambda v, c=c, t=t: spread(v, c, t), s)
+        for c, t, s in zip(mine.blocks, joint.blocks, statistics.blocks, strict=True)
+    )
+    class_count = np.zeros(n_classes)
+    class_count[classes] = statistics.class_count
+    return Statistics(class_count, blocks_, statistics.log_base)
+
+
+def _check_range(encoding: Encoding, statistics: tuple[Any, ...]) -> None:
+    for columns, block in zip(encoding.blocks, statistics, strict=True):
+        for name in block.__dataclass_fields__:
+            values = getattr(block, name)
+            if not np.isfinite(values).all():
+                c, j = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))
+                raise ValueError(
+                    f"Input X, {_axis_name(columns, j)}, class {encoding.classes.values[c]!r}: the values are too "
+                    "large, their squares or sums overflow float64; rescale the feature."
+                )
+        if hasattr(block, "m2"):
+            lost = (block.m2 == 0) & (block.count > 1) & (np.abs(block.mean) < 1e-150) & (block.mean != 0)
+            if lost.any():
+                c, j = (int(i[0]) for i in np.nonzero(lost))
+                raise ValueError(
+                    f"Input X, {_axis_name(columns, j)}, class {encoding.classes.values[c]!r}: the values are so "
+                    "small that their squares underflow float64; rescale the feature."
+                )
+
+
+def _axis_name(columns: Any, j: int) -> str:
+    """Name of position j on the last axis of a block's statistics."""
+    if isinstance(columns, LevelColumns):
+        feature = int(columns.groups()[j])
+        level = columns.level_names(feature)[j - int(columns.start()[feature])]
+        return f"column {columns.names[feature]!r}, level {level!r}"
+    n = len(columns.names)
+    return f"column {columns.names[j % n if not hasattr(columns, 'threshold') else j // 2]!r}"
+
+
+__all__ = ["Counted", "count", "count_rows", "count_soft", "merge", "prune", "remove"]

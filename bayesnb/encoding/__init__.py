@@ -1,0 +1,64 @@
+"""Raw user data to what the kernels read: the only place that validates it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bayesnb.encoding.columns import (
+    BinaryColumns,
+    Columns,
+    CountColumns,
+    LevelColumns,
+    RealColumns,
+    UnknownPolicy,
+    declared_categories,
+    refuse_unknown,
+    warn_of_unknown,
+)
+from bayesnb.encoding.levels import Levels
+from bayesnb.encoding.rows import Rows, blocks
+from bayesnb.encoding.table import Table, check_labels, check_table, check_weights
+
+
+@dataclass(frozen=True, eq=False)
+class Encoding:
+    """Classes, and the columns of each block with their levels; the names behind array axes."""
+
+    classes: Levels
+    blocks: tuple[Columns, ...]
+
+    def union(self, other: Encoding) -> Encoding:
+        """The encoding that knows the classes and levels of both."""
+        columns = tuple(mine.union(theirs) for mine, theirs in zip(self.blocks, other.blocks, strict=True))
+        return Encoding(self.classes.union(other.classes), columns)
+
+    def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
+        """The encoding of a batch, with the levels that may occur in it, and its rows under that encoding."""
+        opened = [block.open(table) for block in self.blocks]
+        learned = Encoding(self.classes, tuple(b.learn(o) for b, o in zip(self.blocks, opened, strict=True)))
+        return learned, tuple(b.rows(o) for b, o in zip(learned.blocks, opened, strict=True))
+
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
+        """The columns of a table, checked and coded; `policy` as in `LevelColumns.rows`."""
+        return tuple(block.rows(block.open(table), policy) for block in self.blocks)
+
+
+__all__ = [
+    "BinaryColumns",
+    "Columns",
+    "CountColumns",
+    "Encoding",
+    "LevelColumns",
+    "Levels",
+    "RealColumns",
+    "Rows",
+    "Table",
+    "UnknownPolicy",
+    "blocks",
+    "check_labels",
+    "check_table",
+    "check_weights",
+    "declared_categories",
+    "refuse_unknown",
+    "warn_of_unknown",
+]

@@ -1,0 +1,348 @@
+"""Blocks of columns: how raw cells become what a family of distributions observes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NoReturn, Protocol, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
+from bayesnb.encoding.rows import BinaryRows, CodedRows, CountRows, PresenceRows, RealRows, Rows
+from bayesnb.encoding.table import Table
+from bayesnb.families import LevelCounts
+
+Unknown = Literal["ignore", "error", "level"]
+RESERVED = "<unknown>"
+
+
+class Columns(Protocol):
+    """One block of columns: `index` says which of the table's `n_features`, `names` what they are called."""
+
+    index: tuple[int, ...]
+    names: tuple[str, ...]
+    n_features: int
+
+    def open(self, table: Table) -> Any:
+        """Check this block's columns and bring them into a common form."""
+        ...
+
+    def learn(self, opened: Any) -> Self:
+        """Take in the levels that occur."""
+        ...
+
+    def rows(self, opened: Any, policy: UnknownPolicy | None = None) -> Rows: ...
+
+    def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
+        """Statistics as the kernels left them, in their final shape."""
+        ...
+
+    def union(self, other: Self) -> Self: ...
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        """Where each of this block's levels (or features) stands in `joint`."""
+        ...
+
+
+class FixedColumns:
+    """Columns that learn nothing from the data."""
+
+    def learn(self, opened: Any) -> Self:
+        return self
+
+    def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
+        return statistics
+
+    def union(self, other: Self) -> Self:
+        return self
+
+
+@dataclass(frozen=True, eq=False)
+class RealColumns(FixedColumns):
+    """Numbers for a family with one parameter set a feature; NaN is a missing cell."""
+
+    index: tuple[int, ...]
+    names: tuple[str, ...]
+    n_features: int
+    statistics: type
+    nonnegative: bool = False
+
+    def open(self, table: Table) -> np.ndarray:
+        values = table.numbers(self.index, missing=True)
+        if self.nonnegative:
+            table.check_nonnegative(values, self.index)
+        return values
+
+    def rows(self, opened: np.ndarray, policy: UnknownPolicy | None = None) -> Rows:
+        return RealRows(opened, self.statistics)
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        return np.arange(len(self.index))
+
+
+@dataclass(frozen=True, eq=False)
+class CountColumns(FixedColumns):
+    """Counts over one simplex."""
+
+    index: tuple[int, ...]
+    names: tuple[str, ...]
+    n_features: int
+
+    def open(self, table: Table) -> sp.csr_array:
+        if table.is_sparse:
+            matrix = table.matrix()
+        else:
+            values = table.numbers(self.index, missing=False)
+            matrix = sp.csr_array(values)
+        if matrix.nnz and matrix.data.min() < 0:
+            entry = int(np.argmax(matrix.data < 0))
+            row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+            table.refuse_negative(matrix.data[entry], row, self.index[int(matrix.indices[entry])])
+        return matrix
+
+    def rows(self, opened: sp.csr_array, policy: UnknownPolicy | None = None) -> Rows:
+        return CountRows(opened)
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        return np.arange(len(self.index))
+
+    def sizes(self) -> np.ndarray:
+        """Number of levels of each feature."""
+        return np.ones(len(self.index), np.int64)
+
+    def groups(self) -> np.ndarray:
+        """Group of each level."""
+        return np.zeros(len(self.index), np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryColumns(FixedColumns):
+    """Absent or present; in a dense array NaN is a missing cell, looked at before `threshold`."""
+
+    index: tuple[int, ...]
+    names: tuple[str, ...]
+    n_features: int
+    threshold: float | None = 0.0
+
+    def open(self, table: Table) -> Any:
+        if table.is_sparse:
+            matrix = table.matrix()
+            if self.threshold is None:
+                _check_binary(matrix.data, lambda i: self._entry(matrix, i))
+                return matrix
+            if self.threshold < 0:
+                raise ValueError(f"binarize={self.threshold} is negative: on sparse data every cell would be present.")
+            if matrix.nnz and matrix.data.min() <= self.threshold:
+                matrix = sp.csr_array((matrix.data > self.threshold, matrix.indices, matrix.indptr), matrix.shape)
+                matrix = matrix.copy()
+                matrix.eliminate_zeros()
+            return matrix
+        values = table.numbers(self.index, missing=True)
+        if self.threshold is None:
+            _check_binary(values, lambda i: (i // values.shape[1], self.names[i % values.shape[1]]))
+        return values
+
+    def rows(self, opened: Any, policy: UnknownPolicy | None = None) -> Rows:
+        if sp.issparse(opened):
+            return PresenceRows(opened)
+        start = 2 * np.arange(len(self.index), dtype=np.int32)
+        return BinaryRows(opened, 0.5 if self.threshold is None else self.threshold, start)
+
+    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
+        """Of a sparse matrix only presences were counted: the rest of each class is absent."""
+        count = statistics.count
+        if count.shape[1] == 2 * len(self.index):
+            return statistics
+        levels = np.stack([class_count[:, None] - count, count], axis=2)
+        return LevelCounts(levels.reshape(count.shape[0], -1))
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        return np.arange(2 * len(self.index))
+
+    def sizes(self) -> np.ndarray:
+        return np.full(len(self.index), 2)
+
+    def groups(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.index), dtype=np.int32), 2)
+
+    def _entry(self, matrix: sp.csr_array, i: int) -> tuple[int, str]:
+        return int(np.searchsorted(matrix.indptr, i, side="right")) - 1, self.names[int(matrix.indices[i])]
+
+
+@dataclass(frozen=True, eq=False)
+class LevelColumns:
+    """Categorical features.
+
+    Parameters
+    ----------
+    levels : tuple of Levels
+        Those known so far, a feature each.
+    declared : tuple of bool
+        Features whose levels were declared, and so do not grow.
+    unknown : {"ignore", "error", "level"}
+        What an undeclared value is: a missing cell, an error, or the reserved last level.
+    missing_values : tuple
+        Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
+    """
+
+    index: tuple[int, ...]
+    names: tuple[str, ...]
+    n_features: int
+    levels: tuple[Levels, ...]
+    declared: tuple[bool, ...]
+    unknown: Unknown = "ignore"
+    missing_values: tuple[Hashable, ...] = ()
+
+    def open(self, table: Table) -> Factors:
+        if table.is_sparse:
+            raise TypeError(
+                f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
+            )
+        whole = self._integers(table)
+        if whole is not None and (factors := factorize_integers(whole)) is not None:
+            return factors
+        coded = [self._factorize(table, j) for j in self.index]
+        top = max(len(values) for _, values in coded)
+        raw = np.stack([codes.astype(np.min_scalar_type(-1 - top)) for codes, _ in coded], axis=1)
+        return Factors(raw, np.zeros(len(coded), np.int64), tuple(values for _, values in coded))
+
+    def learn(self, opened: Factors) -> Self:
+        """Levels of an undeclared feature are the values that may occur; see `prune`."""
+        levels = tuple(
+            known if fixed else Levels.of(v for v in values if v not in self.missing_values)
+            for known, fixed, values in zip(self.levels, self.declared, opened.values, strict=True)
+        )
+        return replace(self, levels=levels)
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> Rows:
+        """Coded cells. `policy` receives the block, a feature and a message for values that are no level."""
+        policy = policy or warn_of_unknown
+        codes = tuple(self._codes(opened, j, policy) for j in range(len(self.index)))
+        return CodedRows(opened, codes, self.start(), self.capacity)
+
+    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
+        return LevelCounts(statistics.count[:, : self.sizes().sum()])
+
+    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        """Drop the levels of undeclared features that did not occur."""
+        declared = np.repeat(self.declared, self.sizes())
+        keep = declared | (statistics.count.sum(axis=0) > 0)
+        for end in np.cumsum(self.sizes()) - 1:
+            keep[end] |= self.unknown == "level"
+        if keep.all():
+            return self, statistics
+        flags = np.split(keep, np.cumsum(self.sizes())[:-1])
+        levels = tuple(
+            Levels(tuple(v for v, kept in zip(known.values, flag, strict=False) if kept))
+            for known, flag in zip(self.levels, flags, strict=True)
+        )
+        return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
+
+    def union(self, other: Self) -> Self:
+        levels = tuple(a.union(b) for a, b in zip(self.levels, other.levels, strict=True))
+        declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
+        return replace(self, levels=levels, declared=declared)
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        starts = joint.start()
+        positions = []
+        for mine, theirs, start in zip(self.levels, joint.levels, starts, strict=True):
+            position = theirs.index(mine.values)
+            positions.append(start + (np.append(position, len(theirs)) if self.unknown == "level" else position))
+        return np.concatenate(positions)
+
+    def sizes(self) -> np.ndarray:
+        """Number of levels of each feature, the reserved one included."""
+        return np.array([len(levels) + (self.unknown == "level") for levels in self.levels])
+
+    def start(self) -> np.ndarray:
+        return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)
+
+    def groups(self) -> np.ndarray:
+        return np.repeat(np.arange(len(self.levels), dtype=np.int32), self.sizes())
+
+    @property
+    def capacity(self) -> int:
+        """Levels that the kernels make room for: a power of two, so that growth seldom compiles anew."""
+        return 1 << max(4, int(self.sizes().sum()).bit_length())
+
+    def level_names(self, j: int) -> list[Hashable]:
+        """Levels of feature j as they stand in arrays."""
+        return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
+
+    def _integers(self, table: Table) -> np.ndarray | None:
+        if table.is_frame:
+            dtypes = {str(table.column(j).dtype) for j in self.index}
+            if len(dtypes) != 1 or not dtypes <= {f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)}:
+                return None
+            return np.stack([np.asarray(table.column(j)) for j in self.index], axis=1)
+        if table.data.dtype.kind not in "biu" or self.missing_values:
+            return None
+        return table.data if len(self.index) == table.data.shape[1] else table.data[:, list(self.index)]
+
+    def _factorize(self, table: Table, j: int) -> tuple[np.ndarray, list[Any]]:
+        column, where = table.column(j), table.where(j)
+        categories = declared_categories(column)
+        if categories is not None and hasattr(column, "cat") and hasattr(column.cat, "codes"):
+            return np.asarray(column.cat.codes), list(categories)
+        return factorize(column, where)
+
+    def _codes(self, opened: Factors, j: int, policy: UnknownPolicy) -> np.ndarray:
+        """Level of each value of feature j; `MISSING` for marks, and what `unknown` says for the rest."""
+        values = opened.values[j]
+        codes = self.levels[j].index(values)
+        for i, value in enumerate(values if self.missing_values else ()):
+            if value in self.missing_values:
+                codes[i] = MISSING
+        if not (codes == UNKNOWN).any():
+            return codes
+        occurs = opened.occurrences(j) * (codes == UNKNOWN)
+        if occurs.any():
+            code = int(np.argmax(occurs > 0))
+            found = (
+                f"{int(occurs.sum())} cells of column {self.names[j]!r} have levels that the model does not know, "
+                f"first {opened.values[j][code]!r} at row {opened.first_row(j, code)}"
+            )
+            policy(self, j, found)
+        return np.where(codes == UNKNOWN, len(self.levels[j]) if self.unknown == "level" else MISSING, codes)
+
+
+UnknownPolicy = Callable[[LevelColumns, int, str], None]
+
+
+def warn_of_unknown(columns: LevelColumns, feature: int, found: str) -> None:
+    """Warn of values that are no level, or refuse them, as the columns say."""
+    if columns.unknown == "error":
+        refuse_unknown(columns, feature, found)
+    meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
+    warnings.warn(f"{found}; each {meaning}.", UserWarning, stacklevel=2)
+
+
+def refuse_unknown(columns: LevelColumns, feature: int, found: str) -> NoReturn:
+    """Refuse values that are no level."""
+    raise ValueError(
+        f"Found unknown categories: {found}. Declare them in `categories`, or set handle_unknown='ignore' or 'level'."
+    )
+
+
+def declared_categories(column: Any) -> Sequence[Any] | None:
+    """Categories of a pandas categorical or a polars enumeration."""
+    dtype = getattr(column, "dtype", None)
+    if hasattr(dtype, "categories") and dtype is not None:
+        categories = dtype.categories
+        return None if categories is None or type(dtype).__name__ == "Categorical" else list(categories)
+    return None
+
+
+def _check_binary(values: np.ndarray, locate: Any) -> None:
+    bad = ~((values == 0) | (values == 1) | np.isnan(values)) if values.dtype.kind == "f" else (values != 0) & (values != 1)
+    if bad.any():
+        i = int(np.argmax(bad))
+        row, name = locate(i)
+        raise ValueError(
+            f"Input X, column {name!r}, row {row}: {values.ravel()[i]!r} is neither 0 nor 1; with binarize=None "
+            "cells must be 0, 1 or missing. Set `binarize` to a threshold."
+        )

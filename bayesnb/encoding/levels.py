@@ -1,0 +1,146 @@
+"""Levels: the values that a categorical feature, or a label, can take."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+MISSING = -1
+UNKNOWN = -2
+_WIDEST_RANGE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """Distinct values in order: by name of their type, then by value.
+
+    Values that are equal in Python (1, 1.0, True) are one level.
+    """
+
+    values: tuple[Hashable, ...]
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> Levels:
+        """Distinct values of `values`, sorted; of equal ones the type whose name comes first is kept."""
+        distinct: dict[Hashable, Hashable] = {}
+        for value in map(plain, values):
+            kept = distinct.get(value, value)
+            distinct[value] = min(kept, value, key=lambda v: type(v).__name__)
+        return cls(tuple(_ordered(distinct.values())))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
+    def _index(self) -> dict[Hashable, int]:
+        return {value: i for i, value in enumerate(self.values)}
+
+    def union(self, other: Levels) -> Levels:
+        """The levels of both."""
+        return self if self.values == other.values else Levels.of((*self.values, *other.values))
+
+    def index(self, values: Iterable[Any]) -> np.ndarray:
+        """Position of each value, `UNKNOWN` where it is not a level."""
+        return np.fromiter((self._index.get(plain(v), UNKNOWN) for v in values), np.int64)
+
+    def array(self) -> np.ndarray:
+        """The values as an array, of their own dtype where they have one type."""
+        if len({type(v) for v in self.values}) == 1 and isinstance(self.values[0], bool | int | float | str):
+            array = np.array(self.values)
+            if array.dtype.kind in "biufU":
+                return array
+        array = np.empty(len(self.values), dtype=object)
+        array[:] = self.values
+        return array
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Columns of any type as integers: cell (i, j) is `values[j][raw[i, j] - low[j]]`.
+
+    `raw` keeps the dtype of integer input, so nothing is copied. A missing cell has `raw - low == -1`.
+    Some `values` of an integer column, the whole range from its least to its largest, may not occur.
+    """
+
+    raw: np.ndarray
+    low: np.ndarray
+    values: tuple[Sequence[Any], ...]
+
+    def occurrences(self, column: int) -> np.ndarray:
+        """How often each of `values[column]` occurs."""
+        code = self.raw[:, column].astype(np.int64) - self.low[column] + 1
+        return np.bincount(code, minlength=len(self.values[column]) + 1)[1:]
+
+    def first_row(self, column: int, code: int) -> int:
+        """First row in which `values[column][code]` stands."""
+        return int(np.argmax(self.raw[:, column].astype(np.int64) - self.low[column] == code))
+
+
+def factorize_integers(raw: np.ndarray) -> Factors | None:
+    """A 2-D integer or Boolean array as it is, or None if some column's range is too wide to tabulate."""
+    kind = bool if raw.dtype == bool else int
+    raw = raw.view(np.uint8) if kind is bool else raw
+    # A block of rows that is in the cache is read once for both bounds.
+    step = max(1, 2**19 // max(1, raw.shape[1]))
+    pieces = [raw[i : i + step] for i in range(0, len(raw), step)]
+    bounds = [(piece.min(axis=0), piece.max(axis=0)) for piece in pieces]
+    low = np.min([least for least, _ in bounds], axis=0)
+    high = np.max([greatest for _, greatest in bounds], axis=0)
+    ranges = [range(int(a), int(b) + 1) for a, b in zip(low, high, strict=True)]
+    if any(len(r) > _WIDEST_RANGE or r[-1] >= 2**63 for r in ranges):
+        return None
+    return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges))
+
+
+def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
+    """Codes of a 1-D column and its distinct values; -1 where it is None, NaN, NaT or pd.NA.
+
+    Raises
+    ------
+    TypeError
+        If a value is not hashable.
+    ValueError
+        If a value is infinite or complex.
+    """
+    column = np.asarray(column)
+    if column.dtype.kind in "biu":
+        factors = factorize_integers(column[:, None])
+        if factors is not None:
+            return factors.raw[:, 0].astype(np.int64) - int(factors.low[0]), list(factors.values[0])
+        distinct, codes = np.unique(column, return_inverse=True)
+        return codes, distinct.tolist()
+    if column.dtype.kind == "c":
+        raise ValueError(f"{where}: Complex data not supported.")
+    import pandas as pd
+
+    try:
+        codes, distinct = pd.factorize(column.astype(object) if column.dtype.kind in "US" else column)
+    except TypeError:
+        row = next(i for i, v in enumerate(column) if not isinstance(v, Hashable))
+        raise TypeError(
+            f"{where}, row {row}: {column[row]!r} is not hashable; each argument must be a string, a number or "
+            "another hashable value."
+        ) from None
+    values = [plain(v) for v in distinct.tolist()]
+    for code, value in enumerate(values):
+        if isinstance(value, float | complex) and not np.isfinite(value):
+            row = int(np.argmax(codes == code))
+            raise ValueError(f"{where} contains infinity or a complex number: {value!r} at row {row}; remove it.")
+    return codes, values
+
+
+def plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value it holds."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _ordered(values: Iterable[Any]) -> list[Any]:
+    values = list(values)
+    try:
+        return sorted(values, key=lambda v: (type(v).__name__, v))
+    except TypeError:
+        return sorted(values, key=lambda v: (type(v).__name__, repr(v)))

@@ -1,0 +1,246 @@
+"""Validated columns, cut into blocks of rows that the kernels read.
+
+Blocks are padded to a few sizes, so that the number of compilations does not depend on the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from bayesnb.encoding.levels import MISSING, Factors
+from bayesnb.families import Counts, LevelCounts, OneHot, Presence
+
+_CELLS = 2**19
+_FEWEST_ROWS = 16
+
+
+class Rows(Protocol):
+    """Rows of one block of features."""
+
+    def empty(self, n_classes: int) -> Any:
+        """Statistics of no rows, for the kernel to add to."""
+        ...
+
+    def width(self) -> float:
+        """Cells of a row, on average."""
+        ...
+
+    def block(self, start: int, stop: int, size: int) -> Any:
+        """Rows start … stop - 1 for the kernels, padded to `size` rows."""
+        ...
+
+
+def blocks(rows: tuple[Rows, ...], n: int, *arrays: np.ndarray) -> Iterator[tuple[slice, tuple[Any, ...], list]]:
+    """Cut n rows, and arrays with an entry a row, into padded blocks; the padding of arrays is zero."""
+    largest = _power_of_four(_CELLS / max(1.0, sum(r.width() for r in rows)), down=True)
+    for start in range(0, n, largest):
+        stop = min(start + largest, n)
+        size = min(largest, _power_of_four(stop - start))
+        x = tuple(r.block(start, stop, size) for r in rows)
+        yield slice(start, stop), x, [_pad(a[start:stop], size) for a in arrays]
+
+
+@dataclass(frozen=True, eq=False)
+class RealRows:
+    """Numbers, NaN where missing; for Gaussian and Poisson features."""
+
+    values: np.ndarray
+    statistics: type
+
+    def empty(self, n_classes: int) -> Any:
+        shape = (n_classes, self.values.shape[1])
+        return self.statistics(*(np.zeros(shape) for _ in self.statistics.__dataclass_fields__))
+
+    def width(self) -> float:
+        return self.values.shape[1]
+
+    def block(self, start: int, stop: int, size: int) -> np.ndarray:
+        return _pad(self.values[start:stop], size)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """Categorical cells as codes of their level within the feature."""
+
+    factors: Factors
+    codes: tuple[np.ndarray, ...]
+    start: np.ndarray
+    capacity: int
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, self.capacity)))
+
+    @cached_property
+    def _dtype(self) -> np.dtype:
+        """The smallest signed integers that hold every code."""
+        return np.min_scalar_type(-1 - max((int(c.max(initial=0)) for c in self.codes), default=0))
+
+    @cached_property
+    def _shifted(self) -> np.ndarray | None:
+        """What to subtract from `raw`, if in every column codes and values run in step."""
+        if not all(_is_range(c) for c in self.codes):
+            return None
+        low = self.factors.low.astype(np.int64) - [int(c[0]) for c in self.codes]
+        bounds = np.iinfo(self.factors.raw.dtype)
+        exact = bounds.min <= low.min() and low.max() <= bounds.max and np.iinfo(self._dtype).max <= bounds.max
+        return low.astype(self.factors.raw.dtype) if exact else low
+
+    @cached_property
+    def _table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Codes of all columns in one array, each behind a slot for missing cells, and where they begin."""
+        sizes = [len(c) + 1 for c in self.codes]
+        table = np.concatenate([np.append(MISSING, c) for c in self.codes]).astype(self._dtype)
+        return table, np.cumsum([0, *sizes[:-1]]) + 1 - self.factors.low.astype(np.int64)
+
+    def width(self) -> float:
+        return len(self.codes)
+
+    def block(self, start: int, stop: int, size: int) -> OneHot:
+        raw = self.factors.raw[start:stop]
+        if self._shifted is not None:
+            code = (raw - self._shifted).astype(self._dtype)
+        else:
+            table, offset = self._table
+            code = table[raw.astype(np.int64) + offset]
+        return OneHot(_pad(code, size, MISSING), self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryRows:
+    """Bernoulli cells of a dense array: absent, present, or missing where NaN."""
+
+    values: np.ndarray
+    threshold: float
+    start: np.ndarray
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, 2 * self.values.shape[1])))
+
+    def width(self) -> float:
+        return self.values.shape[1]
+
+    def block(self, start: int, stop: int, size: int) -> OneHot:
+        values = self.values[start:stop]
+        code = (values > self.threshold).astype(np.int8)
+        if values.dtype.kind == "f":
+            code[np.isnan(values)] = MISSING
+        return OneHot(_pad(code, size, MISSING), self.start)
+
+
+@dataclass(frozen=True, eq=False)
+class PresenceRows:
+    """Bernoulli cells of a sparse matrix: what is stored is present."""
+
+    matrix: sp.csr_array
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
+
+    def width(self) -> float:
+        return self.matrix.nnz / self.matrix.shape[0]
+
+    def block(self, start: int, stop: int, size: int) -> Presence:
+        _, level, row, indptr = _entries(self.matrix, start, stop, size)
+        return Presence(level, row, indptr)
+
+
+@dataclass(frozen=True, eq=False)
+class CountRows:
+    """Count vectors over one simplex."""
+
+    matrix: sp.csr_array
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
+
+    def width(self) -> float:
+        return self.matrix.nnz / self.matrix.shape[0]
+
+    def block(self, start: int, stop: int, size: int) -> Counts:
+        count, level, row, indptr = _entries(self.matrix, start, stop, size)
+        entries = indptr[-1]
+        often = np.flatnonzero(count[:entries] != 1)
+        pair, pair_level, pair_count = _distinct_pairs(level[often], count[often], self.matrix.shape[1])
+        pair_indptr = np.searchsorted(often, indptr).astype(np.int32)
+        totals = np.zeros(size)
+        totals[: stop - start] = _row_sums(count[:entries], indptr[: stop - start + 1])
+        total_count, total = np.unique(totals, return_inverse=True)
+        return Counts(
+            count,
+            level,
+            row,
+            indptr,
+            _pad(pair, _capacity(len(pair))),
+            pair_indptr,
+            _pad(pair_level, _capacity(len(pair_level))),
+            _pad(pair_count, _capacity(len(pair_count)), 1.0),
+            total.astype(np.int32),
+            _pad(total_count, _capacity(len(total_count), least=_FEWEST_ROWS)),
+        )
+
+
+def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
+    """Entries, levels, rows and bounds of a range of rows; padding stands behind `indptr[-1]`, in row 0."""
+    first, last = matrix.indptr[start], matrix.indptr[stop]
+    capacity = _capacity(int(last - first))
+    indptr = np.full(size + 1, last - first, np.int32)
+    indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
+    row = np.repeat(np.arange(size, dtype=np.int32), np.diff(indptr))
+    count = _pad(matrix.data[first:last].astype(np.float64, copy=False), capacity)
+    level = _pad(matrix.indices[first:last].astype(np.int32, copy=False), capacity)
+    return count, level, _pad(row, capacity), indptr
+
+
+def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
+    """Index of each (level, count) among the distinct ones, and their levels and counts."""
+    top = int(count.max(initial=1)) + 1 if count.size and count.max() < 2**31 else 0
+    if 0 < top * n_levels <= 2**22 and np.array_equal(count, np.floor(count)):
+        key = level.astype(np.int64) * top + count.astype(np.int64)
+        seen = np.zeros(top * n_levels, bool)
+        seen[key] = True
+        distinct = np.flatnonzero(seen)
+        position = np.empty(seen.size, np.int32)
+        position[distinct] = np.arange(len(distinct), dtype=np.int32)
+        return position[key], (distinct // top).astype(np.int32), (distinct % top).astype(np.float64)
+    pairs = np.empty(len(level), [("level", np.int32), ("count", np.float64)])
+    pairs["level"], pairs["count"] = level, count
+    distinct, index = np.unique(pairs, return_inverse=True)
+    return index.astype(np.int32), distinct["level"].copy(), distinct["count"].copy()
+
+
+def _row_sums(count: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    running = np.concatenate([[0.0], np.cumsum(count)])
+    return running[indptr[1:]] - running[indptr[:-1]]
+
+
+def _is_range(code: np.ndarray) -> bool:
+    return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
+
+
+def _capacity(n: int, least: int = 1024) -> int:
+    """Smallest of least · {1, 1.5, 2, 3, 4, 6, …} that holds n."""
+    capacity = least
+    while capacity < n:
+        capacity = capacity * 3 // 2 if capacity & (capacity - 1) == 0 else capacity * 4 // 3
+    return capacity
+
+
+def _power_of_four(n: float, *, down: bool = False) -> int:
+    size = _FEWEST_ROWS
+    while size < n:
+        size *= 4
+    return size // 4 if down and size > max(n, _FEWEST_ROWS) else size
+
+
+def _pad(array: np.ndarray, size: int, value: Any = 0) -> np.ndarray:
+    if len(array) == size:
+        return array
+    padded = np.full((size, *array.shape[1:]), value, array.dtype)
+    padded[: len(array)] = array
+    return padded

@@ -1,0 +1,278 @@
+"""Raw X, y and weights, checked. Nothing below this file sees user data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from bayesnb.encoding.levels import Levels, factorize, plain
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A 2-D input: an array, a CSR matrix, or the columns of a DataFrame.
+
+    Parameters
+    ----------
+    data : ndarray, csr_array or list of column objects
+    names : tuple of str
+        Names of the columns, for messages and reports.
+    n_rows : int
+    owner : str
+        Name of the estimator, for messages.
+    """
+
+    data: Any
+    names: tuple[str, ...]
+    n_rows: int
+    owner: str
+
+    @property
+    def is_frame(self) -> bool:
+        return isinstance(self.data, list)
+
+    @property
+    def is_sparse(self) -> bool:
+        return sp.issparse(self.data)
+
+    def take(self, mask: np.ndarray) -> Table:
+        """The rows where `mask` is true."""
+        if self.is_frame:
+            data: Any = [c[mask] if hasattr(c, "iloc") else c.filter(mask) for c in self.data]
+        else:
+            data = self.data[mask]
+        return Table(data, self.names, int(mask.sum()), self.owner)
+
+    def column(self, j: int) -> Any:
+        """One column as it came: a Series, or a 1-D array."""
+        return self.data[j] if self.is_frame else self.data[:, j]
+
+    def where(self, j: int) -> str:
+        """How messages name a column."""
+        return f"Input X, column {self.names[j]!r}"
+
+    def numbers(self, index: Sequence[int], *, missing: bool) -> np.ndarray:
+        """Columns as a 2-D array of numbers, finite, and NaN only if `missing` is allowed.
+
+        Raises
+        ------
+        ValueError
+            Naming the first cell that is infinite, missing or not a number.
+        """
+        if self.is_sparse:
+            raise TypeError(
+                f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray()."
+            )
+        if self.is_frame:
+            columns = [_to_float(_series_array(self.data[j]), self.where(j)) for j in index]
+            values = np.stack(columns, axis=1)
+        elif self.data.dtype.kind in "biuf":
+            values = self.data if len(index) == self.data.shape[1] else self.data[:, list(index)]
+        else:
+            values = np.stack([_to_float(self.data[:, j], self.where(j)) for j in index], axis=1)
+        self._check_finite(values, index, missing)
+        return values
+
+    def matrix(self) -> sp.csr_array:
+        """All columns of a sparse table: canonical, finite, without stored zeros."""
+        matrix = sp.csr_array(self.data)
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        if matrix.data.dtype.kind == "f" and not np.isfinite(np.sum(matrix.data)):
+            entry = np.flatnonzero(~np.isfinite(matrix.data))
+            if entry.size:
+                row = int(np.searchsorted(matrix.indptr, entry[0], side="right")) - 1
+                self._refuse(matrix.data[entry[0]], row, int(matrix.indices[entry[0]]))
+        if not np.all(matrix.data):
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
+        return matrix
+
+    def check_nonnegative(self, values: np.ndarray, index: Sequence[int]) -> None:
+        """Refuse negative numbers in a dense array of the columns `index`."""
+        if values.dtype.kind in "if" and np.nanmin(values, initial=0) < 0:
+            row, j = (int(i[0]) for i in np.nonzero(values < 0))
+            self.refuse_negative(values[row, j], row, index[j])
+
+    def refuse_negative(self, value: Any, row: int, j: int) -> None:
+        raise ValueError(
+            f"Negative values in data passed to {self.owner} (input X): {plain(value)!r} at row {row}, column "
+            f"{self.names[j]!r}; counts must be at least 0."
+        )
+
+    def _check_finite(self, values: np.ndarray, index: Sequence[int], missing: bool) -> None:
+        if values.dtype.kind != "f":
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.sum(values)):
+                return
+        bad = np.isinf(values) if missing else ~np.isfinite(values)
+        if bad.any():
+            row, j = (int(i[0]) for i in np.nonzero(bad))
+            self._refuse(values[row, j], row, index[j])
+
+    def _refuse(self, value: Any, row: int, j: int) -> None:
+        kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
+        advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
+        raise ValueError(
+            f"Input X contains {kind}: {plain(value)!r} at row {row}, column {self.names[j]!r}; "
+            f"{self.owner} does not accept this, {advice}."
+        )
+
+
+def check_table(X: Any, owner: str, names: Sequence[str] | None = None) -> Table:
+    """Accept anything two-dimensional: arrays, lists, SciPy sparse, pandas or polars DataFrames.
+
+    Raises
+    ------
+    ValueError
+        If X is empty, complex, or not two-dimensional.
+    """
+    if hasattr(X, "columns") and hasattr(X, "__dataframe__" if not hasattr(X, "iloc") else "iloc"):
+        n_rows, n_columns = X.shape
+        _check_size(n_rows, n_columns, owner)
+        columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(n_columns)]
+        return Table(columns, tuple(map(str, X.columns)), n_rows, owner)
+    if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
+        X = _from_sequence(X)
+    array = check_array(
+        X,
+        dtype=None,
+        accept_sparse="csr",
+        ensure_all_finite=False,
+        estimator=owner,
+        input_name="X",
+    )
+    labels = tuple(map(str, range(array.shape[1]))) if names is None else tuple(names)
+    return Table(array, labels, array.shape[0], owner)
+
+
+def check_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+    """Classes and the index of each row's class, for labels of any hashable type.
+
+    Raises
+    ------
+    ValueError
+        If y is missing, of the wrong length, continuous, or has missing values.
+    """
+    if y is None:
+        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = column_or_1d(y if hasattr(y, "shape") else _from_sequence(y), warn=True)
+    if len(y) != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels."
+        )
+    if y.dtype.kind in "fc":
+        _check_float_labels(y)
+    codes, values = factorize(y, "Input y")
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise ValueError(f"Input y contains NaN: the label of row {row} is missing; drop the row or label it.")
+    classes = Levels.of(values)
+    position = classes.index(values)
+    counts = np.bincount(codes, minlength=len(values))
+    seen = Levels.of(v for v, n in zip(values, counts, strict=True) if n)
+    if len(seen) < len(classes):
+        position, classes = np.maximum(seen.index(values), 0), seen
+    return classes, position.astype(np.int32)[codes]
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Replication counts (N,) in float64; ones for None.
+
+    Raises
+    ------
+    ValueError
+        Naming the first weight that is negative or not finite; if all are zero; on a wrong shape.
+    """
+    if sample_weight is None:
+        return np.ones(n_rows)
+    if isinstance(sample_weight, Number):
+        sample_weight = np.full(n_rows, sample_weight)
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
+    )
+    if weight.ndim != 1:
+        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
+    if len(weight) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight a row.")
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        kind = "Negative values in data passed to `sample_weight`" if weight[row] < 0 else "Input sample_weight contains NaN or infinity"
+        raise ValueError(f"{kind}: {weight[row]} at row {row}; weights are replication counts.")
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row; at least one row must count.")
+    return weight
+
+
+def _check_float_labels(y: np.ndarray) -> None:
+    if y.dtype.kind == "c":
+        raise ValueError("Input y: Complex data not supported.")
+    bad = ~np.isfinite(y)
+    if bad.any():
+        row = int(np.argmax(bad))
+        kind = "NaN" if np.isnan(y[row]) else "infinity or a value too large for dtype('float64')"
+        raise ValueError(f"Input y contains {kind}. The label of row {row} is {y[row]}.")
+    check_classification_targets(y)
+
+
+def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
+    if n_rows < 1:
+        raise ValueError(
+            f"Found array with 0 sample(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
+        )
+    if n_columns < 1:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
+        )
+
+
+def _from_sequence(X: Any) -> np.ndarray:
+    """A list as an array, without turning the numbers beside a string into strings."""
+    array = np.asarray(X)
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _series_array(series: Any) -> np.ndarray:
+    dtype = str(getattr(series, "dtype", ""))
+    if dtype[:1] in "UIF" and hasattr(series, "iloc") and series.dtype.kind in "iuf" and series.hasnans:
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    return np.asarray(series)
+
+
+def _to_float(column: np.ndarray, where: str) -> np.ndarray:
+    if column.dtype.kind in "biuf":
+        return column
+    if column.dtype.kind == "c":
+        raise ValueError(f"{where}: Complex data not supported.")
+    try:
+        return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
+    except TypeError as error:
+        raise TypeError(f"{where}: {error}. Each argument must be a string or a number.") from None
+    except ValueError:
+        row = next(i for i, v in enumerate(column) if not _is_number(v))
+        raise ValueError(
+            f"{where}: could not convert {column[row]!r} at row {row} to a number; encode it or declare the "
+            "column categorical."
+        ) from None
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return _is_missing(value)
+    return True

@@ -1,0 +1,353 @@
+"""What every classifier shares: scikit-learn's conventions around one posterior."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bayesnb import counting, scoring
+from bayesnb.counting import Counted
+from bayesnb.encoding import (
+    Columns,
+    Encoding,
+    LevelColumns,
+    Levels,
+    Table,
+    check_labels,
+    check_table,
+    check_weights,
+    refuse_unknown,
+    warn_of_unknown,
+)
+from bayesnb.estimators import priors
+from bayesnb.families import LevelCounts, Moments
+from bayesnb.model import Estimate, NaiveBayes, Statistics
+
+_ESTIMATES = ("mle", "map", "mean", "predictive")
+
+
+class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers; `fit` counts, all else is a function of the posterior.
+
+    A subclass says which columns it reads, `_columns`, and has its hyperparameters in `__init__`.
+    """
+
+    alpha: Any
+    class_alpha: Any
+    class_prior: Any
+    estimate: Estimate
+    prior: Any
+    encoding_: Encoding
+    statistics_: Statistics
+    n_features_in_: int
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+        y : array-like of shape (N,)
+            Labels of any hashable type.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts: a row of weight 2 is that row twice. Rows of weight zero leave their
+            class and nothing else.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a hyperparameter cannot be used; the estimator is left as it was.
+        """
+        draft = self._blank()
+        table = draft._table(X, reset=True)
+        classes, label = check_labels(y, table.n_rows, type(self).__name__)
+        weight = check_weights(sample_weight, table.n_rows)
+        return self._commit(draft, draft._count(classes, draft._columns(table), table, label, weight))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Count further rows; any chunking of the data gives the posterior of the whole.
+
+        Parameters
+        ----------
+        classes : array-like, optional
+            All labels that may come; required at the first call. Later calls may declare more.
+        X, y, sample_weight
+            As for `fit`.
+
+        Raises
+        ------
+        ValueError
+            As `fit`; if `classes` is missing at the first call; if a label was not declared.
+        """
+        first = not self.__sklearn_is_fitted__()
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        draft = self._blank() if first else copy.copy(self)
+        table = draft._table(X, reset=first)
+        known = Levels(()) if first else self.encoding_.classes
+        if classes is not None:
+            known = known.union(check_labels(classes, np.size(classes), type(self).__name__)[0])
+        label = self._label_index(known, y, table)
+        weight = check_weights(sample_weight, table.n_rows)
+        columns = draft._columns(table) if first else self.encoding_.blocks
+        counted = draft._count(known, columns, table, label, weight)
+        return self._commit(draft, counted if first else counting.merge(self._counted, counted))
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were counted: the inverse of `partial_fit`.
+
+        Levels and classes stay. A row that was never counted is refused if a count would become
+        negative; otherwise it cannot be told from a counted one, and is removed too.
+
+        Raises
+        ------
+        ValueError
+            If a count would become negative, or a value was never counted; nothing is changed.
+        """
+        check_is_fitted(self)
+        table = self._table(X)
+        label = self._label_index(self.encoding_.classes, y, table)
+        weight = check_weights(sample_weight, table.n_rows)
+        keep = weight > 0
+        table, label, weight = table.take(keep), label[keep], weight[keep]
+
+        def policy(columns: LevelColumns, feature: int, found: str) -> None:
+            (warn_of_unknown if columns.declared[feature] else refuse_unknown)(columns, feature, found)
+
+        rows = self.encoding_.rows(table, policy)
+        counted = Counted(self.encoding_, counting.count_rows(self.encoding_, rows, label, weight))
+        return self._commit(copy.copy(self), counting.remove(self._counted, counted))
+
+    def decay(self, factor: float) -> Self:
+        """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade."""
+        check_is_fitted(self)
+        if not 0 < factor <= 1:
+            raise ValueError(f"factor={factor!r} must be in (0, 1].")
+        return self._commit(copy.copy(self), Counted(self.encoding_, self.statistics_.scale(factor)))
+
+    # -- the posterior ---------------------------------------------------------------------------
+
+    @property
+    def prior_(self) -> NaiveBayes:
+        """The prior, with one entry a class and level. "Pooled" priors are derived from the data."""
+        check_is_fitted(self)
+        return self._prior(self._counted)
+
+    @property
+    def posterior_(self) -> NaiveBayes:
+        """`prior_.update(statistics_)`."""
+        return self.prior_.update(self.statistics_)
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(X, y), parameters integrated out, multinomial coefficients and -log x! included.
+
+        -inf under a prior with a zero concentration. Under a prior derived from the data this is the
+        evidence given that prior; with fractional weights it is a pseudo-evidence.
+        """
+        return float(scoring.log_evidence(self.encoding_, self.prior_, self.statistics_))
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Class labels, in the order of every array's class axis."""
+        self._require_fitted("classes_")
+        return self.encoding_.classes.array()
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
+        model, n_classes = self.prior_, len(self.encoding_.classes)
+        free = 0 if hasattr(model.class_prior, "log_prob") else n_classes - 1
+        for block, statistics in zip(model.blocks, self.statistics_.blocks, strict=True):
+            if isinstance(statistics, LevelCounts):
+                free += n_classes * (statistics.count.shape[1] - block.num_groups)
+            else:
+                free += n_classes * statistics.count.shape[1] * len(block.variance())
+        return free
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        """(C,) weight of the rows of each class."""
+        self._require_fitted("class_count_")
+        return self.statistics_.class_count
+
+    @property
+    def class_log_prior_(self) -> np.ndarray:
+        """(C,) log of the posterior mean of each class probability."""
+        self._require_fitted("class_log_prior_")
+        return np.asarray(scoring.plug_in(self.posterior_.class_prior).log_theta[0])
+
+    # -- prediction ------------------------------------------------------------------------------
+
+    def predict(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+        """Most probable class of each row; the most probable a priori where that is undefined."""
+        choice = self._score(X, estimate, class_prior, scoring.decision)
+        undefined = choice < 0
+        self._warn_undefined(undefined)
+        if undefined.any():
+            choice = np.where(undefined, int(np.argmax(self.class_log_prior_)), choice)
+        return self.classes_[choice]
+
+    def predict_log_proba(
+        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
+    ) -> np.ndarray:
+        """(N, C) log P(class | row); as `predict_proba`."""
+        log_proba = self._score(X, estimate, class_prior, scoring.log_proba)
+        self._warn_undefined(np.isnan(log_proba[:, 0]))
+        return log_proba
+
+    def predict_proba(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+        """(N, C) P(class | row), if naive Bayes holds; NaN in rows where it is undefined.
+
+        Parameters
+        ----------
+        estimate : {"mle", "map", "mean", "predictive"}, optional
+            Reading of the posterior; default: the constructor's.
+        class_prior : (C,) array, optional
+            Class probabilities in place of the learned ones, for a shifted prevalence.
+        """
+        return np.exp(self.predict_log_proba(X, estimate=estimate, class_prior=class_prior))
+
+    def predict_joint_log_proba(
+        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
+    ) -> np.ndarray:
+        """(N, C) log p(class, row), without what no class changes (coefficients, -log x!)."""
+        return self._score(X, estimate, class_prior, scoring.joint)
+
+    def score(
+        self, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimate | None = None, class_prior: Any = None
+    ) -> float:
+        """Accuracy of `predict` on labelled rows."""
+        from sklearn.metrics import accuracy_score
+
+        predicted = self.predict(X, estimate=estimate, class_prior=class_prior)
+        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+
+    # -- for subclasses --------------------------------------------------------------------------
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Blocks of columns, with declared levels only."""
+        raise NotImplementedError
+
+    def _block_prior(self, columns: Any, statistics: Any) -> Any:
+        """Prior of one block."""
+        n_classes = statistics.count.shape[0]
+        if isinstance(statistics, LevelCounts):
+            return priors.dirichlet(self.alpha, columns, n_classes)
+        if isinstance(statistics, Moments):
+            return priors.normal_inverse_gamma(self.prior, statistics)
+        return priors.gamma_poisson(self.prior, statistics)
+
+    # -- shared machinery ------------------------------------------------------------------------
+
+    @property
+    def _counted(self) -> Counted:
+        return Counted(self.encoding_, self.statistics_)
+
+    def _blank(self) -> Self:
+        """A copy without what was fitted."""
+        draft = copy.copy(self)
+        fitted = [name for name in vars(draft) if name.endswith("_") and not name.startswith("_")]
+        for name in fitted:
+            delattr(draft, name)
+        return draft
+
+    def _commit(self, draft: Self, counted: Counted) -> Self:
+        """Take over the draft's state, once everything in it is known to be good."""
+        self._prior(counted)
+        draft.encoding_, draft.statistics_ = counted
+        for name in set(vars(self)) - set(vars(draft)):
+            delattr(self, name)
+        vars(self).update(vars(draft))
+        return self
+
+    def _table(self, X: Any, reset: bool = False) -> Table:
+        table = check_table(X, type(self).__name__)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        names = getattr(self, "feature_names_in_", None)
+        return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
+
+    def _label_index(self, classes: Levels, y: Any, table: Table) -> np.ndarray:
+        found, label = check_labels(y, table.n_rows, type(self).__name__)
+        position = classes.index(found.values)
+        if (position < 0).any():
+            unknown = found.values[int(np.argmax(position < 0))]
+            row = int(np.argmax(position[label] < 0))
+            raise ValueError(
+                f"The label {unknown!r} of row {row} is not among the declared classes {list(classes.values)}; "
+                "declare it in partial_fit(classes=...)."
+            )
+        return position.astype(np.int32)[label]
+
+    def _count(
+        self, classes: Levels, columns: tuple[Columns, ...], table: Table, label: np.ndarray, weight: np.ndarray
+    ) -> Counted:
+        keep = weight > 0
+        if not keep.all():
+            table, label, weight = table.take(keep), label[keep], weight[keep]
+        encoding, rows = Encoding(classes, columns).learn(table)
+        return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
+
+    def _prior(self, counted: Counted) -> NaiveBayes:
+        encoding, statistics = counted
+        if isinstance(self.prior, NaiveBayes):
+            return priors.matching(self.prior, statistics)
+        if self.estimate not in _ESTIMATES:
+            raise ValueError(f"estimate={self.estimate!r} is unknown; use one of {_ESTIMATES}.")
+        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, len(encoding.classes))
+        return NaiveBayes(class_prior, tuple(map(self._block_prior, encoding.blocks, statistics.blocks)))
+
+    def _score(self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable) -> np.ndarray:
+        check_is_fitted(self)
+        estimate = self.estimate if estimate is None else estimate
+        if estimate not in _ESTIMATES:
+            raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
+        prior = self.prior_.limit() if estimate == "mle" else self.prior_
+        model = prior.update(self.statistics_)
+        if class_prior is not None:
+            known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
+            model = NaiveBayes(known, model.blocks)
+        table = self._table(X)
+        rows = self.encoding_.rows(table, self._warn_of_unknown)
+        reading: Estimate = "mean" if estimate == "mle" else estimate
+        return scoring.score_rows(self.encoding_, model, rows, table.n_rows, reading, output)
+
+    def _warn_of_unknown(self, columns: LevelColumns, feature: int, found: str) -> None:
+        if columns.unknown == "level":
+            block = next(i for i, c in enumerate(self.encoding_.blocks) if c is columns)
+            posterior = self.posterior_.blocks[block].concentration
+            end = int(columns.start()[feature]) + len(columns.levels[feature])
+            group = columns.groups() == feature
+            share = posterior[:, end] / posterior[:, group].sum(axis=1)
+            if share.min() > 0:
+                found += f" (each multiplies the odds of some class against another by up to {share.max() / share.min():.3g})"
+        warn_of_unknown(columns, feature, found)
+
+    def _warn_undefined(self, undefined: np.ndarray) -> None:
+        if undefined.any():
+            warnings.warn(
+                f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
+                f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). predict_proba is "
+                "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _require_fitted(self, name: str) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r} before fit.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "statistics_" in vars(self)

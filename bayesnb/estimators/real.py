@@ -1,0 +1,145 @@
+"""Classifiers for numbers: Gaussian and Poisson features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesnb import scoring
+from bayesnb.encoding import Columns, RealColumns, Table
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.families import Moments, Totals
+from bayesnb.model import Estimate
+
+
+class GaussianNB(NaiveBayesClassifier):
+    """Naive Bayes for Gaussian features with unknown means and variances.
+
+    Parameters
+    ----------
+    prior : {"pooled", "within"}, NormalInverseGamma or NaiveBayes, default "pooled"
+        "pooled" takes location and scale from the features' mean and variance over all rows, with the
+        weight of a tenth of a row (κ = 0.1, a = 1): empirical Bayes. "within" takes the variance within
+        classes, which is better where classes separate well and worse elsewhere. A distribution is
+        used as given, its fields scalars, (F,) or (C, F).
+    class_alpha : scalar or (C,) array, default 1
+        Concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or their prior.
+    estimate : {"predictive", "mean", "map", "mle"}
+        "predictive" integrates the parameters out, to Student's t; the others are plugged in.
+
+    Attributes
+    ----------
+    theta_, var_ : (C, F) arrays
+        Posterior means of the means and of the variances.
+    classes_, class_count_, class_log_prior_ : (C,) arrays
+    prior_, posterior_ : NaiveBayes
+    statistics_ : Statistics
+    log_evidence_ : float
+        Given the prior, also where that is derived from the data.
+
+    Notes
+    -----
+    NaN is a missing cell and contributes nothing, which assumes it missing at random.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB
+    >>> nb = GaussianNB().fit([[1.0], [1.2], [3.0], [3.1]], ["low", "low", "high", "high"])
+    >>> nb.predict([[2.9]])
+    array(['high'], dtype='<U4')
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Any = "pooled",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        estimate: Estimate = "predictive",
+    ) -> None:
+        self.prior = prior
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.estimate = estimate
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        n = len(table.names)
+        return (RealColumns(tuple(range(n)), table.names, n, Moments),)
+
+    @property
+    def theta_(self) -> np.ndarray:
+        self._require_fitted("theta_")
+        return scoring.plug_in(self.posterior_.blocks[0]).mu
+
+    @property
+    def var_(self) -> np.ndarray:
+        self._require_fitted("var_")
+        return scoring.plug_in(self.posterior_.blocks[0]).sigma2
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class PoissonNB(NaiveBayesClassifier):
+    """Naive Bayes for counts with a rate each: λ_cj ~ Gamma(a, b).
+
+    Parameters
+    ----------
+    prior : "pooled", GammaPoisson or NaiveBayes, default "pooled"
+        "pooled" is Gamma(1, 1/mean), with the feature's mean over all rows: empirical Bayes.
+    class_alpha, class_prior, estimate
+        As for `GaussianNB`; "predictive" is the negative binomial.
+
+    Attributes
+    ----------
+    feature_count_ : (C, F) array
+        Sum of the counts of each feature in each class.
+    rate_ : (C, F) array
+        Posterior means of the rates.
+    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
+        As for `GaussianNB`.
+
+    Notes
+    -----
+    NaN is a missing cell. Non-negative numbers that are not whole are accepted, as MultinomialNB does;
+    the evidence is then that of a pseudo-likelihood.
+    """
+
+    def __init__(
+        self,
+        *,
+        prior: Any = "pooled",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        estimate: Estimate = "predictive",
+    ) -> None:
+        self.prior = prior
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.estimate = estimate
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        n = len(table.names)
+        return (RealColumns(tuple(range(n)), table.names, n, Totals, nonnegative=True),)
+
+    @property
+    def feature_count_(self) -> np.ndarray:
+        self._require_fitted("feature_count_")
+        return self.statistics_.blocks[0].total
+
+    @property
+    def rate_(self) -> np.ndarray:
+        self._require_fitted("rate_")
+        return scoring.plug_in(self.posterior_.blocks[0]).rate
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = True
+        tags.classifier_tags.poor_score = True
+        return tags

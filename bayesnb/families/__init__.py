@@ -1,0 +1,24 @@
+"""Conjugate families: pure mathematics on JAX arrays."""
+
+from bayesnb.families.dirichlet import Dirichlet, LevelCounts
+from bayesnb.families.gamma_poisson import GammaPoisson, Totals
+from bayesnb.families.known import Known
+from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
+from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
+from bayesnb.families.rows import Counts, OneHot, Presence
+
+__all__ = [
+    "Counts",
+    "Dirichlet",
+    "Family",
+    "GammaPoisson",
+    "Known",
+    "LevelCounts",
+    "Likelihood",
+    "Moments",
+    "NormalInverseGamma",
+    "OneHot",
+    "Presence",
+    "SufficientStatistics",
+    "Totals",
+]

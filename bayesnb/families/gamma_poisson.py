@@ -1,0 +1,147 @@
+"""Gamma–Poisson: counts that do not share a total."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import digamma, gammaln, polygamma
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.protocol import Additive, Conjugate
+from bayesnb.families.rows import linear, sum_cells
+from bayesnb.families.special import log_rising
+
+
+@pytree
+class Totals(Additive):
+    """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
+
+    count: Any
+    total: Any
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        """-Σ log x!"""
+        x = jnp.asarray(x) * jnp.ones(())
+        return -sum_cells(x, gammaln(x + 1.0))
+
+    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Totals:
+        x = jnp.asarray(x) * jnp.ones(())
+        seen = ~jnp.isnan(x)
+        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
+        return Totals(
+            self.count + one_hot.T @ seen.astype(x.dtype),
+            self.total + one_hot.T @ jnp.where(seen, x, 0.0),
+        )
+
+
+@pytree
+class GammaPoisson(Conjugate):
+    """Poisson rates with Gamma(concentration a, rate b) priors; each field (C, F).
+
+    References
+    ----------
+    Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
+    """
+
+    concentration: Any
+    rate: Any
+
+    def update(self, statistics: Totals) -> Self:
+        """a' = a + Σx, b' = b + n."""
+        return type(self)(self.concentration + statistics.total, self.rate + statistics.count)
+
+    def limit(self) -> Self:
+        """a = 0, b = 0."""
+        return type(self)(self.concentration * 0.0, self.rate * 0.0)
+
+    def log_partition(self) -> jax.Array:
+        """(C, F) log Γ(a) - a log b."""
+        proper = (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
+        a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
+        return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
+
+    def mean(self) -> Poisson:
+        """a/b; NaN where b = 0."""
+        return Poisson(self.concentration / self._rate())
+
+    def mode(self) -> Poisson:
+        """(a - 1)/b; NaN where a < 1 (the density has no mode inside) or b = 0."""
+        a = jnp.asarray(self.concentration)
+        return Poisson(jnp.where(a < 1, jnp.nan, a - 1.0) / self._rate())
+
+    def predictive(self) -> NegativeBinomial:
+        rate = self._rate()
+        return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
+
+    def variance(self) -> dict[str, jax.Array]:
+        """a/b²."""
+        return {"rate": self.concentration / self._rate() ** 2}
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self._rate()})}
+
+    def sample(self, key: jax.Array, n: int) -> Poisson:
+        shape = (n, *jnp.shape(self.concentration))
+        return Poisson(jnp.exp(jax.random.loggamma(key, self.concentration, shape)) / self.rate)
+
+    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
+        """Mean x[ψ(a) - log b] - a/b - log x! and variance x²ψ₁(a) + a/b² - 2x/b, summed over features."""
+        x = jnp.asarray(x) * jnp.ones(())
+
+        def one_class(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+            mean = linear(x, digamma(a) - jnp.log(b)) - a / b
+            variance = linear(x * x, polygamma(1, a)) + (a / b - 2.0 * x) / b
+            return sum_cells(x, mean), sum_cells(x, variance)
+
+        mean, variance = jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
+        return mean + self.log_base(x)[:, None], variance
+
+    log_base = staticmethod(Totals.log_base)
+
+    def _rate(self) -> jax.Array:
+        rate = jnp.asarray(self.rate)
+        return jnp.where(rate > 0, rate, jnp.nan)
+
+
+@pytree
+class Poisson:
+    """Rates plugged in: `rate` (C, F)."""
+
+    rate: Any
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"rate": self.rate}
+
+    def prepare(self, x: Any) -> Poisson:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f x log λ - λ, without the base measure -log x!."""
+        x = jnp.asarray(x)
+        return jax.vmap(lambda rate: sum_cells(x, linear(x, jnp.log(rate)) - rate), out_axes=1)(
+            jnp.asarray(self.rate)
+        )
+
+
+@pytree
+class NegativeBinomial:
+    """Rates integrated out."""
+
+    concentration: Any
+    rate: Any
+
+    def prepare(self, x: Any) -> NegativeBinomial:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b), without -log x!."""
+        x = jnp.asarray(x)
+
+        def one_class(a: jax.Array, b: jax.Array) -> jax.Array:
+            return sum_cells(x, log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b))
+
+        return jax.vmap(one_class, out_axes=1)(self.concentration, self.rate)
+

@@ -1,0 +1,55 @@
+"""A class prior that is known, and so does not learn."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.dirichlet import Multinomial
+
+
+@pytree
+class Known:
+    """Fixed class probabilities.
+
+    Parameters
+    ----------
+    log_prob : (1, C) array
+        Log probability of each class.
+    """
+
+    log_prob: Any
+
+    def update(self, statistics: Any) -> Self:
+        """What is known does not change."""
+        return self
+
+    def limit(self) -> Self:
+        return self
+
+    def log_partition(self) -> jax.Array:
+        return jnp.zeros((1, 1), jnp.asarray(self.log_prob).dtype)
+
+    def log_evidence(self, statistics: Any) -> jax.Array:
+        """(1,) log probability of the counted labels."""
+        seen = statistics.count > 0
+        return jnp.sum(jnp.where(seen, statistics.count * jnp.where(seen, self.log_prob, 0.0), 0.0), axis=-1)
+
+    def mean(self) -> Multinomial:
+        return Multinomial(self.log_prob)
+
+    mode = mean
+    predictive = mean
+
+    def variance(self) -> dict[str, jax.Array]:
+        return {"theta": jnp.zeros_like(self.log_prob)}
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        return {"theta": ("uniform", {"loc": jnp.exp(self.log_prob), "scale": 0.0})}
+
+    def sample(self, key: jax.Array, n: int) -> Multinomial:
+        log_prob = jnp.asarray(self.log_prob)
+        return Multinomial(jnp.broadcast_to(log_prob, (n, *log_prob.shape)))

@@ -1,0 +1,280 @@
+"""Normal–inverse-gamma: Gaussian features with unknown mean and variance."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import digamma, gammaln, polygamma
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.protocol import Conjugate
+from bayesnb.families.rows import sum_cells
+from bayesnb.families.special import log_rising
+
+_LOG_2PI = 1.8378770664093453
+
+
+@pytree
+class Moments:
+    """Count, mean and centred sum of squares M2 of each feature in each class, (C, F) each.
+
+    References
+    ----------
+    Chan, Golub & LeVeque, *Algorithms for computing the sample variance*, Am. Stat. 37 (1983).
+    """
+
+    count: Any
+    mean: Any
+    m2: Any
+
+    def merge(self, other: Self) -> Self:
+        """n = n₁ + n₂, δ = x̄₂ - x̄₁, x̄ = x̄₁ + δ n₂/n, M2 = M2₁ + M2₂ + δ² n₁n₂/n."""
+        n = self.count + other.count
+        share = other.count / (n + (n == 0))
+        delta = other.mean - self.mean
+        spread = delta * delta * self.count * share
+        return type(self)(n, self.mean + delta * share, self.m2 + other.m2 + spread)
+
+    def remove(self, other: Self) -> Self:
+        """The inverse of `merge`; zeros where no weight is left."""
+        n = self.count - other.count
+        some = n != 0
+        mean = (self.mean - (other.mean - self.mean) * other.count / (n + ~some)) * some
+        delta = other.mean - mean
+        spread = delta * delta * n * other.count / (self.count + (self.count == 0))
+        return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
+
+    def scale(self, factor: float) -> Self:
+        return type(self)(self.count * factor, self.mean, self.m2 * factor)
+
+    def rounding(self) -> Moments:
+        """The bound of the merged M2 grows where the mean is large against the standard deviation."""
+        relative = abs(self.mean) / ((self.m2 / (self.count + (self.count == 0))) ** 0.5 + 1e-300)
+        growth = 1e6 * 2.2e-16 * relative
+        return Moments(self.count * 1e-9, None, self.m2 * 1e-12 * (growth + 1.0))
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        """Zero: -½ log 2π belongs to the density."""
+        return jnp.zeros(jnp.shape(x)[0])
+
+    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Moments:
+        """Two passes over the block, corrected for the rounding of its means; NaN cells are skipped."""
+        x = jnp.asarray(x) * jnp.ones(())
+        seen = ~jnp.isnan(x)
+        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
+
+        def block(x: jax.Array, seen: jax.Array | None) -> Moments:
+            total = one_hot.sum(axis=0)[:, None] if seen is None else one_hot.T @ seen.astype(x.dtype)
+            count = jnp.broadcast_to(total, self.count.shape)
+            inverse = 1.0 / jnp.where(count > 0, count, 1.0)
+            mean = (one_hot.T @ x) * inverse
+            deviation = x - mean[label]
+            deviation = deviation if seen is None else jnp.where(seen, deviation, 0.0)
+            shift = (one_hot.T @ deviation) * inverse
+            square = one_hot.T @ (deviation * deviation)
+            # Where all deviations are the rounding error of the mean, the cells are equal.
+            m2 = square - shift * shift * count
+            return Moments(count, mean + shift, jnp.where(m2 > 1e-9 * square, m2, 0.0))
+
+        return self.merge(
+            jax.lax.cond(
+                jnp.all(seen),
+                lambda: block(x, None),
+                lambda: block(jnp.where(seen, x, 0.0), seen),
+            )
+        )
+
+
+@pytree
+class NormalInverseGamma(Conjugate):
+    """μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(concentration a, rate b); each field (C, F).
+
+    References
+    ----------
+    Bernardo & Smith, *Bayesian Theory* (1994), appendix A; Murphy, *Machine Learning* (2012), §4.6.3.
+    """
+
+    loc: Any
+    kappa: Any
+    concentration: Any
+    rate: Any
+
+    def update(self, statistics: Moments) -> Self:
+        """κ' = κ + n, m' = (κm + n x̄)/κ', a' = a + n/2, b' = b + M2/2 + κ n (x̄ - m)²/(2κ')."""
+        n, mean = statistics.count, statistics.mean
+        kappa = self.kappa + n
+        share = n / (kappa + (kappa == 0))
+        prior_share = 1.0 - share
+        delta = mean - self.loc
+        return type(self)(
+            prior_share * self.loc + share * mean,
+            kappa,
+            self.concentration + n / 2,
+            self.rate + statistics.m2 / 2 + self.kappa * share * (delta * delta) / 2,
+        )
+
+    def limit(self) -> Self:
+        """κ = 0, a = 1, b = 0."""
+        zero = self.loc * 0.0
+        return type(self)(zero, zero, zero + 1.0, zero)
+
+    def log_partition(self) -> jax.Array:
+        """(C, F) log Γ(a) - a log b - ½ log κ - a log 2π; the last term is -½ log 2π of every cell."""
+        proper = (self.kappa > 0) & (self.concentration > 0) & (self.rate > 0)
+        kappa, a, b = (jnp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
+        value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * _LOG_2PI
+        return jnp.where(proper, value, jnp.inf)
+
+    def mean(self) -> Normal:
+        """E μ = m; E σ² = b/(a - 1), NaN where a <= 1; both NaN where κ = 0."""
+        a = jnp.asarray(self.concentration)
+        variance = self.rate / jnp.where(a > 1, a - 1.0, jnp.nan)
+        known = jnp.asarray(self.kappa) > 0
+        return Normal(jnp.where(known, self.loc, jnp.nan), jnp.where(known, variance, jnp.nan))
+
+    def mode(self) -> Normal:
+        """Joint mode in (μ, σ²): m and b/(a + 3/2)."""
+        a = jnp.asarray(self.concentration) + 1.5
+        known = (jnp.asarray(self.kappa) > 0) & (a > 0)
+        return Normal(
+            jnp.where(known, self.loc, jnp.nan), jnp.where(known, self.rate / jnp.where(known, a, 1.0), jnp.nan)
+        )
+
+    def predictive(self) -> StudentT:
+        return StudentT.of(self)
+
+    def variance(self) -> dict[str, jax.Array]:
+        """Var μ = b/((a - 1)κ) for a > 1, Var σ² = b²/((a - 1)²(a - 2)) for a > 2, else inf."""
+        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+        mu = b / jnp.where(a > 1, (a - 1.0) * self.kappa, 0.0)
+        sigma2 = (b / jnp.where(a > 2, a - 1.0, 1.0)) ** 2 / jnp.where(a > 2, a - 2.0, 1.0)
+        return {
+            "mu": jnp.where((a > 1) & (jnp.asarray(self.kappa) > 0), mu, jnp.inf),
+            "sigma2": jnp.where(a > 2, sigma2, jnp.inf),
+        }
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """μ ~ t with 2a degrees of freedom, σ² ~ InverseGamma."""
+        scale = (self.rate / (self.concentration * self.kappa)) ** 0.5
+        return {
+            "mu": ("t", {"df": 2 * self.concentration, "loc": self.loc, "scale": scale}),
+            "sigma2": ("invgamma", {"a": self.concentration, "scale": self.rate}),
+        }
+
+    def sample(self, key: jax.Array, n: int) -> Normal:
+        for_variance, for_mean = jax.random.split(key)
+        shape = (n, *jnp.shape(self.loc))
+        sigma2 = self.rate * jnp.exp(-jax.random.loggamma(for_variance, self.concentration, shape))
+        noise = jax.random.normal(for_mean, shape, sigma2.dtype)
+        return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * noise, sigma2)
+
+    log_base = staticmethod(Moments.log_base)
+
+    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
+        """Mean and variance of Σ_f log Normal(x; μ, σ²) over (μ, σ²); d = x - m.
+
+        Mean -½ log 2π + ½[ψ(a) - log b] - ½[a d²/b + 1/κ]; variance
+        ¼ψ₁(a) + a d⁴/(4b²) - d²/(2b) + a d²/(bκ) + 1/(2κ²).
+        """
+
+        def one_class(m: jax.Array, kappa: jax.Array, a: jax.Array, b: jax.Array) -> Any:
+            ratio = (x - m) ** 2 / b
+            mean = 0.5 * (digamma(a) - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
+            # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
+            variance = (
+                0.25 * polygamma(1, a) + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
+            )
+            return sum_cells(x, mean), sum_cells(x, variance)
+
+        x = jnp.asarray(x)
+        fields = [jnp.asarray(v) for v in (self.loc, self.kappa, self.concentration, self.rate)]
+        return jax.vmap(one_class, out_axes=1)(*fields)
+
+
+@pytree
+class Normal:
+    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
+
+    mu: Any
+    sigma2: Any
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"mu": self.mu, "sigma2": self.sigma2}
+
+    def prepare(self, x: Any) -> Normal:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
+        x = jnp.asarray(x)
+        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
+        point = sigma2 == 0
+        sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
+        precision_root = jnp.where(point, 0.0, 1.0 / sd)
+        constant = jnp.where(point, 0.0, -jnp.log(sd) - 0.5 * _LOG_2PI)
+
+        def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
+            z = (x - mu) * root
+            return sum_cells(x, constant - 0.5 * z * z)
+
+        def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
+            point = point & ~jnp.isnan(x)
+            off = jnp.any(point & (x != mu), axis=-1)
+            return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
+
+        score = jax.vmap(regular, out_axes=1)(mu, precision_root, constant)
+
+        def with_points() -> jax.Array:
+            extra = jax.vmap(degenerate, out_axes=1)(mu, point)
+            return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
+
+        return jax.lax.cond(jnp.any(point), with_points, lambda: score)
+
+
+@pytree
+class StudentT:
+    """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
+
+    loc: Any
+    width: Any
+    exponent: Any
+    constant: Any
+
+    @classmethod
+    def of(cls, posterior: NormalInverseGamma) -> StudentT:
+        """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
+        a, b, kappa = (jnp.asarray(v) for v in (posterior.concentration, posterior.rate, posterior.kappa))
+        proper = (a > 0) & (b > 0) & (kappa > 0)
+        a, b, kappa = (jnp.where(proper, v, jnp.nan) for v in (a, b, kappa))
+        width = jnp.sqrt(2.0 * b * (kappa + 1.0) / kappa)
+        half = jnp.full((), 0.5)
+        constant = log_rising(a, half) - 0.5 * jnp.log(jnp.pi) - jnp.log(width)
+        return cls(jnp.asarray(posterior.loc), width, a + 0.5, constant)
+
+    def prepare(self, x: Any) -> StudentT:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        x = jnp.asarray(x) * jnp.ones(())
+        farthest = (jnp.max(jnp.where(jnp.isnan(x), 0.0, abs(x)), initial=0.0) + jnp.max(abs(self.loc), initial=0.0))
+
+        def score(log1p_square: Any) -> jax.Array:
+            def one_class(loc: jax.Array, width: jax.Array, exponent: jax.Array, constant: jax.Array) -> jax.Array:
+                return sum_cells(x, constant - exponent * log1p_square((x - loc) / width))
+
+            return jax.vmap(one_class, out_axes=1)(self.loc, self.width, self.exponent, self.constant)
+
+        return jax.lax.cond(
+            farthest < 1e150 * jnp.min(self.width, initial=1.0),
+            lambda: score(lambda z: jnp.log1p(z * z)),
+            lambda: score(_log1p_square_far),
+        )
+
+
+def _log1p_square_far(z: jax.Array) -> jax.Array:
+    """log(1 + z²) where z² may overflow."""
+    far = abs(z) > 1e100
+    return jnp.where(far, 2.0 * jnp.log(jnp.where(far, abs(z), 1.0)), jnp.log1p(jnp.where(far, 0.0, z) ** 2))

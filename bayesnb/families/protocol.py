@@ -1,0 +1,135 @@
+"""What a conjugate family offers: a prior that data turn into a posterior of the same type."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Protocol, Self
+
+import jax
+import jax.numpy as jnp
+
+
+class Likelihood(Protocol):
+    """p(x | c), one reading of a posterior: with parameters plugged in, or with them integrated out."""
+
+    def prepare(self, x: Any) -> Likelihood:
+        """The same likelihood with its tables laid out for rows of the kind of `x`."""
+        ...
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) log p(row | class), without the base measure that no class changes."""
+        ...
+
+
+class SufficientStatistics(Protocol):
+    """What the data say of a family's parameters; a commutative monoid."""
+
+    def merge(self, other: Self) -> Self: ...
+
+    def remove(self, other: Self) -> Self: ...
+
+    def scale(self, factor: float) -> Self:
+        """The statistics of the same rows, each weighing `factor` times as much."""
+        ...
+
+    def rounding(self) -> Self:
+        """How far below zero rounding may leave each field of `remove` (None: a field of any sign)."""
+        ...
+
+    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Self:
+        """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
+        ...
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        """(N,) log base measure of each row: what neither class nor parameter changes."""
+        ...
+
+
+class Family(Protocol):
+    """A conjugate prior over C classes, and so also every posterior.
+
+    Equal to `limit().update(statistics).mean()` is the maximum likelihood estimate.
+    """
+
+    def update(self, statistics: Any) -> Self: ...
+
+    def limit(self) -> Self:
+        """The improper prior under which the posterior mean is the maximum likelihood estimate."""
+        ...
+
+    def log_partition(self) -> jax.Array:
+        """(C, K) log normaliser of each independent piece; +inf under an improper prior."""
+        ...
+
+    def log_evidence(self, statistics: Any) -> jax.Array:
+        """(C, K) log probability of the data, base measure left out; -inf under an improper prior."""
+        ...
+
+    def mean(self) -> Likelihood: ...
+
+    def mode(self) -> Likelihood: ...
+
+    def predictive(self) -> Likelihood: ...
+
+    def variance(self) -> dict[str, jax.Array]: ...
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """For each parameter the name and the arguments of its marginal in `scipy.stats`."""
+        ...
+
+    def sample(self, key: jax.Array, n: int) -> Likelihood:
+        """n independent draws of the parameters: a likelihood with a leading axis."""
+        ...
+
+    def log_predictive(self, x: Any) -> jax.Array:
+        """(N, C) log p(row | class), parameters integrated out, base measure included."""
+        ...
+
+    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
+        """(N, C) mean and variance of log p(row | class, θ) over θ."""
+        ...
+
+
+class Additive:
+    """Statistics whose fields are sums over rows."""
+
+    def merge(self, other: Self) -> Self:
+        return jax.tree.map(operator.add, self, other)
+
+    def remove(self, other: Self) -> Self:
+        return jax.tree.map(operator.sub, self, other)
+
+    def scale(self, factor: float) -> Self:
+        return jax.tree.map(lambda field: field * factor, self)
+
+    def rounding(self) -> Self:
+        # Sums of integers are exact; 1e-9 bounds the rounding of a sum of fractions.
+        return jax.tree.map(lambda field: field * 1e-9, self)
+
+
+class Conjugate:
+    """What every conjugate family has for nothing."""
+
+    def log_evidence(self, statistics: Any) -> jax.Array:
+        """(C, K) log p(D) = log Z(posterior) - log Z(prior); -inf under an improper prior."""
+        prior, posterior = self.log_partition(), self.update(statistics).log_partition()
+        proper = jnp.isfinite(prior)
+        return jnp.where(proper, posterior - jnp.where(proper, prior, 0.0), -jnp.inf)
+
+    def log_predictive(self, x: Any) -> jax.Array:
+        """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
+        return self.predictive().log_prob(x) + self.log_base(x)[:, None]
+
+    # Supplied by each family; declared for the two methods above.
+    def log_base(self, x: Any) -> jax.Array:
+        raise NotImplementedError
+
+    def log_partition(self) -> jax.Array:
+        raise NotImplementedError
+
+    def update(self, statistics: Any) -> Self:
+        raise NotImplementedError
+
+    def predictive(self) -> Likelihood:
+        raise NotImplementedError

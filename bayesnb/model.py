@@ -1,0 +1,168 @@
+"""Naive Bayes as a generative model: a class prior and blocks of features, independent given the class."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import jax
+import jax.numpy as jnp
+
+from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood
+from bayesnb.families._pytree import pytree
+
+Estimate = Literal["mle", "map", "mean", "predictive"]
+
+
+@pytree
+class Statistics:
+    """Sufficient statistics of labelled rows; a commutative monoid under `merge`.
+
+    Parameters
+    ----------
+    class_count : (C,) array
+        Total weight of the rows of each class.
+    blocks : tuple
+        One entry a block of features.
+    log_base : scalar
+        Σ of the rows' log base measures (multinomial coefficients, -log x!), each times its weight.
+    """
+
+    class_count: Any
+    blocks: tuple[Any, ...]
+    log_base: Any
+
+    def merge(self, other: Self) -> Self:
+        """The statistics of both sets of rows."""
+        blocks = tuple(mine.merge(theirs) for mine, theirs in zip(self.blocks, other.blocks, strict=True))
+        return type(self)(self.class_count + other.class_count, blocks, self.log_base + other.log_base)
+
+    def remove(self, other: Self) -> Self:
+        """The inverse of `merge`: `a.merge(b).remove(b)` is a."""
+        blocks = tuple(mine.remove(theirs) for mine, theirs in zip(self.blocks, other.blocks, strict=True))
+        return type(self)(self.class_count - other.class_count, blocks, self.log_base - other.log_base)
+
+    def scale(self, factor: float) -> Self:
+        """The same rows, each weighing `factor` times as much."""
+        blocks = tuple(block.scale(factor) for block in self.blocks)
+        return type(self)(self.class_count * factor, blocks, self.log_base * factor)
+
+    def observe(self, x: tuple[Any, ...], label: jax.Array, weight: jax.Array) -> Self:
+        """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
+        blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
+        log_base = sum((block.log_base(rows) for block, rows in zip(self.blocks, x, strict=True)), jnp.zeros(()))
+        class_count = jnp.asarray(self.class_count)
+        return type(self)(
+            class_count.at[label].add(weight), blocks, self.log_base + jnp.sum(weight * log_base)
+        )
+
+
+@pytree
+class NaiveBayes:
+    """p(c, x | π, θ) = π_c Π_b p(x_b | θ_cb): a prior, and after `update` a posterior, over (π, θ).
+
+    Parameters
+    ----------
+    class_prior : Dirichlet or Known
+        Over π, with one row: concentration or log probability of shape (1, C).
+    blocks : tuple of families
+        Over θ, one family a block of features.
+
+    Notes
+    -----
+    Rows `x` are a tuple with one entry a block: an (N, F) array with NaN where a cell is missing for
+    Gaussian and Poisson blocks; an (N, L) array of counts, or encoded rows, for Dirichlet blocks.
+    """
+
+    class_prior: Dirichlet | Known
+    blocks: tuple[Any, ...]
+
+    def update(self, statistics: Statistics) -> Self:
+        """The posterior: an object of the same type."""
+        blocks = tuple(f.update(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
+        return type(self)(self.class_prior.update(LevelCounts(statistics.class_count[None])), blocks)
+
+    def limit(self) -> Self:
+        """The improper prior under which the posterior mean is the maximum likelihood estimate."""
+        return type(self)(self.class_prior.limit(), tuple(f.limit() for f in self.blocks))
+
+    def log_evidence(self, statistics: Statistics) -> jax.Array:
+        """log p(X, y) with all parameters integrated out; `self` is the prior."""
+        parts = [self.class_prior.log_evidence(LevelCounts(statistics.class_count[None]))]
+        parts += [f.log_evidence(s) for f, s in zip(self.blocks, statistics.blocks, strict=True)]
+        return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
+
+    def read(self, estimate: Estimate) -> Reading:
+        """A classifier from the posterior: parameters at its "mean" or mode ("map"), or integrated out.
+
+        The fourth reading, "mle", is the "mean" of `limit()` updated with the same statistics.
+        """
+        log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
+        return Reading(jnp.asarray(log_class), tuple(_read(block, estimate) for block in self.blocks))
+
+    def sample(self, key: jax.Array, n: int) -> Reading:
+        """n independent draws of all parameters: a reading whose arrays have a leading axis."""
+        keys = jax.random.split(key, len(self.blocks) + 1)
+        log_class = self.class_prior.sample(keys[0], n).log_theta[:, 0]
+        return Reading(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
+
+    def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> jax.Array:
+        """(N, C) log p(class, row), without what no class changes."""
+        return self.read(estimate).log_joint(x)
+
+    def log_base(self, x: tuple[Any, ...]) -> jax.Array:
+        """(N,) what no class changes: multinomial coefficients, -log x!."""
+        return sum((f.log_base(rows) for f, rows in zip(self.blocks, x, strict=True)), jnp.zeros(()))
+
+    def log_predictive(self, x: tuple[Any, ...]) -> jax.Array:
+        """(N, C) log p(class, row | D), everything included."""
+        return self.log_joint(x) + self.log_base(x)[..., None]
+
+
+@pytree
+class Reading:
+    """Class log probabilities (C,) and one likelihood a block: all that scoring a row needs."""
+
+    log_class: Any
+    likelihoods: tuple[Any, ...]
+
+    def prepare(self, x: tuple[Any, ...]) -> Reading:
+        """Lay the tables out for rows of the kind of `x`, once for many blocks of rows."""
+        return Reading(
+            self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True))
+        )
+
+    def log_joint(self, x: tuple[Any, ...]) -> jax.Array:
+        """(N, C) log p(class, row). An impossible block outweighs a point mass; class probability 0 both."""
+        score = jnp.zeros(())
+        for likelihood, rows in zip(self.likelihoods, x, strict=True):
+            score = _plus(score, likelihood.log_prob(rows))
+        return _plus(score, self.log_class)
+
+
+def _read(block: Family, estimate: Estimate) -> Likelihood:
+    if estimate == "predictive":
+        return block.predictive()
+    if estimate == "map":
+        return block.mode()
+    if estimate == "mean":
+        return block.mean()
+    raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
+
+
+def _plus(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a + b in log space, where zero times infinity is zero."""
+    return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)
+
+
+def undefined(joint: jax.Array) -> jax.Array:
+    """(N,) rows whose class probabilities do not exist: a score is NaN, all are -inf, or two are +inf."""
+    impossible = jnp.all(jnp.isneginf(joint), axis=-1)
+    return jnp.any(jnp.isnan(joint), axis=-1) | impossible | (jnp.sum(jnp.isposinf(joint), axis=-1) > 1)
+
+
+def log_normalize(joint: jax.Array) -> jax.Array:
+    """(N, C) log P(class | row); NaN where `undefined`."""
+    top = jnp.max(joint, axis=-1, keepdims=True)
+    shifted = jnp.where(joint == top, 0.0, joint - top)
+    log_prob = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))
+    return jnp.where(undefined(joint)[..., None], jnp.nan, log_prob)
