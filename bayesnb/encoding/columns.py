@@ -148,8 +148,7 @@ class BinaryColumns(FixedColumns):
     def rows(self, opened: Any, policy: UnknownPolicy | None = None) -> Rows:
         if sp.issparse(opened):
             return PresenceRows(opened)
-        start = 2 * np.arange(len(self.index), dtype=np.int32)
-        return BinaryRows(opened, 0.5 if self.threshold is None else self.threshold, start)
+        return BinaryRows(opened, 0.5 if self.threshold is None else self.threshold)
 
     def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
         """Of a sparse matrix only presences were counted: the rest of each class is absent."""
@@ -207,7 +206,7 @@ class LevelColumns:
         coded = [self._factorize(table, j) for j in self.index]
         top = max(len(values) for _, values in coded)
         raw = np.stack([codes.astype(np.min_scalar_type(-1 - top)) for codes, _ in coded], axis=1)
-        return Factors(raw, np.zeros(len(coded), np.int64), tuple(values for _, values in coded))
+        return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete=not (raw < 0).any())
 
     def learn(self, opened: Factors) -> Self:
         """Levels of an undeclared feature are the values that may occur; see `prune`."""
@@ -221,7 +220,7 @@ class LevelColumns:
         """Coded cells. `policy` receives the block, a feature and a message for values that are no level."""
         policy = policy or warn_of_unknown
         codes = tuple(self._codes(opened, j, policy) for j in range(len(self.index)))
-        return CodedRows(opened, codes, self.start(), self.capacity)
+        return CodedRows(opened, codes, self.sizes().astype(np.int32), self.start(), self.capacity)
 
     def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
         return LevelCounts(statistics.count[:, : self.sizes().sum()])

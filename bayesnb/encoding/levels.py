@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -64,11 +65,13 @@ class Factors:
 
     `raw` keeps the dtype of integer input, so nothing is copied. A missing cell has `raw - low == -1`.
     Some `values` of an integer column, the whole range from its least to its largest, may not occur.
+    `complete` says that no cell is missing.
     """
 
     raw: np.ndarray
     low: np.ndarray
     values: tuple[Sequence[Any], ...]
+    complete: bool
 
     def occurrences(self, column: int) -> np.ndarray:
         """How often each of `values[column]` occurs."""
@@ -84,16 +87,34 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
     """A 2-D integer or Boolean array as it is, or None if some column's range is too wide to tabulate."""
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
-    # A block of rows that is in the cache is read once for both bounds.
-    step = max(1, 2**19 // max(1, raw.shape[1]))
-    pieces = [raw[i : i + step] for i in range(0, len(raw), step)]
-    bounds = [(piece.min(axis=0), piece.max(axis=0)) for piece in pieces]
-    low = np.min([least for least, _ in bounds], axis=0)
-    high = np.max([greatest for _, greatest in bounds], axis=0)
+    low, high = _bounds(raw)
     ranges = [range(int(a), int(b) + 1) for a, b in zip(low, high, strict=True)]
     if any(len(r) > _WIDEST_RANGE or r[-1] >= 2**63 for r in ranges):
         return None
-    return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges))
+    return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges), complete=True)
+
+
+def _bounds(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest of each column, reading each block of rows once, while it is in the cache.
+
+    NumPy's loop over a short last axis is slow, so many rows are taken as one.
+    """
+    n, width = raw.shape
+    many = max(1, 2048 // width)
+    step = many * max(1, 2**18 // (many * width))
+
+    def bounds(start: int) -> tuple[np.ndarray, np.ndarray]:
+        piece = raw[start : start + step]
+        if len(piece) == step and piece.flags.c_contiguous:
+            piece = piece.reshape(-1, many * width)
+        return piece.min(axis=0).reshape(-1, width).min(axis=0), piece.max(axis=0).reshape(-1, width).max(axis=0)
+
+    starts = range(0, n, step)
+    if len(starts) == 1:
+        return bounds(0)
+    with ThreadPoolExecutor(2) as pool:
+        low, high = zip(*pool.map(bounds, starts), strict=True)
+    return np.min(low, axis=0), np.max(high, axis=0)
 
 
 def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:

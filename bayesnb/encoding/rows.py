@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.families import Counts, LevelCounts, OneHot, Presence
 
-_CELLS = 2**19
+_CELLS = 2**20
+_MOST_ROWS = 2**16
 _FEWEST_ROWS = 16
 
 
@@ -31,6 +32,10 @@ class Rows(Protocol):
         """Cells of a row, on average."""
         ...
 
+    def linear(self) -> Rows:
+        """The same rows for readings that are linear in the counts, with nothing else prepared."""
+        ...
+
     def block(self, start: int, stop: int, size: int) -> Any:
         """Rows start … stop - 1 for the kernels, padded to `size` rows."""
         ...
@@ -38,7 +43,7 @@ class Rows(Protocol):
 
 def blocks(rows: tuple[Rows, ...], n: int, *arrays: np.ndarray) -> Iterator[tuple[slice, tuple[Any, ...], list]]:
     """Cut n rows, and arrays with an entry a row, into padded blocks; the padding of arrays is zero."""
-    largest = _power_of_four(_CELLS / max(1.0, sum(r.width() for r in rows)), down=True)
+    largest = min(_MOST_ROWS, _power_of_four(_CELLS / max(1.0, sum(r.width() for r in rows)), down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
         size = min(largest, _power_of_four(stop - start))
@@ -46,8 +51,15 @@ def blocks(rows: tuple[Rows, ...], n: int, *arrays: np.ndarray) -> Iterator[tupl
         yield slice(start, stop), x, [_pad(a[start:stop], size) for a in arrays]
 
 
+class _LinearRows:
+    """Rows with nothing to leave out."""
+
+    def linear(self) -> Self:
+        return self
+
+
 @dataclass(frozen=True, eq=False)
-class RealRows:
+class RealRows(_LinearRows):
     """Numbers, NaN where missing; for Gaussian and Poisson features."""
 
     values: np.ndarray
@@ -65,11 +77,12 @@ class RealRows:
 
 
 @dataclass(frozen=True, eq=False)
-class CodedRows:
+class CodedRows(_LinearRows):
     """Categorical cells as codes of their level within the feature."""
 
     factors: Factors
     codes: tuple[np.ndarray, ...]
+    sizes: np.ndarray
     start: np.ndarray
     capacity: int
 
@@ -77,19 +90,22 @@ class CodedRows:
         return LevelCounts(np.zeros((n_classes, self.capacity)))
 
     @cached_property
+    def _width(self) -> int:
+        """Room for a power of two of levels and a missing cell: growth seldom compiles anew."""
+        return (1 << max(1, int(self.sizes.max() - 1).bit_length())) + 1
+
+    @cached_property
     def _dtype(self) -> np.dtype:
         """The smallest signed integers that hold every code."""
         return np.min_scalar_type(-1 - max((int(c.max(initial=0)) for c in self.codes), default=0))
 
     @cached_property
-    def _shifted(self) -> np.ndarray | None:
+    def _shift(self) -> np.ndarray | None:
         """What to subtract from `raw`, if in every column codes and values run in step."""
-        if not all(_is_range(c) for c in self.codes):
+        if not all(_is_range(c) and (self.factors.complete or c[0] == 0) for c in self.codes):
             return None
-        low = self.factors.low.astype(np.int64) - [int(c[0]) for c in self.codes]
-        bounds = np.iinfo(self.factors.raw.dtype)
-        exact = bounds.min <= low.min() and low.max() <= bounds.max and np.iinfo(self._dtype).max <= bounds.max
-        return low.astype(self.factors.raw.dtype) if exact else low
+        low = [int(low) - int(c[0]) for low, c in zip(self.factors.low, self.codes, strict=True)]
+        return np.array(low).astype(self._dtype)
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
@@ -103,21 +119,21 @@ class CodedRows:
 
     def block(self, start: int, stop: int, size: int) -> OneHot:
         raw = self.factors.raw[start:stop]
-        if self._shifted is not None:
-            code = (raw - self._shifted).astype(self._dtype)
+        if self._shift is not None:
+            # Modular arithmetic: codes fit the small type, so narrowing first is exact, and cheaper.
+            code = _subtract(raw.astype(self._dtype), self._shift)
         else:
             table, offset = self._table
             code = table[raw.astype(np.int64) + offset]
-        return OneHot(_pad(code, size, MISSING), self.start)
+        return OneHot(_pad(code, size, MISSING), self.start, self.sizes, self._width)
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryRows:
+class BinaryRows(_LinearRows):
     """Bernoulli cells of a dense array: absent, present, or missing where NaN."""
 
     values: np.ndarray
     threshold: float
-    start: np.ndarray
 
     def empty(self, n_classes: int) -> LevelCounts:
         return LevelCounts(np.zeros((n_classes, 2 * self.values.shape[1])))
@@ -130,11 +146,12 @@ class BinaryRows:
         code = (values > self.threshold).astype(np.int8)
         if values.dtype.kind == "f":
             code[np.isnan(values)] = MISSING
-        return OneHot(_pad(code, size, MISSING), self.start)
+        n = values.shape[1]
+        return OneHot(_pad(code, size, MISSING), 2 * np.arange(n, dtype=np.int32), np.full(n, 2, np.int32), 3)
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceRows:
+class PresenceRows(_LinearRows):
     """Bernoulli cells of a sparse matrix: what is stored is present."""
 
     matrix: sp.csr_array
@@ -146,15 +163,16 @@ class PresenceRows:
         return self.matrix.nnz / self.matrix.shape[0]
 
     def block(self, start: int, stop: int, size: int) -> Presence:
-        _, level, row, indptr = _entries(self.matrix, start, stop, size)
+        level, row, indptr = _entries(self.matrix, start, stop, size)
         return Presence(level, row, indptr)
 
 
 @dataclass(frozen=True, eq=False)
 class CountRows:
-    """Count vectors over one simplex."""
+    """Count vectors over one simplex; `distinct` prepares what a contrast needs."""
 
     matrix: sp.csr_array
+    distinct: bool = True
 
     def empty(self, n_classes: int) -> LevelCounts:
         return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
@@ -162,15 +180,22 @@ class CountRows:
     def width(self) -> float:
         return self.matrix.nnz / self.matrix.shape[0]
 
+    def linear(self) -> CountRows:
+        return CountRows(self.matrix, distinct=False)
+
+    @cached_property
+    def _totals(self) -> np.ndarray:
+        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64)
+
     def block(self, start: int, stop: int, size: int) -> Counts:
-        count, level, row, indptr = _entries(self.matrix, start, stop, size)
-        entries = indptr[-1]
-        often = np.flatnonzero(count[:entries] != 1)
+        level, row, indptr = _entries(self.matrix, start, stop, size)
+        count = _from(self.matrix.data, self.matrix.indptr[start], len(level))
+        if not self.distinct:
+            return Counts(count, level, row, indptr, *_no_pairs(size))
+        often = np.flatnonzero(count[: indptr[-1]] != 1)
         pair, pair_level, pair_count = _distinct_pairs(level[often], count[often], self.matrix.shape[1])
         pair_indptr = np.searchsorted(often, indptr).astype(np.int32)
-        totals = np.zeros(size)
-        totals[: stop - start] = _row_sums(count[:entries], indptr[: stop - start + 1])
-        total_count, total = np.unique(totals, return_inverse=True)
+        total_count, total = np.unique(_pad(self._totals[start:stop], size), return_inverse=True)
         return Counts(
             count,
             level,
@@ -185,16 +210,32 @@ class CountRows:
         )
 
 
+def _no_pairs(size: int) -> tuple[np.ndarray, ...]:
+    integers, numbers = np.zeros(1, np.int32), np.ones(1)
+    return integers, np.zeros(size + 1, np.int32), integers, numbers, np.zeros(size, np.int32), numbers
+
+
+def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
+    """rows - row; NumPy's loop over a short last axis is slow, so many rows are taken as one."""
+    many = 64
+    if len(rows) % many or not rows.flags.c_contiguous:
+        return rows - row
+    return (rows.reshape(len(rows) // many, -1) - np.tile(row, many)).reshape(rows.shape)
+
+
 def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
-    """Entries, levels, rows and bounds of a range of rows; padding stands behind `indptr[-1]`, in row 0."""
+    """Levels, rows and bounds of a range of rows. Behind `indptr[-1]` stand entries of no account."""
     first, last = matrix.indptr[start], matrix.indptr[stop]
-    capacity = _capacity(int(last - first))
     indptr = np.full(size + 1, last - first, np.int32)
     indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
-    row = np.repeat(np.arange(size, dtype=np.int32), np.diff(indptr))
-    count = _pad(matrix.data[first:last].astype(np.float64, copy=False), capacity)
-    level = _pad(matrix.indices[first:last].astype(np.int32, copy=False), capacity)
-    return count, level, _pad(row, capacity), indptr
+    row = np.repeat(np.arange(size, dtype=np.uint16), np.diff(indptr))
+    capacity = _capacity(len(row))
+    return _from(matrix.indices, first, capacity).astype(np.int32, copy=False), _pad(row, capacity), indptr
+
+
+def _from(array: np.ndarray, first: int, length: int) -> np.ndarray:
+    """`length` elements from `first` on: a view where there are as many, whatever they are."""
+    return _pad(array[first : first + length], length)
 
 
 def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
@@ -212,11 +253,6 @@ def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tupl
     pairs["level"], pairs["count"] = level, count
     distinct, index = np.unique(pairs, return_inverse=True)
     return index.astype(np.int32), distinct["level"].copy(), distinct["count"].copy()
-
-
-def _row_sums(count: np.ndarray, indptr: np.ndarray) -> np.ndarray:
-    running = np.concatenate([[0.0], np.cumsum(count)])
-    return running[indptr[1:]] - running[indptr[:-1]]
 
 
 def _is_range(code: np.ndarray) -> bool:

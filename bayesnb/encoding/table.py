@@ -82,16 +82,16 @@ class Table:
 
     def matrix(self) -> sp.csr_array:
         """All columns of a sparse table: canonical, finite, without stored zeros."""
-        matrix = sp.csr_array(self.data)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
+        # Asked of the user's own object, which remembers the answer.
+        canonical = self.data.has_canonical_format
+        matrix = sp.csr_array(self.data, copy=not canonical)
+        if not canonical:
             matrix.sum_duplicates()
-        if matrix.data.dtype.kind == "f" and not np.isfinite(np.sum(matrix.data)):
-            entry = np.flatnonzero(~np.isfinite(matrix.data))
-            if entry.size:
-                row = int(np.searchsorted(matrix.indptr, entry[0], side="right")) - 1
-                self._refuse(matrix.data[entry[0]], row, int(matrix.indices[entry[0]]))
-        if not np.all(matrix.data):
+        if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
+            bad = np.flatnonzero(~np.isfinite(matrix.data))
+            if bad.size:
+                row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+                self._refuse(matrix.data[bad[0]], row, int(matrix.indices[bad[0]]))
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         return matrix

@@ -123,7 +123,7 @@ def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
     except ValueError:
         raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
     _at_least(alpha, 0.0, name)
-    return full.astype(np.float64)
+    return full
 
 
 def _field(prior: Any, name: str, shape: tuple[int, int]) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import jax
@@ -10,8 +12,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate
-from bayesnb.families.rows import as_rows, linear
-from bayesnb.families.special import log_rising
+from bayesnb.families.rows import LINEAR, RISING, SQUARE, Term, as_rows
 
 
 @pytree
@@ -110,14 +111,11 @@ class Dirichlet(Conjugate):
         """Mean Σ x [ψ(α) - ψ(α₀)] and variance Σ x² ψ₁(α) - Σ t² ψ₁(α₀) of log p(row | class, θ)."""
         x, total = self._rows(x), self.total()
 
-        def square(count: jax.Array, table: jax.Array) -> jax.Array:
-            return linear(count * count, table)
+        def moment(term: Term, psi: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            tables = x.contrast_layout(term, psi(self.concentration), psi(total), self.group)
+            return x.contrast(term, tables)
 
-        def moment(f: Any, order: int) -> jax.Array:
-            tables = [digamma(a) if order == 0 else polygamma(1, a) for a in (self.concentration, total)]
-            return x.contrast(f, x.contrast_layout(f, *tables, self.group))
-
-        return moment(linear, 0) + x.log_base()[:, None], moment(square, 1)
+        return moment(LINEAR, digamma) + x.log_base()[:, None], moment(SQUARE, partial(polygamma, 1))
 
     def log_base(self, x: Any) -> jax.Array:
         return self._rows(x).log_base()
@@ -173,7 +171,7 @@ class DirichletMultinomial:
     group: Any
 
     def prepare(self, x: Any) -> Contrasted:
-        return Contrasted(as_rows(x).contrast_layout(_rising, self.concentration, self.total, self.group))
+        return Contrasted(as_rows(x).contrast_layout(RISING, self.concentration, self.total, self.group))
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) log B(α + x) - log B(α), without the multinomial coefficient."""
@@ -203,8 +201,4 @@ class Contrasted:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        return as_rows(x).contrast(_rising, self.tables)
-
-
-def _rising(count: jax.Array, concentration: jax.Array) -> jax.Array:
-    return log_rising(concentration, count)
+        return as_rows(x).contrast(RISING, self.tables)

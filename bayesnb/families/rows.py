@@ -8,7 +8,7 @@ l and group totals t_g: `contrast`. A table is first laid out for its kind of ro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,14 +16,26 @@ from jax.experimental.sparse import BCSR
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families.special import log_rising
 
-Elementwise = Callable[[jax.Array, jax.Array], jax.Array]
 _UNROLL = 64
+
+
+class Term(NamedTuple):
+    """A function f(x, a) of a count and a parameter, zero at x = 0; `once` is f(1, a)."""
+
+    f: Callable[[jax.Array, jax.Array], jax.Array]
+    once: Callable[[jax.Array], jax.Array]
 
 
 def linear(x: jax.Array, table: jax.Array) -> jax.Array:
     """x · table with 0 · (-inf) = 0: what did not occur costs nothing."""
     return jnp.where(x == 0, 0.0, x * table)
+
+
+LINEAR = Term(linear, jnp.asarray)
+SQUARE = Term(lambda x, a: linear(x * x, a), jnp.asarray)
+RISING = Term(lambda x, a: log_rising(a, x), jnp.log)
 
 
 @pytree
@@ -40,15 +52,15 @@ class Dense:
     def dot(self, table: jax.Array) -> jax.Array:
         return jax.vmap(lambda row: jnp.sum(linear(self.count, row), axis=-1), out_axes=1)(table)
 
-    def contrast_layout(self, f: Elementwise, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
         return jnp.asarray(table), jnp.asarray(total)
 
-    def contrast(self, f: Elementwise, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
         totals = self._totals()
 
         def one_class(level: jax.Array, total: jax.Array) -> jax.Array:
-            gain = jnp.where(self.count == 0, 0.0, f(self.count, level))
-            loss = jnp.where(totals == 0, 0.0, f(totals, total))
+            gain = jnp.where(self.count == 0, 0.0, term.f(self.count, level))
+            loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
             return jnp.sum(gain, axis=-1) - jnp.sum(loss, axis=-1)
 
         return jax.vmap(one_class, out_axes=1)(*tables)
@@ -68,52 +80,99 @@ class Dense:
 class OneHot:
     """One draw from each group: categorical features, and Bernoulli features as (absent, present).
 
+    Groups with few levels are packed: p of them become one with all combinations of their levels, so that
+    one scatter or gather does for p.
+
     Parameters
     ----------
     code : (N, G) int array
         Index of the level within its group; -1 where the cell is missing.
-    start : (G,) int array
-        Flat index of the first level of each group.
+    start, size : (G,) int arrays
+        Flat index of the first level of each group, and its number of levels.
+    width : int
+        A bound of `size` + 1.
     """
 
     code: Any
     start: Any
+    size: Any
+    width: int = static()
 
     def layout(self, table: jax.Array) -> jax.Array:
-        """(L + 1, C): the last row is the neutral level that missing cells point to."""
-        return jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
+        """(P, width^p, C) tables of the packs, or (L + 1, C); a missing cell points to a zero."""
+        table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
+        p = self._packing(table.shape[1])
+        if p == 1:
+            return table
+        grouped = table[self._level(p, table.shape[0] - 1)]
+        packs = grouped[:, 0]
+        for i in range(1, p):
+            packs = (packs[:, :, None] + grouped[:, i, None]).reshape(packs.shape[0], -1, packs.shape[-1])
+        return packs
 
     def dot(self, table: jax.Array) -> jax.Array:
-        neutral = table.shape[0] - 1
+        if table.ndim == 3:
+            packed = self._packed(_packing(self.width))
+            start = jnp.arange(table.shape[0]) * table.shape[1]
+            index, table = packed + start.astype(packed.dtype), table.reshape(-1, table.shape[-1])
+        else:
+            start = jnp.asarray(self.start)
+            index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
 
-        def add(total: jax.Array, column: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
-            code, start = column
-            index = jnp.where(code < 0, neutral, code.astype(start.dtype) + start)
-            return total + table.at[index].get(mode="promise_in_bounds"), None
+        def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
+            return total + table.at[column].get(mode="promise_in_bounds"), None
 
-        zero = jnp.zeros((self.code.shape[0], table.shape[1]), table.dtype)
-        columns = (jnp.asarray(self.code).T, jnp.asarray(self.start))
-        return jax.lax.scan(add, zero, columns, unroll=min(_UNROLL, max(1, self.code.shape[1])))[0]
+        zero = jnp.zeros((index.shape[0], table.shape[1]), table.dtype)
+        return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
-    def contrast_layout(self, f: Elementwise, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
         """Every count is 1 and so is every total: the contrast is a table itself."""
-        one = jnp.ones(())
-        return self.layout(f(one, jnp.asarray(table)) - f(one, jnp.asarray(total))[:, group])
+        return self.layout(term.once(table) - term.once(total)[:, group])
 
-    def contrast(self, f: Elementwise, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
     def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        size = count.size
-        index_type = jnp.int32 if size < 2**31 else jnp.int64
-        first = label.astype(index_type)[:, None] * count.shape[1] + jnp.asarray(self.start, index_type)
-        index = jnp.where(self.code < 0, size, first + self.code)
-        weights = jnp.broadcast_to(weight[:, None], index.shape)
-        flat = count.reshape(-1).at[index.reshape(-1)].add(weights.reshape(-1), mode="drop")
-        return flat.reshape(count.shape)
+        n_classes, n_levels = count.shape
+        p = self._packing(n_classes)
+        if p == 1:
+            start = jnp.asarray(self.start)
+            code = jnp.where(self.code < 0, count.size, jnp.asarray(self.code, start.dtype) + start)
+            return _scatter_rows(count, code, label, weight)
+        packed = self._packed(p)
+        size = self.width**p
+        start = (jnp.arange(packed.shape[1]) * size).astype(packed.dtype)
+        counts = _scatter_rows(jnp.zeros((n_classes, packed.shape[1] * size)), packed + start, label, weight)
+        counts = counts.reshape(n_classes, packed.shape[1], *[self.width] * p)
+        axes = range(2, 2 + p)
+        margins = [jnp.sum(counts, axis=tuple(a for a in axes if a != i)) for i in axes]
+        return count.at[:, self._level(p, n_levels)].add(jnp.stack(margins, axis=2), mode="drop")
 
     def log_base(self) -> jax.Array:
         return jnp.zeros(self.code.shape[0])
+
+    def _packing(self, n_classes: int) -> int:
+        """Groups a pack; 1 where the tables of the packs would be larger than the rows."""
+        p = _packing(self.width)
+        tables = n_classes * -(-self.code.shape[1] // p) * self.width**p
+        return p if tables <= max(self.code.size, 2**14) else 1
+
+    def _packed(self, p: int) -> jax.Array:
+        """(N, P) codes of the packs; a missing cell is the last of `width` levels."""
+        n, groups = self.code.shape
+        code = jnp.where(self.code < 0, self.width - 1, jnp.asarray(self.code, jnp.int32))
+        code = jnp.pad(code, ((0, 0), (0, -groups % p)), constant_values=self.width - 1).reshape(n, -1, p)
+        packed = code[:, :, 0]
+        for i in range(1, p):
+            packed = packed * self.width + code[:, :, i]
+        return packed
+
+    def _level(self, p: int, missing: int) -> jax.Array:
+        """(P, p, width) flat level of each code of each group; `missing` where there is none."""
+        fill = (0, -self.code.shape[1] % p)
+        start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))
+        code = jnp.arange(self.width, dtype=start.dtype)
+        return jnp.where(code < size[:, None], start[:, None] + code, missing).reshape(-1, p, self.width)
 
 
 @pytree
@@ -121,8 +180,8 @@ class Counts:
     """Sparse count vectors over one simplex: a bag of words.
 
     Compressed rows as in SciPy's CSR, without stored zeros, plus what makes the exact predictive a matrix
-    product: the few distinct pairs (level, count >= 2) of the block, and where they occur. Entries behind
-    `indptr[-1]` are padding, of count zero.
+    product: the few distinct pairs (level, count other than 1) of the block, and where they occur. Entries
+    behind `indptr[-1]` are of no account.
 
     Parameters
     ----------
@@ -156,30 +215,31 @@ class Counts:
     def dot(self, table: jax.Array) -> jax.Array:
         return _product(self.count, self.level, self.indptr, table)
 
-    def contrast_layout(self, f: Elementwise, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
         if total.shape[1] != 1:
             raise ValueError(f"Counts are draws from one simplex, but the Dirichlet has {total.shape[1]} groups.")
-        single = f(jnp.ones(()), jnp.asarray(table))
-        return single.T, jnp.asarray(table).T, jnp.asarray(total)[:, 0]
+        return term.once(table).T, jnp.asarray(table).T, jnp.asarray(total)[:, 0]
 
-    def contrast(self, f: Elementwise, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
         """Count every entry as 1, then correct the pairs with a larger count."""
         single, level, total = tables
         once = single.at[self.pair_level].get(mode="clip")
-        often = f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
+        often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
         correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
         ones = jnp.ones_like(self.count)
         pairs = jnp.ones_like(self.pair, dtype=correction.dtype)
         totals = jnp.asarray(self.total_count)[:, None]
-        loss = jnp.where(totals == 0, 0.0, f(totals, total))
+        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
+        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
+        one_each = jnp.arange(self.total.shape[0] + 1, dtype=self.indptr.dtype)
         return (
             _product(ones, self.level, self.indptr, single)
             + _product(pairs, self.pair, self.pair_indptr, correction)
-            - loss[self.total]
+            - _product(jnp.ones(self.total.shape), self.total, one_each, loss)
         )
 
     def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        return _scatter(count, self.level, self.row, label, weight, self.count)
+        return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
         """log t! - Σ log x_l!, which is 0 for entries of 1."""
@@ -219,17 +279,15 @@ class Presence:
 
         return jax.lax.cond(jnp.any(sure > 0), without_impossible, lambda: score)
 
-    def contrast_layout(self, f: Elementwise, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        one = jnp.ones(())
-        return self.layout(f(one, jnp.asarray(table)) - f(one, jnp.asarray(total))[:, group])
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        return self.layout(term.once(table) - term.once(total)[:, group])
 
-    def contrast(self, f: Elementwise, tables: Any) -> jax.Array:
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
     def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
         """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""
-        stored = jnp.arange(self.level.shape[0]) < self.indptr[-1]
-        return _scatter(count, self.level, self.row, label, weight, stored.astype(count.dtype))
+        return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
 
     def log_base(self) -> jax.Array:
         return jnp.zeros(self.indptr.shape[0] - 1)
@@ -241,13 +299,34 @@ def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     return matrix @ table
 
 
-def _scatter(
-    count: jax.Array, level: Any, row: Any, label: jax.Array, weight: jax.Array, value: Any
-) -> jax.Array:
-    index_type = jnp.int32 if count.size < 2**31 else jnp.int64
-    index = label.astype(index_type)[row] * count.shape[1] + level
-    flat = count.reshape(-1).at[index].add(weight[row] * value, mode="promise_in_bounds")
-    return flat.reshape(count.shape)
+def _scatter(count: jax.Array, x: Any, label: jax.Array, weight: jax.Array, value: jax.Array) -> jax.Array:
+    """Add value times weight for each stored entry of sparse rows."""
+    stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
+    index = _index(count, label)[x.row] + x.level
+    return _add(count, index, jnp.where(stored, weight[x.row] * value, 0.0))
+
+
+def _scatter_rows(count: jax.Array, level: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    """Add the weight of each row to its levels (N, G); levels past the end are missing cells."""
+    index = _index(count, label)[:, None] + level
+    return _add(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))
+
+
+def _index(count: jax.Array, label: jax.Array) -> jax.Array:
+    """Flat index of the first level of each row's class."""
+    return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
+
+
+def _add(count: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+    return count.reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)
+
+
+def _packing(width: int) -> int:
+    """How many groups of `width` codes make a pack of about a thousand: few enough for the cache."""
+    p = 1
+    while width ** (p + 1) <= 1100:
+        p += 1
+    return p
 
 
 def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
