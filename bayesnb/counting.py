@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from bayesnb.encoding import Encoding, LevelColumns, Rows, Table, blocks
+from bayesnb.families import Counts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
 
@@ -21,8 +22,13 @@ class Counted(NamedTuple):
 
 
 @jax.jit(donate_argnums=0)
-def _observe(statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array) -> Statistics:
-    return statistics.observe(x, label, weight)
+def _observe(
+    statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
+) -> Statistics:
+    # Of word counts the host has looked up the factorials; here they would take longer than all the rest.
+    pairs = zip(statistics.blocks, x, strict=True)
+    log_bases = [block.log_base(rows) for block, rows in pairs if not isinstance(rows, Counts)]
+    return statistics.observe(x, label, weight, sum(log_bases, log_base))
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
@@ -64,8 +70,10 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     """
     n_classes = len(encoding.classes)
     total = Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
-    for _, x, (labels, weights) in blocks(rows, len(label), label, weight):
-        total = _observe(total, x, labels, weights)
+    log_base = sum((r.log_base() for r in rows), np.zeros(len(label)))
+    plain = tuple(r.plain() for r in rows)
+    for _, x, arrays in blocks(plain, len(label), label, weight, log_base):
+        total = _observe(total, x, *arrays)
     total = jax.tree.map(np.asarray, total)
     finished = tuple(c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True))
     _check_range(encoding, finished)

@@ -46,14 +46,15 @@ class Statistics:
         blocks = tuple(block.scale(factor) for block in self.blocks)
         return type(self)(self.class_count * factor, blocks, self.log_base * factor)
 
-    def observe(self, x: tuple[Any, ...], label: jax.Array, weight: jax.Array) -> Self:
-        """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
+    def observe(self, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: Any = 0.0) -> Self:
+        """Add a block of rows.
+
+        `label` (N,) class indices, `weight` (N,) replication counts, `log_base` (N,) as
+        `NaiveBayes.log_base` has it.
+        """
         blocks = tuple(block.observe(rows, label, weight) for block, rows in zip(self.blocks, x, strict=True))
-        log_base = sum((block.log_base(rows) for block, rows in zip(self.blocks, x, strict=True)), jnp.zeros(()))
-        class_count = jnp.asarray(self.class_count)
-        return type(self)(
-            class_count.at[label].add(weight), blocks, self.log_base + jnp.sum(weight * log_base)
-        )
+        class_count = jnp.asarray(self.class_count).at[label].add(weight)
+        return type(self)(class_count, blocks, self.log_base + jnp.sum(weight * log_base))
 
 
 @pytree
@@ -162,7 +163,14 @@ def undefined(joint: jax.Array) -> jax.Array:
 
 def log_normalize(joint: jax.Array) -> jax.Array:
     """(N, C) log P(class | row); NaN where `undefined`."""
-    top = jnp.max(joint, axis=-1, keepdims=True)
-    shifted = jnp.where(joint == top, 0.0, joint - top)
-    log_prob = shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))
-    return jnp.where(undefined(joint)[..., None], jnp.nan, log_prob)
+
+    def finite(joint: jax.Array) -> jax.Array:
+        shifted = joint - jnp.max(joint, axis=-1, keepdims=True)
+        return shifted - jnp.log(jnp.sum(jnp.exp(shifted), axis=-1, keepdims=True))
+
+    def general() -> jax.Array:
+        certain = jnp.any(jnp.isposinf(joint), axis=-1, keepdims=True)
+        log_prob = jnp.where(certain, jnp.where(jnp.isposinf(joint), 0.0, -jnp.inf), finite(joint))
+        return jnp.where(undefined(joint)[..., None], jnp.nan, log_prob)
+
+    return jax.lax.cond(jnp.all(jnp.isfinite(joint)), lambda: finite(joint), general)

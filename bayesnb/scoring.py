@@ -27,7 +27,7 @@ def score_rows(
 ) -> np.ndarray:
     """Apply `output`, one of the functions below, to the (N, C) joint log probabilities of n rows."""
     padded = pad(encoding, model)
-    rows = rows if estimate == "predictive" else tuple(r.linear() for r in rows)
+    rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
     reading = None
     scores = []
     for piece, x, _ in blocks(rows, n):

@@ -12,9 +12,10 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaln
 
 from bayesnb.encoding.levels import MISSING, Factors
-from bayesnb.families import Counts, LevelCounts, OneHot, Presence
+from bayesnb.families import Counts, LevelCounts, OneHot, PairedCounts, Presence
 
 _CELLS = 2**20
 _MOST_ROWS = 2**16
@@ -32,8 +33,12 @@ class Rows(Protocol):
         """Cells of a row, on average."""
         ...
 
-    def linear(self) -> Rows:
-        """The same rows for readings that are linear in the counts, with nothing else prepared."""
+    def plain(self) -> Rows:
+        """The same rows for kernels that are linear in the counts: nothing else is prepared."""
+        ...
+
+    def log_base(self) -> np.ndarray | float:
+        """(N,) log base measures of the rows, where the host knows them best; else 0."""
         ...
 
     def block(self, start: int, stop: int, size: int) -> Any:
@@ -51,15 +56,18 @@ def blocks(rows: tuple[Rows, ...], n: int, *arrays: np.ndarray) -> Iterator[tupl
         yield slice(start, stop), x, [_pad(a[start:stop], size) for a in arrays]
 
 
-class _LinearRows:
+class _PlainRows:
     """Rows with nothing to leave out."""
 
-    def linear(self) -> Self:
+    def plain(self) -> Self:
         return self
+
+    def log_base(self) -> np.ndarray | float:
+        return 0.0
 
 
 @dataclass(frozen=True, eq=False)
-class RealRows(_LinearRows):
+class RealRows(_PlainRows):
     """Numbers, NaN where missing; for Gaussian and Poisson features."""
 
     values: np.ndarray
@@ -77,7 +85,7 @@ class RealRows(_LinearRows):
 
 
 @dataclass(frozen=True, eq=False)
-class CodedRows(_LinearRows):
+class CodedRows(_PlainRows):
     """Categorical cells as codes of their level within the feature."""
 
     factors: Factors
@@ -129,7 +137,7 @@ class CodedRows(_LinearRows):
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryRows(_LinearRows):
+class BinaryRows(_PlainRows):
     """Bernoulli cells of a dense array: absent, present, or missing where NaN."""
 
     values: np.ndarray
@@ -151,7 +159,7 @@ class BinaryRows(_LinearRows):
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceRows(_LinearRows):
+class PresenceRows(_PlainRows):
     """Bernoulli cells of a sparse matrix: what is stored is present."""
 
     matrix: sp.csr_array
@@ -169,10 +177,10 @@ class PresenceRows(_LinearRows):
 
 @dataclass(frozen=True, eq=False)
 class CountRows:
-    """Count vectors over one simplex; `distinct` prepares what a contrast needs."""
+    """Count vectors over one simplex."""
 
     matrix: sp.csr_array
-    distinct: bool = True
+    with_pairs: bool = True
 
     def empty(self, n_classes: int) -> LevelCounts:
         return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
@@ -180,29 +188,32 @@ class CountRows:
     def width(self) -> float:
         return self.matrix.nnz / self.matrix.shape[0]
 
-    def linear(self) -> CountRows:
-        return CountRows(self.matrix, distinct=False)
+    def plain(self) -> CountRows:
+        return CountRows(self.matrix, with_pairs=False)
+
+    def log_base(self) -> np.ndarray:
+        """(N,) log multinomial coefficients, log t! - Σ log x_l!; an entry of 1 adds nothing."""
+        often = np.flatnonzero(self.matrix.data != 1)
+        row = np.searchsorted(self.matrix.indptr, often, side="right") - 1
+        factorials = np.bincount(row, log_factorial(self.matrix.data[often]), minlength=self.matrix.shape[0])
+        return log_factorial(self._totals) - factorials
 
     @cached_property
     def _totals(self) -> np.ndarray:
         return np.asarray(self.matrix.sum(axis=1), dtype=np.float64)
 
-    def block(self, start: int, stop: int, size: int) -> Counts:
+    def block(self, start: int, stop: int, size: int) -> Counts | PairedCounts:
         level, row, indptr = _entries(self.matrix, start, stop, size)
         count = _from(self.matrix.data, self.matrix.indptr[start], len(level))
-        if not self.distinct:
-            return Counts(count, level, row, indptr, *_no_pairs(size))
+        if not self.with_pairs:
+            return Counts(count, level, row, indptr)
         often = np.flatnonzero(count[: indptr[-1]] != 1)
         pair, pair_level, pair_count = _distinct_pairs(level[often], count[often], self.matrix.shape[1])
-        pair_indptr = np.searchsorted(often, indptr).astype(np.int32)
         total_count, total = np.unique(_pad(self._totals[start:stop], size), return_inverse=True)
-        return Counts(
-            count,
-            level,
-            row,
-            indptr,
+        return PairedCounts(
+            Counts(count, level, row, indptr),
             _pad(pair, _capacity(len(pair))),
-            pair_indptr,
+            np.searchsorted(often, indptr).astype(np.int32),
             _pad(pair_level, _capacity(len(pair_level))),
             _pad(pair_count, _capacity(len(pair_count)), 1.0),
             total.astype(np.int32),
@@ -210,9 +221,12 @@ class CountRows:
         )
 
 
-def _no_pairs(size: int) -> tuple[np.ndarray, ...]:
-    integers, numbers = np.zeros(1, np.int32), np.ones(1)
-    return integers, np.zeros(size + 1, np.int32), integers, numbers, np.zeros(size, np.int32), numbers
+def log_factorial(values: np.ndarray) -> np.ndarray:
+    """log Γ(x + 1), by a table where the values are small integers."""
+    largest = values.max(initial=0)
+    if largest < 2**12 and np.array_equal(values, np.floor(values)):
+        return gammaln(np.arange(largest + 1) + 1.0)[values.astype(np.intp)]
+    return gammaln(values + 1.0)
 
 
 def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:

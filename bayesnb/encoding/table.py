@@ -128,7 +128,7 @@ class Table:
         )
 
 
-def check_table(X: Any, owner: str, names: Sequence[str] | None = None) -> Table:
+def check_table(X: Any, owner: str) -> Table:
     """Accept anything two-dimensional: arrays, lists, SciPy sparse, pandas or polars DataFrames.
 
     Raises
@@ -143,6 +143,10 @@ def check_table(X: Any, owner: str, names: Sequence[str] | None = None) -> Table
         return Table(columns, tuple(map(str, X.columns)), n_rows, owner)
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
         X = _from_sequence(X)
+    if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
+        _check_size(*X.shape, owner)
+        X = X.tocsr()
+        return Table(X, _positions(X.shape[1]), X.shape[0], owner)
     array = check_array(
         X,
         dtype=None,
@@ -151,8 +155,12 @@ def check_table(X: Any, owner: str, names: Sequence[str] | None = None) -> Table
         estimator=owner,
         input_name="X",
     )
-    labels = tuple(map(str, range(array.shape[1]))) if names is None else tuple(names)
-    return Table(array, labels, array.shape[0], owner)
+    return Table(array, _positions(array.shape[1]), array.shape[0], owner)
+
+
+def _positions(n_columns: int) -> tuple[str, ...]:
+    """Names of columns without a name."""
+    return tuple(map(str, range(n_columns)))
 
 
 def check_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:

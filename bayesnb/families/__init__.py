@@ -5,7 +5,7 @@ from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.known import Known
 from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
-from bayesnb.families.rows import Counts, OneHot, Presence
+from bayesnb.families.rows import Counts, OneHot, PairedCounts, Presence
 
 __all__ = [
     "Counts",
@@ -18,6 +18,7 @@ __all__ = [
     "Moments",
     "NormalInverseGamma",
     "OneHot",
+    "PairedCounts",
     "Presence",
     "SufficientStatistics",
     "Totals",

@@ -12,7 +12,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate
-from bayesnb.families.rows import LINEAR, RISING, SQUARE, Term, as_rows
+from bayesnb.families.rows import LINEAR, RISING, SQUARE, OneHot, Presence, Term, as_rows
 
 
 @pytree
@@ -170,7 +170,10 @@ class DirichletMultinomial:
     total: Any
     group: Any
 
-    def prepare(self, x: Any) -> Contrasted:
+    def prepare(self, x: Any) -> Tabulated | Contrasted:
+        if isinstance(x, OneHot | Presence):
+            # Of one draw from each group the predictive probability is the mean.
+            return Multinomial(jnp.log(self.concentration / self.total[:, self.group])).prepare(x)
         return Contrasted(as_rows(x).contrast_layout(RISING, self.concentration, self.total, self.group))
 
     def log_prob(self, x: Any) -> jax.Array:

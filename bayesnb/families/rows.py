@@ -179,9 +179,7 @@ class OneHot:
 class Counts:
     """Sparse count vectors over one simplex: a bag of words.
 
-    Compressed rows as in SciPy's CSR, without stored zeros, plus what makes the exact predictive a matrix
-    product: the few distinct pairs (level, count other than 1) of the block, and where they occur. Entries
-    behind `indptr[-1]` are of no account.
+    Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are of no account.
 
     Parameters
     ----------
@@ -189,25 +187,12 @@ class Counts:
         Entries, their level and their row.
     indptr : (N + 1,) int array
         Bounds of the rows.
-    pair : (M,) int array
-        For each entry whose count is not 1, the index of its (level, count); `pair_indptr` (N + 1,) bounds
-        the rows.
-    pair_level, pair_count : (P,) arrays
-        The distinct pairs.
-    total, total_count : (N,) int array, (T,) array
-        Row totals, as an index into the distinct ones.
     """
 
     count: Any
     level: Any
     row: Any
     indptr: Any
-    pair: Any
-    pair_indptr: Any
-    pair_level: Any
-    pair_count: Any
-    total: Any
-    total_count: Any
 
     def layout(self, table: jax.Array) -> jax.Array:
         return jnp.asarray(table).T
@@ -221,31 +206,78 @@ class Counts:
         return term.once(table).T, jnp.asarray(table).T, jnp.asarray(total)[:, 0]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """Count every entry as 1, then correct the pairs with a larger count."""
-        single, level, total = tables
-        once = single.at[self.pair_level].get(mode="clip")
-        often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
-        correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
-        ones = jnp.ones_like(self.count)
-        pairs = jnp.ones_like(self.pair, dtype=correction.dtype)
-        totals = jnp.asarray(self.total_count)[:, None]
-        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
-        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
-        one_each = jnp.arange(self.total.shape[0] + 1, dtype=self.indptr.dtype)
-        return (
-            _product(ones, self.level, self.indptr, single)
-            + _product(pairs, self.pair, self.pair_indptr, correction)
-            - _product(jnp.ones(self.total.shape), self.total, one_each, loss)
-        )
+        return self._paired().contrast(term, tables)
 
     def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
         return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
-        """log t! - Σ log x_l!, which is 0 for entries of 1."""
+        return self._paired().log_base()
+
+    def _paired(self) -> PairedCounts:
+        """Every entry as a pair of its own."""
+        every = jnp.arange(self.level.shape[0])
+        rows = jnp.arange(self.indptr.shape[0] - 1)
+        total = _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
+        return PairedCounts(self, every, self.indptr, self.level, self.count, rows, total)
+
+
+@pytree
+class PairedCounts:
+    """`Counts` with what makes the exact predictive a matrix product: few distinct (level, count).
+
+    Parameters
+    ----------
+    entries : Counts
+    pair : (M,) int array
+        For each entry whose count is not 1 (or each), the index of its level and count below;
+        `pair_indptr` (N + 1,) bounds the rows.
+    pair_level, pair_count : (P,) arrays
+        The distinct pairs.
+    total, total_count : (N,) int array, (T,) array
+        Row totals, as an index into the distinct ones.
+    """
+
+    entries: Counts
+    pair: Any
+    pair_indptr: Any
+    pair_level: Any
+    pair_count: Any
+    total: Any
+    total_count: Any
+
+    def layout(self, table: jax.Array) -> jax.Array:
+        return self.entries.layout(table)
+
+    def dot(self, table: jax.Array) -> jax.Array:
+        return self.entries.dot(table)
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        return self.entries.contrast_layout(term, table, total, group)
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """Count every entry as 1, then correct the pairs with another count."""
+        single, level, total = tables
+        once = single.at[self.pair_level].get(mode="clip")
+        often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
+        correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
+        totals = jnp.asarray(self.total_count)[:, None]
+        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
+        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
+        one_each = jnp.arange(self.total.shape[0] + 1, dtype=jnp.int32)
+        return (
+            _product(1.0, self.entries.level, self.entries.indptr, single)
+            + _product(1.0, self.pair, self.pair_indptr, correction)
+            - _product(1.0, self.total, one_each, loss)
+        )
+
+    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        return self.entries.tally(count, label, weight)
+
+    def log_base(self) -> jax.Array:
+        """log t! - Σ log x_l!"""
         coefficient = gammaln(jnp.asarray(self.pair_count) + 1.0)[:, None]
-        ones = jnp.ones(self.pair.shape)
-        per_row = _product(ones, self.pair, self.pair_indptr, coefficient)[:, 0]
+        per_row = _product(1.0, self.pair, self.pair_indptr, coefficient)[:, 0]
         return gammaln(jnp.asarray(self.total_count) + 1.0)[self.total] - per_row
 
 
@@ -266,18 +298,17 @@ class Presence:
         absent, present = table[:, 0::2], table[:, 1::2]
         sure = jnp.isneginf(absent)
         absent = jnp.where(sure, 0.0, absent)
-        return jnp.sum(absent, axis=1), (present - absent).T, sure.T.astype(table.dtype)
+        return jnp.sum(absent, axis=1), (present - absent).T, sure.T.astype(table.dtype), jnp.any(sure)
 
     def dot(self, tables: Any) -> jax.Array:
-        intercept, gain, sure = tables
-        ones = jnp.ones(self.level.shape, gain.dtype)
-        score = intercept + _product(ones, self.level, self.indptr, gain)
+        intercept, gain, sure, any_sure = tables
+        score = intercept + _product(1.0, self.level, self.indptr, gain)
 
         def without_impossible() -> jax.Array:
-            lacking = jnp.sum(sure, axis=0) - _product(ones, self.level, self.indptr, sure)
+            lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure)
             return jnp.where(lacking > 0.5, -jnp.inf, score)
 
-        return jax.lax.cond(jnp.any(sure > 0), without_impossible, lambda: score)
+        return jax.lax.cond(any_sure, without_impossible, lambda: score)
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
         return self.layout(term.once(table) - term.once(total)[:, group])
@@ -295,7 +326,8 @@ class Presence:
 
 def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     shape = (indptr.shape[0] - 1, table.shape[0])
-    matrix = BCSR((jnp.asarray(data, table.dtype), jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
+    data = jnp.broadcast_to(jnp.asarray(data, table.dtype), index.shape)
+    matrix = BCSR((data, jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
     return matrix @ table
 
 
@@ -331,7 +363,7 @@ def _packing(width: int) -> int:
 
 def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
     """Take an (N, L) array of counts for `Dense` rows over the given groups (default: one)."""
-    if isinstance(x, Dense | OneHot | Counts | Presence):
+    if isinstance(x, Dense | OneHot | Counts | PairedCounts | Presence):
         return x
     x = jnp.asarray(x, float)
     return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)

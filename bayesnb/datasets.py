@@ -1,0 +1,62 @@
+"""Small real data, embedded."""
+
+from __future__ import annotations
+
+from sklearn.utils import Bunch
+
+_DESCR = """The watermelon table, version 3.0.
+
+17 watermelons. Categorical: 色泽 (colour), 根蒂 (stem), 敲声 (sound when knocked), 纹理 (texture),
+脐部 (navel), 触感 (touch). Continuous: 密度 (density), 含糖率 (sugar content). Class: 好瓜 (good
+melon), 是 (yes, 8 rows) or 否 (no, 9 rows).
+
+Zhou Zhihua, *Machine Learning* (机器学习), Tsinghua University Press (2016); English: Springer (2021),
+table 4.3. The table is a textbook's example, too small to estimate how well any classifier does.
+"""
+
+_CATEGORICAL = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感")
+_CONTINUOUS = ("密度", "含糖率")
+
+_ROWS = """
+青绿 蜷缩 浊响 清晰 凹陷 硬滑 0.697 0.460 是
+乌黑 蜷缩 沉闷 清晰 凹陷 硬滑 0.774 0.376 是
+乌黑 蜷缩 浊响 清晰 凹陷 硬滑 0.634 0.264 是
+青绿 蜷缩 沉闷 清晰 凹陷 硬滑 0.608 0.318 是
+浅白 蜷缩 浊响 清晰 凹陷 硬滑 0.556 0.215 是
+青绿 稍蜷 浊响 清晰 稍凹 软粘 0.403 0.237 是
+乌黑 稍蜷 浊响 稍糊 稍凹 软粘 0.481 0.149 是
+乌黑 稍蜷 浊响 清晰 稍凹 硬滑 0.437 0.211 是
+乌黑 稍蜷 沉闷 稍糊 稍凹 硬滑 0.666 0.091 否
+青绿 硬挺 清脆 清晰 平坦 软粘 0.243 0.267 否
+浅白 硬挺 清脆 模糊 平坦 硬滑 0.245 0.057 否
+浅白 蜷缩 浊响 模糊 平坦 软粘 0.343 0.099 否
+青绿 稍蜷 浊响 稍糊 凹陷 硬滑 0.639 0.161 否
+浅白 稍蜷 沉闷 稍糊 凹陷 硬滑 0.657 0.198 否
+乌黑 稍蜷 浊响 清晰 稍凹 软粘 0.360 0.370 否
+浅白 蜷缩 浊响 模糊 平坦 硬滑 0.593 0.042 否
+青绿 蜷缩 沉闷 稍糊 稍凹 硬滑 0.719 0.103 否
+"""
+
+
+def load_watermelon() -> Bunch:
+    """The watermelon table of Zhou's *Machine Learning*: 17 rows, two classes.
+
+    Returns
+    -------
+    Bunch
+        data : DataFrame (17, 8), six columns of strings and two of floats (density and sugar content are
+        fractions of one); target : Series (17,) named 好瓜, of 是 and 否; feature_names : list of str;
+        DESCR : str, with the citation.
+
+    Examples
+    --------
+    >>> from bayesnb.datasets import load_watermelon
+    >>> load_watermelon().data.shape
+    (17, 8)
+    """
+    import pandas as pd
+
+    names = [*_CATEGORICAL, *_CONTINUOUS]
+    table = pd.DataFrame([row.split() for row in _ROWS.split("\n") if row], columns=[*names, "好瓜"])
+    data = table[names].astype(dict.fromkeys(_CONTINUOUS, float))
+    return Bunch(data=data, target=table["好瓜"], feature_names=names, DESCR=_DESCR)

@@ -1,0 +1,23 @@
+"""Settings that all tests share."""
+
+import os
+
+import jax
+import pytest
+from hypothesis import HealthCheck, settings
+
+# The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
+_COMMON = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+}
+settings.register_profile("fixed", max_examples=25, derandomize=True, **_COMMON)
+settings.register_profile("explore", max_examples=300, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture
+def x64():
+    """JAX in double precision for one test, without touching the configuration of the process."""
+    with jax.enable_x64(True):
+        yield

@@ -1,0 +1,195 @@
+"""Numbers that independent calculations, or printed tables, give for real data (the table of oracles)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, train_test_split
+
+import bayesnb as bnb
+from tests.data import arff, newsgroups, sms, watermelon
+
+LOG_EVIDENCE = {"car": -13677.211567516, "vote": -3576.655346689, "breast.cancer": -2985.467527180}
+
+
+def fitted(name, columns=slice(None), **options):
+    data = arff(name)
+    nb = bnb.CategoricalNB(categories=data.levels[columns], missing_values="?", **options)
+    return nb.fit(data.X[:, columns], data.y), data.X[:, columns], data.y
+
+
+def log_likelihood_at_mle(nb, X, y):
+    own_class = np.searchsorted(nb.classes_, y)
+    return nb.predict_joint_log_proba(X, estimate="mle")[np.arange(len(y)), own_class].sum()
+
+
+# -- car, vote, breast.cancer ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"), [(slice(None), -13503.6883427047687), (slice(0, 1), -3724.18038821656)]
+)
+def test_car_log_likelihood_at_the_mle(columns, expected):
+    """Constants of the test suite of the R package bnclassify."""
+    assert log_likelihood_at_mle(*fitted("car", columns)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_car_conditional_mutual_information_from_the_counts():
+    """I(buying; maint | class) = Σ p(c, a, b) log[p(a, b | c) / (p(a | c) p(b | c))] at the MLE."""
+    data = arff("car")
+    pairs = np.array([f"{a}|{b}" for a, b in data.X[:, :2]], dtype=object)
+    nb = bnb.CategoricalNB(missing_values="?").fit(np.column_stack([data.X[:, :2], pairs]), data.y)
+    count_a, count_b, count_ab = nb.category_count_
+    information = 0.0
+    for j, pair in enumerate(nb.categories_[2]):
+        a, b = pair.split("|")
+        n_a, n_b = (
+            counts[:, list(levels).index(level)]
+            for counts, levels, level in ((count_a, nb.categories_[0], a), (count_b, nb.categories_[1], b))
+        )
+        some = count_ab[:, j] > 0
+        n_ab, n_a, n_b, n = (counts[some] for counts in (count_ab[:, j], n_a, n_b, nb.class_count_))
+        information += np.sum(n_ab * np.log(n_ab * n / (n_a * n_b)))
+    assert information / len(data.y) == pytest.approx(0.07199921, abs=5e-9)
+
+
+@pytest.mark.parametrize("name", LOG_EVIDENCE)
+def test_log_evidence_under_uniform_priors(name):
+    nb, _, _ = fitted(name)
+    assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", LOG_EVIDENCE)
+def test_log_evidence_does_not_depend_on_the_order_of_declared_levels(name):
+    data = arff(name)
+    reverse = [levels[::-1] for levels in data.levels]
+    nb = bnb.CategoricalNB(categories=reverse, missing_values=["?"]).fit(data.X, data.y)
+    assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", LOG_EVIDENCE)
+def test_marks_of_missing_cells_are_as_good_as_none(name):
+    data = arff(name)
+    X = np.where(data.X == "?", None, data.X)
+    nb = bnb.CategoricalNB(categories=data.levels).fit(X, data.y)
+    assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
+
+
+# -- watermelon --------------------------------------------------------------------------------------
+
+MELON = np.array([["青绿", "蜷缩", "浊响", "清晰", "凹陷", "硬滑", 0.697, 0.460]], dtype=object)
+# The posterior mean of σ² under a = ½, b = κ = 0 is M2 / (n - 1): the textbook's standard deviation.
+UNBIASED = bnb.NormalInverseGamma(loc=0.0, kappa=0.0, concentration=0.5, rate=0.0)
+
+
+def melon_joint(**options):
+    """Unnormalised P(class, the test melon), {"是": good, "否": bad}."""
+    X, y, _ = watermelon()
+    nb = bnb.MixedNB(categorical=range(6), gaussian=[6, 7], **options).fit(X, y)
+    return dict(zip(nb.classes_, np.exp(nb.predict_joint_log_proba(MELON)[0]), strict=True))
+
+
+def test_watermelon_by_maximum_likelihood_with_the_sample_standard_deviation():
+    joint = melon_joint(alpha=0, class_alpha=0, gaussian_prior=UNBIASED, estimate="mean")
+    assert joint["是"] == pytest.approx(0.0523787, abs=5e-8)
+    assert joint["否"] == pytest.approx(6.85842e-5, abs=5e-11)
+
+
+def test_watermelon_by_maximum_likelihood():
+    joint = melon_joint(estimate="mle")
+    assert joint["是"] == pytest.approx(0.0445523, abs=5e-8)
+    assert joint["否"] == pytest.approx(4.36588e-5, abs=5e-11)
+
+
+def test_watermelon_with_laplace_smoothing():
+    joint = melon_joint(alpha=1, class_alpha=1, gaussian_prior=UNBIASED, estimate="mean")
+    assert joint["是"] == pytest.approx(0.0256310, abs=5e-8)
+    assert joint["否"] == pytest.approx(7.72236e-5, abs=5e-11)
+
+
+def test_watermelon_laplace_fractions():
+    X, y, _ = watermelon()
+    nb = bnb.CategoricalNB(alpha=1, class_alpha=1).fit(X[:, :6], y)
+    good, bad = list(nb.classes_).index("是"), list(nb.classes_).index("否")
+
+    def prob(feature, level, c):
+        return np.exp(nb.feature_log_prob_[feature][c, list(nb.categories_[feature]).index(level)])
+
+    assert np.exp(nb.class_log_prior_[good]) == pytest.approx(float(Fraction(9, 19)), rel=1e-14)
+    assert prob(0, "青绿", good) == pytest.approx(float(Fraction(4, 11)), rel=1e-14)
+    assert prob(0, "青绿", bad) == pytest.approx(float(Fraction(4, 12)), rel=1e-14)
+    assert prob(2, "清脆", good) == pytest.approx(float(Fraction(1, 11)), rel=1e-14)
+
+
+# -- text --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "accuracy"), [(bnb.MultinomialNB, 0.93409), (bnb.BernoulliNB, 0.79361)]
+)
+def test_four_newsgroups_accuracy_of_the_plug_in_mean(estimator, accuracy):
+    nb = estimator(alpha=1, class_alpha=0, estimate="mean").fit(*newsgroups("train"))
+    assert nb.score(*newsgroups("test")) == pytest.approx(accuracy, abs=5e-6)
+
+
+def test_sms_over_ten_stratified_splits():
+    """The splits are scikit-learn's `train_test_split(test_size=0.3, stratify=y, random_state=0 … 9)`; the
+    vocabulary is that of the training part; α = 1, plug-in mean, class prior at its MLE."""
+    messages, y = sms()
+    scores = []
+    for seed in range(10):
+        train, test, y_train, y_test = train_test_split(
+            messages, y, test_size=0.3, stratify=y, random_state=seed
+        )
+        words = CountVectorizer().fit(train)
+        X_train, X_test = words.transform(train), words.transform(test)
+        multinomial = bnb.MultinomialNB(class_alpha=0, estimate="mean").fit(X_train, y_train)
+        bernoulli = bnb.BernoulliNB(class_alpha=0, estimate="mean").fit(X_train, y_train)
+        scores.append(
+            [
+                multinomial.score(X_test, y_test),
+                log_loss(y_test, multinomial.predict_proba(X_test)),
+                bernoulli.score(X_test, y_test),
+            ]
+        )
+    accuracy, loss, bernoulli_accuracy = np.mean(scores, axis=0)
+    assert accuracy == pytest.approx(0.986, abs=5e-4)
+    assert loss == pytest.approx(0.105, abs=5e-4)
+    assert bernoulli_accuracy == pytest.approx(0.9755, abs=5e-5)
+
+
+# -- cross-validation --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "repeats", "accuracy", "loss"),
+    [
+        ("car", 10, 0.8575, 0.332),
+        ("vote", 10, 0.9009, 0.621),
+        ("mushroom", 3, 0.9574, None),
+        ("breast.cancer", 10, 0.7246, None),
+    ],
+)
+def test_ten_fold_cross_validation(name, repeats, accuracy, loss):
+    """The reference's folds are not known: both numbers are means of so many repeats, whose difference has
+    the standard deviation sd·√(2/repeats), sd that of one repeat, plus half a unit of the last digit."""
+    data = arff(name)
+    results = []
+    for seed in range(repeats):
+        accuracies, losses = [], []
+        for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(data.X, data.y):
+            nb = bnb.CategoricalNB(categories=data.levels, missing_values="?", estimate="mean")
+            log_proba = nb.fit(data.X[train], data.y[train]).predict_log_proba(data.X[test])
+            own_class = np.searchsorted(nb.classes_, data.y[test])
+            accuracies.append(np.mean(log_proba.argmax(axis=1) == own_class))
+            losses.append(-np.mean(log_proba[np.arange(len(test)), own_class]))
+        results.append([np.mean(accuracies), np.mean(losses)])
+    mean = np.mean(results, axis=0)
+    bound = 3 * np.std(results, axis=0, ddof=1) * np.sqrt(2 / repeats)
+    assert mean[0] == pytest.approx(accuracy, abs=bound[0] + 5e-5)
+    if loss is not None:
+        assert mean[1] == pytest.approx(loss, abs=bound[1] + 5e-4)

@@ -1,0 +1,258 @@
+"""With α = 1, the class prior at its MLE and the mean plugged in, the classifiers are scikit-learn's."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn import naive_bayes as sk
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.preprocessing import OrdinalEncoder
+
+import bayesnb as bnb
+from tests.data import arff, newsgroups
+
+PLUG_IN = {"class_alpha": 0, "estimate": "mean"}
+# The improper limit, under which posterior means are maximum likelihood estimates.
+LIMIT = bnb.NormalInverseGamma(loc=0.0, kappa=0.0, concentration=1.0, rate=0.0)
+
+
+@cache
+def digits():
+    X, y = load_digits(return_X_y=True)
+    return X, y
+
+
+@cache
+def real(name):
+    """Real-valued features, none constant within a class."""
+    if name == "digits":  # constant pixels have no density; see the test of zero variance
+        X, y = digits()
+        return X[:, np.all([X[y == c].var(axis=0) > 0 for c in np.unique(y)], axis=0)], y
+    return {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}[name](return_X_y=True)
+
+
+@cache
+def car_codes():
+    data = arff("car")
+    return OrdinalEncoder(dtype=np.int64).fit_transform(data.X), data.y
+
+
+def assert_same_predictions(ours, theirs, X, tolerance):
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=tolerance)
+    joint = theirs.predict_joint_log_proba(X)
+    np.testing.assert_allclose(ours.predict_joint_log_proba(X), joint, rtol=1e-13, atol=tolerance)
+    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+
+
+def assert_same_attributes(ours, theirs, names):
+    np.testing.assert_array_equal(ours.classes_, theirs.classes_)
+    assert ours.n_features_in_ == theirs.n_features_in_
+    for name in names:
+        mine, reference = getattr(ours, name), getattr(theirs, name)
+        for a, b in zip(mine, reference, strict=True):  # features for the categorical, classes for the rest
+            np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+COUNTS = ["class_count_", "feature_count_", "class_log_prior_", "feature_log_prob_"]
+CATEGORIES = ["class_count_", "category_count_", "class_log_prior_", "feature_log_prob_"]
+
+
+# -- plain fits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (bnb.MultinomialNB(**PLUG_IN), sk.MultinomialNB()),
+        (bnb.MultinomialNB(alpha=0.01, **PLUG_IN), sk.MultinomialNB(alpha=0.01)),
+        (bnb.BernoulliNB(**PLUG_IN), sk.BernoulliNB()),
+        (bnb.BernoulliNB(binarize=7.5, **PLUG_IN), sk.BernoulliNB(binarize=7.5)),
+    ],
+    ids=["multinomial", "multinomial-alpha", "bernoulli", "bernoulli-binarize"],
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csc_matrix, sp.coo_array])
+def test_digits(ours, theirs, form):
+    X, y = digits()
+    ours.fit(form(X), y)
+    theirs.fit(X, y)
+    assert_same_attributes(ours, theirs, COUNTS)
+    assert_same_predictions(ours, theirs, X, 1e-10)
+    np.testing.assert_allclose(
+        ours.predict_log_proba(form(X)), theirs.predict_log_proba(X), rtol=0, atol=1e-10
+    )
+
+
+def test_categorical_digits():
+    X, y = digits()
+    theirs = sk.CategoricalNB(min_categories=17).fit(X, y)
+    ours = bnb.CategoricalNB(categories=[range(17)] * 64, **PLUG_IN).fit(X, y)
+    assert_same_attributes(ours, theirs, CATEGORIES)
+    assert_same_predictions(ours, theirs, X, 1e-10)
+
+
+def test_categorical_digits_as_integers():
+    """Integers are the same levels as the floats that equal them."""
+    X, y = digits()
+    theirs = sk.CategoricalNB(min_categories=17).fit(X, y)
+    ours = bnb.CategoricalNB(categories=[range(17)] * 64, **PLUG_IN).fit(X.astype(np.int8), y)
+    assert_same_predictions(ours, theirs, X, 1e-10)
+
+
+def test_categorical_car():
+    X, y = car_codes()
+    theirs = sk.CategoricalNB().fit(X, y)
+    ours = bnb.CategoricalNB(**PLUG_IN).fit(X, y)
+    assert_same_attributes(ours, theirs, CATEGORIES)
+    assert_same_predictions(ours, theirs, X, 1e-10)
+
+
+def test_categorical_car_as_strings():
+    X, y = car_codes()
+    data = arff("car")
+    theirs = sk.CategoricalNB().fit(X, y)
+    ours = bnb.CategoricalNB(**PLUG_IN).fit(data.X, y)
+    assert_same_attributes(ours, theirs, CATEGORIES)
+    np.testing.assert_allclose(
+        ours.predict_log_proba(data.X), theirs.predict_log_proba(X), rtol=0, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", ["MultinomialNB", "BernoulliNB"])
+def test_four_newsgroups(name):
+    ours, theirs = getattr(bnb, name)(**PLUG_IN), getattr(sk, name)()
+    ours.fit(*newsgroups("train"))
+    theirs.fit(*newsgroups("train"))
+    assert_same_attributes(ours, theirs, COUNTS)
+    assert_same_predictions(ours, theirs, newsgroups("test")[0], 1e-10)
+
+
+def test_four_newsgroups_with_fractional_counts():
+    X, y = newsgroups("train")
+    tfidf = TfidfTransformer().fit(X)
+    ours = bnb.MultinomialNB(**PLUG_IN).fit(tfidf.transform(X), y)
+    theirs = sk.MultinomialNB().fit(tfidf.transform(X), y)
+    assert_same_attributes(ours, theirs, COUNTS)
+    assert_same_predictions(ours, theirs, tfidf.transform(newsgroups("test")[0]), 1e-10)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+def test_gaussian_at_the_mle(name):
+    X, y = real(name)
+    theirs = sk.GaussianNB(var_smoothing=0).fit(X, y)
+    assert_same_predictions(bnb.GaussianNB(class_alpha=0, estimate="mle").fit(X, y), theirs, X, 1e-8)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
+def test_gaussian_attributes_under_the_limit_prior(name):
+    """`theta_` and `var_` are posterior means, so the improper limit prior makes them scikit-learn's."""
+    X, y = real(name)
+    theirs = sk.GaussianNB(var_smoothing=0).fit(X, y)
+    ours = bnb.GaussianNB(prior=LIMIT, **PLUG_IN).fit(X, y)
+    assert_same_attributes(ours, theirs, ["class_count_", "theta_", "var_"])
+    np.testing.assert_allclose(np.exp(ours.class_log_prior_), theirs.class_prior_, rtol=1e-12)
+    assert_same_predictions(ours, theirs, X, 1e-8)
+
+
+def test_zero_variance_is_a_point_mass_and_not_scikit_learns():
+    """Some pixels are zero in all images of a class: there scikit-learn divides zero by zero. Here a class
+    is impossible (-inf) for a row off one of its point masses, else certain (+inf); a row is defined if one
+    class alone is certain. Dropping the constant pixels is the remedy, or a proper prior."""
+    X, y = digits()
+    with np.errstate(all="ignore"):
+        assert np.isnan(sk.GaussianNB(var_smoothing=0).fit(X, y).predict_joint_log_proba(X)).all()
+    constant = np.array([X[y == c].var(axis=0) == 0 for c in range(10)])
+    value = np.array([X[y == c].mean(axis=0) for c in range(10)])
+    on_all = np.all(~constant | (X[:, None] == value), axis=2)
+    assert constant.any(axis=1).all()
+    ours = bnb.GaussianNB(class_alpha=0).fit(X, y)
+    np.testing.assert_array_equal(
+        ours.predict_joint_log_proba(X, estimate="mle"), np.where(on_all, np.inf, -np.inf)
+    )
+    defined = on_all.sum(axis=1) == 1
+    with pytest.warns(UserWarning, match=f"{(~defined).sum()} of {len(X)} rows"):
+        proba = ours.predict_proba(X, estimate="mle")
+    np.testing.assert_array_equal(proba[defined], on_all[defined].astype(float))
+    assert np.isnan(proba[~defined]).all()
+    assert np.isfinite(ours.predict_log_proba(X, estimate="predictive")).all()
+
+
+# -- options that both have --------------------------------------------------------------------------
+
+
+def test_class_prior():
+    X, y = digits()
+    prior = np.arange(1, 11) / 55
+    for ours, theirs in (
+        (bnb.MultinomialNB(class_prior=prior, estimate="mean"), sk.MultinomialNB(class_prior=prior)),
+        (bnb.BernoulliNB(class_prior=np.full(10, 0.1), estimate="mean"), sk.BernoulliNB(fit_prior=False)),
+    ):
+        assert_same_predictions(ours.fit(X, y), theirs.fit(X, y), X, 1e-10)
+    X, y = real("wine")
+    prior = [0.2, 0.3, 0.5]
+    ours = bnb.GaussianNB(class_prior=prior, estimate="mle").fit(X, y)
+    assert_same_predictions(ours, sk.GaussianNB(priors=prior, var_smoothing=0).fit(X, y), X, 1e-8)
+
+
+def test_one_alpha_a_feature():
+    """Only the multinomial: scikit-learn's BernoulliNB documents such an alpha, and fails on it."""
+    X, y = digits()
+    alpha = np.linspace(0.1, 3, 64)
+    ours = bnb.MultinomialNB(alpha=alpha, **PLUG_IN).fit(X, y)
+    assert_same_predictions(ours, sk.MultinomialNB(alpha=alpha).fit(X, y), X, 1e-10)
+
+
+# -- weights and chunks ------------------------------------------------------------------------------
+
+CASES = {
+    "multinomial": (bnb.MultinomialNB(**PLUG_IN), sk.MultinomialNB(), digits, 1e-10, COUNTS),
+    "bernoulli": (bnb.BernoulliNB(binarize=4, **PLUG_IN), sk.BernoulliNB(binarize=4), digits, 1e-10, COUNTS),
+    "categorical": (
+        bnb.CategoricalNB(categories=[range(17)] * 64, **PLUG_IN),
+        sk.CategoricalNB(min_categories=17),
+        digits,
+        1e-10,
+        CATEGORIES,
+    ),
+    "gaussian": (
+        bnb.GaussianNB(prior=LIMIT, **PLUG_IN),
+        sk.GaussianNB(var_smoothing=0),
+        lambda: real("digits"),
+        1e-8,
+        ["class_count_", "theta_", "var_"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("kind", ["integer", "fractional"])
+def test_sample_weight(case, kind):
+    ours, theirs, data, tolerance, attributes = CASES[case]
+    X, y = data()
+    rng = np.random.default_rng(0)
+    weight = rng.integers(1, 5, len(y)) if kind == "integer" else rng.uniform(0.01, 3, len(y))
+    ours.fit(X, y, sample_weight=weight)
+    theirs.fit(X, y, sample_weight=weight)
+    assert_same_attributes(ours, theirs, attributes)
+    assert_same_predictions(ours, theirs, X, tolerance)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_partial_fit(case, weighted):
+    from sklearn.base import clone
+
+    ours, theirs, data, tolerance, attributes = CASES[case]
+    ours, theirs = clone(ours), clone(theirs)
+    X, y = data()
+    weight = np.random.default_rng(1).uniform(0.1, 2, len(y)) if weighted else np.ones(len(y))
+    classes = np.unique(y)
+    for chunk in np.split(np.arange(len(y)), [1, 7, 500, 501, 1400]):
+        for model in (ours, theirs):
+            model.partial_fit(X[chunk], y[chunk], classes=classes, sample_weight=weight[chunk])
+    assert_same_attributes(ours, theirs, attributes)
+    assert_same_predictions(ours, theirs, X, tolerance)
