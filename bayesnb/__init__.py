@@ -1,8 +1,11 @@
 """Bayesian naive Bayes: a model is a prior, counting data gives its posterior, all else is a function of it."""
 
+from bayesnb import datasets
 from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb.evaluation import compare_estimates
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.model import NaiveBayes
+from bayesnb.uncertainty import ImproperPosteriorError, parameter_table
 
 __version__ = "0.1.0"
 
@@ -12,9 +15,13 @@ __all__ = [
     "Dirichlet",
     "GammaPoisson",
     "GaussianNB",
+    "ImproperPosteriorError",
     "MixedNB",
     "MultinomialNB",
     "NaiveBayes",
     "NormalInverseGamma",
     "PoissonNB",
+    "compare_estimates",
+    "datasets",
+    "parameter_table",
 ]

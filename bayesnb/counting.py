@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.encoding import Encoding, LevelColumns, Rows, Table, blocks
@@ -24,11 +25,12 @@ class Counted(NamedTuple):
 @jax.jit(donate_argnums=0)
 def _observe(
     statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
-) -> Statistics:
+) -> tuple[Statistics, jax.Array]:
+    """Statistics with a block of rows added, and a sign that the block was read."""
     # Of word counts the host has looked up the factorials; here they would take longer than all the rest.
     pairs = zip(statistics.blocks, x, strict=True)
     log_bases = [block.log_base(rows) for block, rows in pairs if not isinstance(rows, Counts)]
-    return statistics.observe(x, label, weight, sum(log_bases, log_base))
+    return statistics.observe(x, label, weight, sum(log_bases, log_base)), jnp.sum(weight)
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
@@ -70,10 +72,16 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     """
     n_classes = len(encoding.classes)
     total = Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
-    log_base = sum((r.log_base() for r in rows), np.zeros(len(label)))
+    log_base = np.zeros(len(label))
+    for r in rows:
+        log_base = log_base + r.log_base()
     plain = tuple(r.plain() for r in rows)
+    last = None
     for _, x, arrays in blocks(plain, len(label), label, weight, log_base):
-        total = _observe(total, x, *arrays)
+        total, read = _observe(total, x, *arrays)
+        # The next block is made while this one is read, and no more of them wait in memory.
+        jax.block_until_ready(last)
+        last = read
     total = jax.tree.map(np.asarray, total)
     finished = tuple(c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True))
     _check_range(encoding, finished)

@@ -128,9 +128,7 @@ class Reading:
 
     def prepare(self, x: tuple[Any, ...]) -> Reading:
         """Lay the tables out for rows of the kind of `x`, once for many blocks of rows."""
-        return Reading(
-            self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True))
-        )
+        return Reading(self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True)))
 
     def log_joint(self, x: tuple[Any, ...]) -> jax.Array:
         """(N, C) log p(class, row). An impossible block outweighs a point mass; class probability 0 both."""

@@ -29,11 +29,13 @@ def score_rows(
     padded = pad(encoding, model)
     rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
     reading = None
-    scores = []
-    for piece, x, _ in blocks(rows, n):
+    scores: list[Any] = []
+    for _, x, _ in blocks(rows, n):
         reading = _prepare(padded, x, estimate) if reading is None else reading
-        scores.append((_score(reading, x, output), piece.stop - piece.start))
-    return np.concatenate([np.asarray(block)[:size] for block, size in scores])
+        scores.append(_score(reading, x, output))
+        # The next block is made while this one is scored, and no more of them wait in memory.
+        scores[-2:-1] = [np.asarray(block) for block in scores[-2:-1]]
+    return np.concatenate(scores)[:n]
 
 
 @float64

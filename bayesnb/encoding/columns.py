@@ -22,9 +22,14 @@ RESERVED = "<unknown>"
 class Columns(Protocol):
     """One block of columns: `index` says which of the table's `n_features`, `names` what they are called."""
 
-    index: tuple[int, ...]
-    names: tuple[str, ...]
-    n_features: int
+    @property
+    def index(self) -> tuple[int, ...]: ...
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    @property
+    def n_features(self) -> int: ...
 
     def open(self, table: Table) -> Any:
         """Check this block's columns and bring them into a common form."""
@@ -337,7 +342,11 @@ def declared_categories(column: Any) -> Sequence[Any] | None:
 
 
 def _check_binary(values: np.ndarray, locate: Any) -> None:
-    bad = ~((values == 0) | (values == 1) | np.isnan(values)) if values.dtype.kind == "f" else (values != 0) & (values != 1)
+    bad = (
+        ~((values == 0) | (values == 1) | np.isnan(values))
+        if values.dtype.kind == "f"
+        else (values != 0) & (values != 1)
+    )
     if bad.any():
         i = int(np.argmax(bad))
         row, name = locate(i)

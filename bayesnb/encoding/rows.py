@@ -6,7 +6,7 @@ Blocks are padded to a few sizes, so that the number of compilations does not de
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Protocol, Self
 
@@ -75,7 +75,7 @@ class RealRows(_PlainRows):
 
     def empty(self, n_classes: int) -> Any:
         shape = (n_classes, self.values.shape[1])
-        return self.statistics(*(np.zeros(shape) for _ in self.statistics.__dataclass_fields__))
+        return self.statistics(*(np.zeros(shape) for _ in fields(self.statistics)))
 
     def width(self) -> float:
         return self.values.shape[1]
@@ -263,10 +263,9 @@ def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tupl
         position = np.empty(seen.size, np.int32)
         position[distinct] = np.arange(len(distinct), dtype=np.int32)
         return position[key], (distinct // top).astype(np.int32), (distinct % top).astype(np.float64)
-    pairs = np.empty(len(level), [("level", np.int32), ("count", np.float64)])
-    pairs["level"], pairs["count"] = level, count
-    distinct, index = np.unique(pairs, return_inverse=True)
-    return index.astype(np.int32), distinct["level"].copy(), distinct["count"].copy()
+    pairs = np.stack([level.astype(np.float64), count], axis=1)
+    distinct_pairs, index = np.unique(pairs, axis=0, return_inverse=True)
+    return index.astype(np.int32), distinct_pairs[:, 0].astype(np.int32), distinct_pairs[:, 1]
 
 
 def _is_range(code: np.ndarray) -> bool:

@@ -67,9 +67,7 @@ class Table:
             Naming the first cell that is infinite, missing or not a number.
         """
         if self.is_sparse:
-            raise TypeError(
-                f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray()."
-            )
+            raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
         if self.is_frame:
             columns = [_to_float(_series_array(self.data[j]), self.where(j)) for j in index]
             values = np.stack(columns, axis=1)
@@ -144,7 +142,7 @@ def check_table(X: Any, owner: str) -> Table:
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
         X = _from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
-        _check_size(*X.shape, owner)
+        _check_size(X.shape[0], X.shape[1], owner)
         X = X.tocsr()
         return Table(X, _positions(X.shape[1]), X.shape[0], owner)
     array = check_array(
@@ -215,7 +213,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     bad = ~(np.isfinite(weight) & (weight >= 0))
     if bad.any():
         row = int(np.argmax(bad))
-        kind = "Negative values in data passed to `sample_weight`" if weight[row] < 0 else "Input sample_weight contains NaN or infinity"
+        kind = (
+            "Negative values in data passed to `sample_weight`"
+            if weight[row] < 0
+            else "Input sample_weight contains NaN or infinity"
+        )
         raise ValueError(f"{kind}: {weight[row]} at row {row}; weights are replication counts.")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")

@@ -200,9 +200,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             choice = np.where(undefined, int(np.argmax(self.class_log_prior_)), choice)
         return self.classes_[choice]
 
-    def predict_log_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
-    ) -> np.ndarray:
+    def predict_log_proba(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
         """(N, C) log P(class | row); as `predict_proba`."""
         log_proba = self._score(X, estimate, class_prior, scoring.log_proba)
         self._warn_undefined(np.isnan(log_proba[:, 0]))
@@ -227,7 +225,13 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         return self._score(X, estimate, class_prior, scoring.joint)
 
     def score(
-        self, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimate | None = None, class_prior: Any = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        estimate: Estimate | None = None,
+        class_prior: Any = None,
     ) -> float:
         """Accuracy of `predict` on labelled rows."""
         from sklearn.metrics import accuracy_score
@@ -268,9 +272,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """Take over the draft's state, once everything in it is known to be good."""
         self._prior(counted)
         draft.encoding_, draft.statistics_ = counted
-        for name in set(vars(self)) - set(vars(draft)):
+        for name in set(self.__dict__) - set(draft.__dict__):
             delattr(self, name)
-        vars(self).update(vars(draft))
+        self.__dict__.update(vars(draft))
         return self
 
     def _table(self, X: Any, reset: bool = False) -> Table:
@@ -292,7 +296,12 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         return position.astype(np.int32)[label]
 
     def _count(
-        self, classes: Levels, columns: tuple[Columns, ...], table: Table, label: np.ndarray, weight: np.ndarray
+        self,
+        classes: Levels,
+        columns: tuple[Columns, ...],
+        table: Table,
+        label: np.ndarray,
+        weight: np.ndarray,
     ) -> Counted:
         keep = weight > 0
         if not keep.all():
@@ -326,13 +335,14 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn_of_unknown(self, columns: LevelColumns, feature: int, found: str) -> None:
         if columns.unknown == "level":
-            block = next(i for i, c in enumerate(self.encoding_.blocks) if c is columns)
+            block = [c.index for c in self.encoding_.blocks].index(columns.index)
             posterior = self.posterior_.blocks[block].concentration
             end = int(columns.start()[feature]) + len(columns.levels[feature])
             group = columns.groups() == feature
             share = posterior[:, end] / posterior[:, group].sum(axis=1)
             if share.min() > 0:
-                found += f" (each multiplies the odds of some class against another by up to {share.max() / share.min():.3g})"
+                odds = share.max() / share.min()
+                found += f" (each multiplies the odds of some class against another by up to {odds:.3g})"
         warn_of_unknown(columns, feature, found)
 
     def _warn_undefined(self, undefined: np.ndarray) -> None:

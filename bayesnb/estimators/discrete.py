@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb.encoding import BinaryColumns, Columns, CountColumns, LevelColumns, Levels, Table, declared_categories
+from bayesnb.encoding import (
+    BinaryColumns,
+    Columns,
+    CountColumns,
+    LevelColumns,
+    Levels,
+    Table,
+    declared_categories,
+)
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.model import Estimate
 
@@ -87,7 +95,7 @@ class CategoricalNB(NaiveBayesClassifier):
     def categories_(self) -> list[np.ndarray]:
         """Levels of each feature, in the order of the level axes."""
         self._require_fitted("categories_")
-        columns = self.encoding_.blocks[0]
+        columns: Any = self.encoding_.blocks[0]
         return [Levels(tuple(columns.level_names(j))).array() for j in range(len(columns.index))]
 
     @property
@@ -101,7 +109,8 @@ class CategoricalNB(NaiveBayesClassifier):
         return self._by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def _by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
-        return np.split(flat, self.encoding_.blocks[0].start()[1:], axis=1)
+        columns: Any = self.encoding_.blocks[0]
+        return np.split(flat, columns.start()[1:], axis=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,9 @@ class MixedNB(NaiveBayesClassifier):
     def kinds_(self) -> dict[str, str]:
         """Kind of each column."""
         self._require_fitted("kinds_")
-        kinds = {j: (name, _kind_of(b)) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
+        kinds = {
+            j: (name, _kind_of(b)) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)
+        }
         return dict(kinds[j] for j in sorted(kinds))
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
@@ -105,7 +107,7 @@ class MixedNB(NaiveBayesClassifier):
         def names(kind: str) -> tuple[str, ...]:
             return tuple(table.names[j] for j in index[kind])
 
-        make = {
+        make: dict[str, Callable[[tuple[int, ...], tuple[str, ...]], Columns]] = {
             "categorical": lambda i, _: level_columns(
                 table, i, self.categories, self.handle_unknown, self.missing_values
             ),

@@ -155,8 +155,9 @@ def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
 
 def matching(prior: Any, statistics: Any) -> Any:
     """A complete prior, such as another model's `prior_`, if its axes are those of the statistics."""
-    shapes = [np.shape(prior.class_prior.log_prob if isinstance(prior.class_prior, Known) else prior.class_prior.concentration)[1]]
-    shapes += [np.shape(b.concentration) for b in prior.blocks]
+    classes = prior.class_prior
+    over_classes = classes.log_prob if isinstance(classes, Known) else classes.concentration
+    shapes = [np.shape(over_classes)[1], *(np.shape(block.concentration) for block in prior.blocks)]
     expected = [len(statistics.class_count), *(s.count.shape for s in statistics.blocks)]
     if shapes != expected:
         raise ValueError(

@@ -121,9 +121,7 @@ class Poisson:
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f x log λ - λ, without the base measure -log x!."""
         x = jnp.asarray(x)
-        return jax.vmap(lambda rate: sum_cells(x, linear(x, jnp.log(rate)) - rate), out_axes=1)(
-            jnp.asarray(self.rate)
-        )
+        return jax.vmap(lambda rate: sum_cells(x, linear(x, jnp.log(rate)) - rate), out_axes=1)(jnp.asarray(self.rate))
 
 
 @pytree
@@ -144,4 +142,3 @@ class NegativeBinomial:
             return sum_cells(x, log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b))
 
         return jax.vmap(one_class, out_axes=1)(self.concentration, self.rate)
-

@@ -140,7 +140,8 @@ class NormalInverseGamma(Conjugate):
         a = jnp.asarray(self.concentration) + 1.5
         known = (jnp.asarray(self.kappa) > 0) & (a > 0)
         return Normal(
-            jnp.where(known, self.loc, jnp.nan), jnp.where(known, self.rate / jnp.where(known, a, 1.0), jnp.nan)
+            jnp.where(known, self.loc, jnp.nan),
+            jnp.where(known, self.rate / jnp.where(known, a, 1.0), jnp.nan),
         )
 
     def predictive(self) -> StudentT:
@@ -259,7 +260,7 @@ class StudentT:
 
     def log_prob(self, x: Any) -> jax.Array:
         x = jnp.asarray(x) * jnp.ones(())
-        farthest = (jnp.max(jnp.where(jnp.isnan(x), 0.0, abs(x)), initial=0.0) + jnp.max(abs(self.loc), initial=0.0))
+        farthest = jnp.max(jnp.where(jnp.isnan(x), 0.0, abs(x)), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
 
         def score(log1p_square: Any) -> jax.Array:
             def one_class(loc: jax.Array, width: jax.Array, exponent: jax.Array, constant: jax.Array) -> jax.Array:

@@ -21,9 +21,7 @@ def log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
     large = a >= _LARGE
     big = jnp.where(large, a, _LARGE)
     small = jnp.where(large | (a <= 0), 1.0, a)
-    stirling = (
-        (big - 0.5) * jnp.log1p(x / big) + x * (jnp.log(big + x) - 1.0) + _stirling(big + x) - _stirling(big)
-    )
+    stirling = (big - 0.5) * jnp.log1p(x / big) + x * (jnp.log(big + x) - 1.0) + _stirling(big + x) - _stirling(big)
     direct = gammaln(small + x) - gammaln(small)
     improper = jnp.where((a == 0) & (x > 0), -jnp.inf, jnp.where(x == 0, 0.0, jnp.nan))
     return jnp.where(large, stirling, jnp.where(a > 0, direct, improper))

@@ -1,0 +1,63 @@
+"""Tables and paragraphs for a terminal, where East Asian characters are two columns wide."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+WIDTH = 100
+
+
+def width(text: str) -> int:
+    """Columns that a text takes in a terminal."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
+    )
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text in at most `limit` columns, its end replaced by … where it is longer."""
+    if width(text) <= limit:
+        return text
+    kept = ""
+    for c in text:
+        if width(kept + c) > limit - 1:
+            break
+        kept += c
+    return kept + "…"
+
+
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+    """Aligned columns, the first to the left and shortened where the lines would not fit; the rest right."""
+    table = [list(header), *map(list, rows)]
+    widths = [max(map(width, column)) for column in zip(*table, strict=True)]
+    room = WIDTH - len(indent) - sum(w + 2 for w in widths[1:])
+    widths[0] = min(widths[0], max(room, 12))
+
+    def line(cells: Sequence[str]) -> str:
+        first, *rest = cells
+        first = shorten(first, widths[0])
+        padded = [first + " " * (widths[0] - width(first))]
+        padded += [" " * (w - width(cell)) + cell for cell, w in zip(rest, widths[1:], strict=True)]
+        return (indent + "  ".join(padded)).rstrip()
+
+    return "\n".join(map(line, table))
+
+
+def fill(text: str, first: str = "", rest: str | None = None) -> str:
+    """A paragraph wrapped at `WIDTH`; `first` and `rest` stand before the first and the other lines."""
+    rest = first if rest is None else rest
+    lines, line = [], first
+    for word in text.split():
+        gap = "" if line in (first, rest) else " "
+        if gap and width(line + gap + word) > WIDTH:
+            lines.append(line)
+            line, gap = rest, ""
+        line += gap + word
+    return "\n".join([*lines, line])
+
+
+def enumerate_names(names: Sequence[str], limit: int) -> str:
+    """At most `limit` names, and how many there are beyond."""
+    shown = ", ".join(names[:limit])
+    return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"

@@ -1,0 +1,1 @@
+"""Timings beside scikit-learn: `python -m benchmarks`."""

@@ -1,0 +1,116 @@
+"""Time bayesnb beside scikit-learn, in turn, in the same process: whole public calls, validation included."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import jax
+import numpy as np
+import sklearn
+import sklearn.naive_bayes as sk
+
+import bayesnb as bnb
+from benchmarks import data
+from benchmarks.timing import Row, in_turn, printed, processes
+
+IRIS = """
+import bayesnb, time
+from sklearn.datasets import load_iris
+X, y = load_iris(return_X_y=True)
+start = time.perf_counter()
+bayesnb.GaussianNB().fit(X, y).predict(X)
+print(time.perf_counter() - start)
+"""
+
+MEMORY = """
+import resource, bayesnb, benchmarks.data
+X, y = benchmarks.data.{kind}({n})
+small = X[:1000].copy()
+bayesnb.{estimator}().fit(small, y[:1000]).predict(small)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+nb = bayesnb.{estimator}().fit(X, y)
+nb.predict(X)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+
+
+def dense(n: int) -> Iterator[Row]:
+    """Dense input, against the classifiers of the same name."""
+    X, y = data.categorical(n)
+    ours, theirs = bnb.CategoricalNB(), sk.CategoricalNB()
+    yield in_turn(f"categorical {n:,} x 30: fit", lambda: ours.fit(X, y), lambda: theirs.fit(X, y), 0.08)
+    yield in_turn("  predict", lambda: ours.predict(X), lambda: theirs.predict(X), 0.12)
+    yield in_turn("  fit, against one np.sum of the input", lambda: ours.fit(X, y), lambda: np.sum(X), np.inf)
+
+    X, y = data.gaussian(n)
+    normal, peer = bnb.GaussianNB(), sk.GaussianNB()
+    yield in_turn(f"Gaussian {n:,} x 30: fit", lambda: normal.fit(X, y), lambda: peer.fit(X, y), 0.25)
+    yield in_turn("  predict, mean", lambda: normal.predict(X, estimate="mean"), lambda: peer.predict(X), 0.25)
+    yield in_turn("  predict, Student-t", lambda: normal.predict(X), lambda: peer.predict(X), 0.6)
+    yield in_turn("  fit, against one np.sum of the input", lambda: normal.fit(X, y), lambda: np.sum(X), np.inf)
+
+
+def sparse(n: int) -> Iterator[Row]:
+    """A bag of words, CSR."""
+    X, y = data.text(n)
+    words, peer = bnb.MultinomialNB(), sk.MultinomialNB()
+    name = f"multinomial {n:,} x 50,000, {X.nnz:,} entries"
+    yield in_turn(f"{name}: fit", lambda: words.fit(X, y), lambda: peer.fit(X, y), 0.65)
+    yield in_turn(
+        "  predict_log_proba, mean",
+        lambda: words.predict_log_proba(X, estimate="mean"),
+        lambda: peer.predict_log_proba(X),
+        0.6,
+    )
+    yield in_turn(
+        "  predict_log_proba, exact predictive",
+        lambda: words.predict_log_proba(X),
+        lambda: peer.predict_log_proba(X),
+        1.0,
+    )
+    yield in_turn("  fit, against one np.sum of the entries", lambda: words.fit(X, y), lambda: np.sum(X.data), np.inf)
+    present, other = bnb.BernoulliNB(), sk.BernoulliNB()
+    yield in_turn("Bernoulli, the same: fit", lambda: present.fit(X, y), lambda: other.fit(X, y), 0.7)
+    yield in_turn("  predict", lambda: present.predict(X), lambda: other.predict(X), 0.7)
+
+
+def whole(n: int) -> Iterator[Row]:
+    """Fresh processes: imports, the first call, peak memory."""
+    yield processes("import, against import jax, sklearn.base", "import bayesnb", "import jax, sklearn.base", 1.15)
+    yield Row("first fit and predict on iris, against 1 s", printed(IRIS), 1.0, 1.0)
+    for kind, estimator in (("categorical", "CategoricalNB"), ("gaussian", "GaussianNB")):
+        peak = printed(MEMORY.format(kind=kind, estimator=estimator, n=n))
+        yield Row(f"peak memory beyond {kind} input, against 150 MB", peak, 150.0, 1.0, unit="MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the rows; the targets are for 1")
+    parser.add_argument("--json", type=Path, default=Path("benchmarks/results/latest.json"))
+    options = parser.parse_args()
+    n = int(1_000_000 * options.scale)
+    print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
+    rows = []
+    for part in (dense(n), sparse(n // 10), whole(n)):
+        for row in part:
+            print(row, flush=True)
+            rows.append({**asdict(row), "ratio": row.ratio, "target": row.target if row.target < np.inf else None})
+    machine = {
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+    options.json.parent.mkdir(parents=True, exist_ok=True)
+    options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+    print(f"written to {options.json}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""Inputs of the benchmarks, the same for both libraries."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def categorical(n: int, columns: int = 30, levels: int = 8, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """(n, columns) int64 levels, and labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, n)
+    return rng.integers(0, levels, (n, columns)), y
+
+
+def gaussian(n: int, columns: int = 30, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """(n, columns) float64, class means a tenth apart, and labels."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, classes, n)
+    X = rng.normal(size=(n, columns))
+    X += 0.1 * y[:, None]
+    return X, y
+
+
+def text(n: int, words: int = 50_000, classes: int = 20) -> tuple[sp.csr_matrix, np.ndarray]:
+    """(n, words) bag of words: about 47 distinct words a row, frequencies after Zipf's law."""
+    rng = np.random.default_rng(0)
+    frequency = 1.0 / np.arange(1, words + 1) ** 1.05
+    tokens = int(60.2 * n)
+    row = np.sort(rng.integers(0, n, tokens))
+    word = rng.choice(words, tokens, p=frequency / frequency.sum())
+    X = sp.csr_matrix((np.ones(tokens), (row, word)), shape=(n, words))
+    X.sum_duplicates()
+    return X, rng.integers(0, classes, n)
