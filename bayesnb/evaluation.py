@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -15,6 +16,7 @@ from bayesnb.encoding import Levels
 if TYPE_CHECKING:
     import pandas as pd
 
+_ESTIMATES = ("mle", "map", "mean", "predictive")
 _CLIP = 1e-15
 _BINS = 15
 _SAME = 1e-12
@@ -132,6 +134,7 @@ def compare_folds(
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
     priors: Mapping[str, Any] | None = None,
     baselines: Sequence[Any] = (),
+    progress: str | None = None,
 ) -> pd.DataFrame:
     """As `compare_estimates`, the held-out rows of several splits pooled before they are scored.
 
@@ -143,28 +146,27 @@ def compare_folds(
         Indices of the rows, such as `StratifiedKFold().split(X, y)` gives.
     nb, priors, baselines
         As for `compare_estimates`.
+    progress : str, optional
+        Title of a progress bar on a terminal, shown after a second; default: none.
 
     Returns
     -------
     DataFrame
         As `compare_estimates`; log_evidence is that of all rows.
     """
-    y = np.asarray(y)
-    whole = _fit(nb, X, y, priors)
-    classes = whole[""].classes_
+    y, folds = np.asarray(y), list(folds)
+    n_fits, n_baselines = 1 + len(priors or ()), len(baselines)
+    steps = n_fits + len(folds) * (2 * n_fits + len(_ESTIMATES) - 1 + n_baselines)
     parts, truths = [], []
-    for train, test in folds:
-        fits = _fit(nb, _rows(X, train), y[train], priors)
-        fitted = [clone(b).fit(_rows(X, train), y[train]) for b in baselines]
-        parts.append(_predict(fits, fitted, _rows(X, test), classes))
-        truths.append(y[test])
-    pooled = {
-        name: Predictions(
-            np.concatenate([part[name].log_proba for part in parts]),
-            np.concatenate([part[name].labels for part in parts]),
-        )
-        for name in parts[0]
-    }
+    with _progress(progress, steps) as tick:
+        whole = _fit(nb, X, y, priors, tick)
+        classes = whole[""].classes_
+        for train, test in folds:
+            fits = _fit(nb, _rows(X, train), y[train], priors, tick)
+            fitted = [clone(b).fit(_rows(X, train), y[train]) for b in baselines]
+            parts.append(_predict(fits, fitted, _rows(X, test), classes, tick))
+            truths.append(y[test])
+    pooled = {name: Predictions.concatenate([part[name] for part in parts]) for name in parts[0]}
     return _tabulate(pooled, _log_evidence(whole), np.concatenate(truths), classes)
 
 
@@ -175,21 +177,56 @@ class Predictions:
     log_proba: np.ndarray
     labels: np.ndarray
 
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """The rows of all parts."""
+        return cls(np.concatenate([p.log_proba for p in parts]), np.concatenate([p.labels for p in parts]))
 
-def _fit(nb: Any, X: Any, y: Any, priors: Mapping[str, Any] | None) -> dict[str, Any]:
+
+def _nothing() -> None:
+    return None
+
+
+@contextmanager
+def _progress(title: str | None, steps: int) -> Iterator[Callable[[], object]]:
+    if title is None:
+        yield _nothing
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=steps, desc=title, delay=1, leave=False, disable=None) as bar:
+        yield bar.update
+
+
+def _fit(
+    nb: Any, X: Any, y: Any, priors: Mapping[str, Any] | None, tick: Callable[[], object] = _nothing
+) -> dict[str, Any]:
     """`nb` under its own prior, named "", and under each of `priors`."""
-    settings = {"": {}, **{name: {"alpha": alpha} for name, alpha in (priors or {}).items()}}
-    return {name: clone(nb).set_params(**setting).fit(X, y) for name, setting in settings.items()}
+    fits = {}
+    for name, alpha in {"": None, **(priors or {})}.items():
+        fits[name] = clone(nb).set_params(**({} if alpha is None else {"alpha": alpha})).fit(X, y)
+        tick()
+    return fits
 
 
-def _predict(fits: Mapping[str, Any], baselines: Sequence[Any], X: Any, classes: np.ndarray) -> dict[str, Predictions]:
-    named = {estimate: (fits[""], {"estimate": estimate}) for estimate in ("mle", "map", "mean", "predictive")}
+def _predict(
+    fits: Mapping[str, Any],
+    baselines: Sequence[Any],
+    X: Any,
+    classes: np.ndarray,
+    tick: Callable[[], object] = _nothing,
+) -> dict[str, Predictions]:
+    named = {estimate: (fits[""], {"estimate": estimate}) for estimate in _ESTIMATES}
     named |= {name: (nb, {"estimate": "predictive"}) for name, nb in fits.items() if name}
     named |= {" ".join(repr(b).split()): (b, {}) for b in baselines}
+    predictions = {}
     with warnings.catch_warnings():
         # The table counts these rows.
         warnings.filterwarnings("ignore", ".* rows have no class probabilities", UserWarning)
-        return {name: _predict_one(classifier, X, reading, classes) for name, (classifier, reading) in named.items()}
+        for name, (classifier, reading) in named.items():
+            predictions[name] = _predict_one(classifier, X, reading, classes)
+            tick()
+    return predictions
 
 
 def _predict_one(classifier: Any, X: Any, reading: Mapping[str, str], classes: np.ndarray) -> Predictions:
@@ -246,8 +283,11 @@ def _merge(predictions: Mapping[str, Predictions]) -> list[list[str]]:
 
 
 def _same(a: Predictions, b: Predictions) -> bool:
-    close = np.allclose(np.exp(a.log_proba), np.exp(b.log_proba), rtol=0, atol=_SAME, equal_nan=True)
-    return close and bool(np.array_equal(a.log_proba == -np.inf, b.log_proba == -np.inf))
+    """To 1e-12 in the probabilities; their logarithms tell apart what is far below that."""
+    return bool(
+        np.allclose(np.exp(a.log_proba), np.exp(b.log_proba), rtol=0, atol=_SAME, equal_nan=True)
+        and np.allclose(a.log_proba, b.log_proba, rtol=1e-9, atol=1e-9, equal_nan=True)
+    )
 
 
 def _calibration_error(top: np.ndarray, correct: np.ndarray) -> float:

@@ -12,7 +12,6 @@ from bayesnb.encoding.columns import (
     RealColumns,
     UnknownPolicy,
     declared_categories,
-    refuse_unknown,
     warn_of_unknown,
 )
 from bayesnb.encoding.levels import Levels
@@ -59,6 +58,5 @@ __all__ = [
     "check_table",
     "check_weights",
     "declared_categories",
-    "refuse_unknown",
     "warn_of_unknown",
 ]

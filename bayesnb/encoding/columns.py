@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NoReturn, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
+from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, plain
 from bayesnb.encoding.rows import BinaryRows, CodedRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
 from bayesnb.families import LevelCounts
@@ -320,16 +320,12 @@ UnknownPolicy = Callable[[LevelColumns, int, str], None]
 def warn_of_unknown(columns: LevelColumns, feature: int, found: str) -> None:
     """Warn of values that are no level, or refuse them, as the columns say."""
     if columns.unknown == "error":
-        refuse_unknown(columns, feature, found)
+        raise ValueError(
+            f"Found unknown categories: {found}. Declare them in `categories`, or set handle_unknown='ignore' or "
+            "'level'."
+        )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
     warnings.warn(f"{found}; each {meaning}.", UserWarning, stacklevel=2)
-
-
-def refuse_unknown(columns: LevelColumns, feature: int, found: str) -> NoReturn:
-    """Refuse values that are no level."""
-    raise ValueError(
-        f"Found unknown categories: {found}. Declare them in `categories`, or set handle_unknown='ignore' or 'level'."
-    )
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:
@@ -351,6 +347,6 @@ def _check_binary(values: np.ndarray, locate: Any) -> None:
         i = int(np.argmax(bad))
         row, name = locate(i)
         raise ValueError(
-            f"Input X, column {name!r}, row {row}: {values.ravel()[i]!r} is neither 0 nor 1; with binarize=None "
+            f"Input X, column {name!r}, row {row}: {plain(values.ravel()[i])!r} is neither 0 nor 1; with binarize=None "
             "cells must be 0, 1 or missing. Set `binarize` to a threshold."
         )

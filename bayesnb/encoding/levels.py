@@ -127,7 +127,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     ValueError
         If a value is infinite or complex.
     """
-    column = np.asarray(column)
+    column = _nullable(column)
     if column.dtype.kind in "biu":
         factors = factorize_integers(column[:, None])
         if factors is not None:
@@ -152,6 +152,15 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
             row = int(np.argmax(codes == code))
             raise ValueError(f"{where} contains infinity or a complex number: {value!r} at row {row}; remove it.")
     return codes, values
+
+
+def _nullable(column: Any) -> np.ndarray:
+    """A column as an array; integers beside missing cells stay integers."""
+    if hasattr(column, "null_count") and hasattr(column, "to_list"):  # polars
+        missing = column.null_count() > 0
+    else:  # pandas' own types, in which NumPy would see floats
+        missing = hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype) and column.hasnans
+    return np.array(column.to_list(), dtype=object) if missing else np.asarray(column)
 
 
 def plain(value: Any) -> Any:

@@ -134,7 +134,7 @@ def check_table(X: Any, owner: str) -> Table:
     ValueError
         If X is empty, complex, or not two-dimensional.
     """
-    if hasattr(X, "columns") and hasattr(X, "__dataframe__" if not hasattr(X, "iloc") else "iloc"):
+    if hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "get_column")):
         n_rows, n_columns = X.shape
         _check_size(n_rows, n_columns, owner)
         columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(n_columns)]
@@ -171,7 +171,7 @@ def check_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = column_or_1d(y if hasattr(y, "shape") else _from_sequence(y), warn=True)
+    y = column_or_1d(y if hasattr(y, "shape") else _from_labels(y), warn=True)
     if len(y) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels."
@@ -250,6 +250,17 @@ def _from_sequence(X: Any) -> np.ndarray:
     """A list as an array, without turning the numbers beside a string into strings."""
     array = np.asarray(X)
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+
+
+def _from_labels(y: Any) -> np.ndarray:
+    """A list of labels as an array; tuples are labels too."""
+    y = list(y)
+    if not any(isinstance(label, tuple) for label in y):
+        return _from_sequence(y)
+    array = np.empty(len(y), dtype=object)
+    for i, label in enumerate(y):
+        array[i] = label
+    return array
 
 
 def _series_array(series: Any) -> np.ndarray:

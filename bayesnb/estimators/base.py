@@ -22,7 +22,6 @@ from bayesnb.encoding import (
     check_labels,
     check_table,
     check_weights,
-    refuse_unknown,
     warn_of_unknown,
 )
 from bayesnb.estimators import priors
@@ -124,7 +123,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         table, label, weight = table.take(keep), label[keep], weight[keep]
 
         def policy(columns: LevelColumns, feature: int, found: str) -> None:
-            (warn_of_unknown if columns.declared[feature] else refuse_unknown)(columns, feature, found)
+            if not columns.declared[feature]:
+                raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
+            warn_of_unknown(columns, feature, found)
 
         rows = self.encoding_.rows(table, policy)
         counted = Counted(self.encoding_, counting.count_rows(self.encoding_, rows, label, weight))

@@ -32,7 +32,7 @@ def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Di
         i = int(np.argmax(~(prob >= 0)))
         raise ValueError(f"class_prior: Priors must be non-negative; class_prior[{i}] is {prob[i]}.")
     if not np.isclose(prob.sum(), 1.0, rtol=0, atol=1e-8):
-        raise ValueError(f"class_prior: The sum of the priors should be 1; it is {prob.sum()!r}.")
+        raise ValueError(f"class_prior: The sum of the priors should be 1; it is {float(prob.sum())!r}.")
     with np.errstate(divide="ignore"):
         return Known(np.log(prob)[None])
 
@@ -56,7 +56,7 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
         parts = [np.asarray(alpha[j], dtype=np.float64) for j in columns.index] if _covers(alpha, columns) else []
         if len(parts) != len(sizes) or any(p.shape not in ((), (n,)) for p, n in zip(parts, sizes, strict=True)):
-            raise ValueError(_shapes(f"a list of arrays of lengths {[np.size(a) for a in alpha]}", columns, shape))
+            raise ValueError(_shapes(f"is a list of arrays of lengths {[np.size(a) for a in alpha]}", columns, shape))
         alpha = np.concatenate([np.broadcast_to(p, n) for p, n in zip(parts, sizes, strict=True)])
         alpha = np.broadcast_to(alpha, shape)
     else:
@@ -64,7 +64,7 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
         if alpha.ndim == 1 and _covers(alpha, columns):
             alpha = np.broadcast_to(np.repeat(alpha[list(columns.index)], sizes), shape)
         if alpha.ndim and alpha.shape != shape:
-            raise ValueError(_shapes(f"shape {alpha.shape}", columns, shape))
+            raise ValueError(_shapes(f"has shape {alpha.shape}", columns, shape))
     return Dirichlet(_concentration(alpha, shape, "alpha"), group, int(group[-1]) + 1)
 
 
@@ -148,8 +148,9 @@ def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
     return (
-        f"alpha has {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry a "
-        f"feature, a list of F arrays of lengths {lengths}, or an array of shape (C, L) = {shape}."
+        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry a "
+        f"feature, a list of F arrays of lengths {lengths}, or an array of shape (C, L) = "
+        f"{shape}."
     )
 
 

@@ -73,9 +73,17 @@ class Dirichlet(Conjugate):
 
     def log_partition(self) -> jax.Array:
         """(C, G) log B(α) = Σ log Γ(α_l) - log Γ(α₀)."""
-        improper = self._sum(jnp.asarray(self.concentration) <= 0) > 0
-        alpha = jnp.where(improper[:, self.group], 1.0, self.concentration)
-        return jnp.where(improper, jnp.inf, self._sum(gammaln(alpha)) - gammaln(self._sum(alpha)))
+        proper = self._sum(jnp.asarray(self.concentration) <= 0) == 0
+        alpha = jnp.where(proper[:, self.group], self.concentration, 1.0)
+        return jnp.where(proper, self._sum(gammaln(alpha)) - gammaln(self._sum(alpha)), jnp.inf)
+
+    def proper(self) -> jax.Array:
+        """(C, L) whether all concentrations of the group are positive."""
+        return (self._sum(jnp.asarray(self.concentration) <= 0) == 0)[:, self.group]
+
+    def sample_size(self) -> dict[str, Any]:
+        """α₀."""
+        return {"theta": self.total()[:, self.group]}
 
     def mean(self) -> Multinomial:
         """E θ_l = α_l / α₀."""

@@ -59,9 +59,17 @@ class GammaPoisson(Conjugate):
 
     def log_partition(self) -> jax.Array:
         """(C, F) log Γ(a) - a log b."""
-        proper = (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
+        proper = self.proper()
         a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
         return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
+
+    def proper(self) -> jax.Array:
+        """(C, F) whether a and b are positive."""
+        return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
+
+    def sample_size(self) -> dict[str, Any]:
+        """b."""
+        return {"rate": self.rate}
 
     def mean(self) -> Poisson:
         """a/b; NaN where b = 0."""

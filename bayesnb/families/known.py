@@ -50,6 +50,13 @@ class Known:
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         return {"theta": ("uniform", {"loc": jnp.exp(self.log_prob), "scale": 0.0})}
 
+    def sample_size(self) -> dict[str, Any]:
+        """Infinite: no data change it."""
+        return {"theta": jnp.full_like(jnp.asarray(self.log_prob), jnp.inf)}
+
+    def proper(self) -> jax.Array:
+        return jnp.ones_like(jnp.asarray(self.log_prob), bool)
+
     def sample(self, key: jax.Array, n: int) -> Multinomial:
         log_prob = jnp.asarray(self.log_prob)
         return Multinomial(jnp.broadcast_to(log_prob, (n, *log_prob.shape)))

@@ -123,10 +123,19 @@ class NormalInverseGamma(Conjugate):
 
     def log_partition(self) -> jax.Array:
         """(C, F) log Γ(a) - a log b - ½ log κ - a log 2π; the last term is -½ log 2π of every cell."""
-        proper = (self.kappa > 0) & (self.concentration > 0) & (self.rate > 0)
+        proper = self.proper()
         kappa, a, b = (jnp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
         value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * _LOG_2PI
         return jnp.where(proper, value, jnp.inf)
+
+    def proper(self) -> jax.Array:
+        """(C, F) whether κ, a and b are positive."""
+        kappa, a, b = (jnp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
+        return (kappa > 0) & (a > 0) & (b > 0)
+
+    def sample_size(self) -> dict[str, Any]:
+        """κ for μ; the degrees of freedom 2a for σ²."""
+        return {"mu": self.kappa, "sigma2": 2.0 * self.concentration}
 
     def mean(self) -> Normal:
         """E μ = m; E σ² = b/(a - 1), NaN where a <= 1; both NaN where κ = 0."""
@@ -248,8 +257,7 @@ class StudentT:
     def of(cls, posterior: NormalInverseGamma) -> StudentT:
         """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
         a, b, kappa = (jnp.asarray(v) for v in (posterior.concentration, posterior.rate, posterior.kappa))
-        proper = (a > 0) & (b > 0) & (kappa > 0)
-        a, b, kappa = (jnp.where(proper, v, jnp.nan) for v in (a, b, kappa))
+        a, b, kappa = (jnp.where(posterior.proper(), v, jnp.nan) for v in (a, b, kappa))
         width = jnp.sqrt(2.0 * b * (kappa + 1.0) / kappa)
         half = jnp.full((), 0.5)
         constant = log_rising(a, half) - 0.5 * jnp.log(jnp.pi) - jnp.log(width)

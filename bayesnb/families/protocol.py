@@ -78,6 +78,14 @@ class Family(Protocol):
         """For each parameter the name and the arguments of its marginal in `scipy.stats`."""
         ...
 
+    def sample_size(self) -> dict[str, Any]:
+        """For each parameter the number of cells that the knowledge of it is worth; data add theirs."""
+        ...
+
+    def proper(self) -> jax.Array:
+        """For each position of the last axis whether the distribution of its parameters is proper."""
+        ...
+
     def sample(self, key: jax.Array, n: int) -> Likelihood:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         ...
