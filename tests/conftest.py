@@ -4,11 +4,12 @@ import os
 
 import jax
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {
     "deadline": None,
+    "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink],
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 }
 settings.register_profile("fixed", max_examples=25, derandomize=True, **_COMMON)

@@ -6,6 +6,7 @@ row has, missing cells and integer weights occur everywhere.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -23,8 +24,6 @@ from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, Multinomial
 from bayesnb.counting import Counted
 
 CLASSES = ("ash", "elm", "oak")
-KINDS = ("categorical", "bernoulli", "sparse bernoulli", "multinomial", "sparse multinomial", "gaussian")
-KINDS = (*KINDS, "poisson", "mixed")
 ESTIMATES = ("mle", "map", "mean", "predictive")
 
 # Values of four levels a column, of several types; 1, 1.0 and True are one level. None is a missing cell.
@@ -36,6 +35,7 @@ LEVELS = (
 
 binary = st.sampled_from([0.0, 1.0, np.nan])
 counts = st.integers(0, 6).map(float)
+quarters = st.integers(-40, 40).map(lambda i: i / 4)
 reals = st.one_of(
     st.integers(-40, 40).map(lambda i: i / 4), st.floats(-1000, 1000, width=32), st.just(np.nan)
 )
@@ -67,10 +67,9 @@ class Problem:
 
     def chunks(self, cuts: list[int]) -> Iterator[Problem]:
         """Consecutive parts; `cuts` are where they begin."""
-        bounds = [0, *sorted(set(cuts) - {0}), len(self)]
-        for start, stop in zip(bounds, bounds[1:], strict=False):
-            if start < stop <= len(self):
-                yield self.take(range(start, stop))
+        bounds = sorted({0, len(self), *(cut for cut in cuts if cut < len(self))})
+        for start, stop in itertools.pairwise(bounds):
+            yield self.take(range(start, stop))
 
 
 def take(X: Any, index: np.ndarray) -> Any:
@@ -129,6 +128,9 @@ def problems(draw: Any, kind: str, min_rows: int = 1, max_rows: int = 8, max_wei
     return Problem(kind, make(), draw(cells(n)), np.array(CLASSES)[label], weight.astype(float))
 
 
+KINDS = tuple(_MAKE)
+
+
 def any_problem(**options: Any) -> st.SearchStrategy[Problem]:
     return st.sampled_from(KINDS).flatmap(lambda kind: problems(kind, **options))
 
@@ -137,15 +139,8 @@ def with_prior_of(nb: Any, known: Any) -> Any:
     """A clone of `nb` whose prior, and whose levels, are those of the fitted `known`."""
     fixed = clone(nb)
     if hasattr(nb, "categories"):
-        blocks = [b for b in known.encoding_.blocks if hasattr(b, "levels")]
-        names = [
-            name
-            for b in blocks
-            for name in (b.names if hasattr(nb, "kinds_") or len(known.kinds) else b.names)
-        ]
-        fixed.set_params(
-            categories=dict(zip(names, [list(v.values) for b in blocks for v in b.levels], strict=True))
-        )
+        named = [pair for b in known.encoding_.blocks if hasattr(b, "levels") for pair in zip(b.names, b.levels, strict=True)]
+        fixed.set_params(categories={name: list(levels.values) for name, levels in named if len(levels)})
     return fixed.set_params(prior=known.prior_)
 
 

@@ -98,7 +98,9 @@ def load_csv(
     raw = read(path)
     for name in (target, *kinds, *drop):
         if name not in raw.cells:
-            raise InputError(f"{path.name} has no column {name!r}; its first line names {enumerate_names(raw.names, 12)}.")
+            raise InputError(
+                f"{path.name} has no column {name!r}; its first line names {enumerate_names(raw.names, 12)}."
+            )
     absent = {name: np.isin(cells, ["", *missing]) for name, cells in raw.cells.items()}
     y = _labels(raw, target, absent[target])
     columns, chosen, left_out, notes = {}, {}, {}, []
@@ -170,7 +172,6 @@ def read(path: Path) -> RawTable:
 
 
 def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> RawTable:
-    header: list[str] = []
     rows: list[list[str]] = []
     lines: list[int] = []
     reader: Any = None
@@ -257,7 +258,7 @@ def _typed(raw: RawTable, name: str, absent: np.ndarray, kind: str) -> pd.Series
         values = np.full(len(cells), None, dtype=object)
         values[~absent] = _integers(present) or present
         return pd.Series(values, dtype=object)
-    numbers = pd.to_numeric(pd.Series(np.where(absent, None, cells)), errors="coerce").astype(float)
+    numbers = pd.to_numeric(pd.Series(cells, dtype=object).where(~absent), errors="coerce").astype(float)
     wrong = numbers.isna().to_numpy() & ~absent
     if wrong.any():
         row = int(np.argmax(wrong))

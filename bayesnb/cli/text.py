@@ -10,9 +10,7 @@ WIDTH = 100
 
 def width(text: str) -> int:
     """Columns that a text takes in a terminal."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text
-    )
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def shorten(text: str, limit: int) -> str:
@@ -27,11 +25,11 @@ def shorten(text: str, limit: int) -> str:
     return kept + "…"
 
 
-def grid(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  ") -> str:
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Aligned columns, the first to the left and shortened where the lines would not fit; the rest right."""
     table = [list(header), *map(list, rows)]
     widths = [max(map(width, column)) for column in zip(*table, strict=True)]
-    room = WIDTH - len(indent) - sum(w + 2 for w in widths[1:])
+    room = WIDTH - sum(w + 2 for w in widths[1:])
     widths[0] = min(widths[0], max(room, 12))
 
     def line(cells: Sequence[str]) -> str:
@@ -39,7 +37,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "  
         first = shorten(first, widths[0])
         padded = [first + " " * (widths[0] - width(first))]
         padded += [" " * (w - width(cell)) + cell for cell, w in zip(rest, widths[1:], strict=True)]
-        return (indent + "  ".join(padded)).rstrip()
+        return "  ".join(padded)
 
     return "\n".join(map(line, table))
 

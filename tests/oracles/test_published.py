@@ -128,9 +128,7 @@ def test_watermelon_laplace_fractions():
 # -- text --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("estimator", "accuracy"), [(bnb.MultinomialNB, 0.93409), (bnb.BernoulliNB, 0.79361)]
-)
+@pytest.mark.parametrize(("estimator", "accuracy"), [(bnb.MultinomialNB, 0.93409), (bnb.BernoulliNB, 0.79361)])
 def test_four_newsgroups_accuracy_of_the_plug_in_mean(estimator, accuracy):
     nb = estimator(alpha=1, class_alpha=0, estimate="mean").fit(*newsgroups("train"))
     assert nb.score(*newsgroups("test")) == pytest.approx(accuracy, abs=5e-6)
@@ -142,9 +140,7 @@ def test_sms_over_ten_stratified_splits():
     messages, y = sms()
     scores = []
     for seed in range(10):
-        train, test, y_train, y_test = train_test_split(
-            messages, y, test_size=0.3, stratify=y, random_state=seed
-        )
+        train, test, y_train, y_test = train_test_split(messages, y, test_size=0.3, stratify=y, random_state=seed)
         words = CountVectorizer().fit(train)
         X_train, X_test = words.transform(train), words.transform(test)
         multinomial = bnb.MultinomialNB(class_alpha=0, estimate="mean").fit(X_train, y_train)

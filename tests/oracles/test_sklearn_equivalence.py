@@ -82,9 +82,7 @@ def test_digits(ours, theirs, form):
     theirs.fit(X, y)
     assert_same_attributes(ours, theirs, COUNTS)
     assert_same_predictions(ours, theirs, X, 1e-10)
-    np.testing.assert_allclose(
-        ours.predict_log_proba(form(X)), theirs.predict_log_proba(X), rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(ours.predict_log_proba(form(X)), theirs.predict_log_proba(X), rtol=0, atol=1e-10)
 
 
 def test_categorical_digits():
@@ -117,9 +115,7 @@ def test_categorical_car_as_strings():
     theirs = sk.CategoricalNB().fit(X, y)
     ours = bnb.CategoricalNB(**PLUG_IN).fit(data.X, y)
     assert_same_attributes(ours, theirs, CATEGORIES)
-    np.testing.assert_allclose(
-        ours.predict_log_proba(data.X), theirs.predict_log_proba(X), rtol=0, atol=1e-10
-    )
+    np.testing.assert_allclose(ours.predict_log_proba(data.X), theirs.predict_log_proba(X), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", ["MultinomialNB", "BernoulliNB"])
@@ -170,9 +166,7 @@ def test_zero_variance_is_a_point_mass_and_not_scikit_learns():
     on_all = np.all(~constant | (X[:, None] == value), axis=2)
     assert constant.any(axis=1).all()
     ours = bnb.GaussianNB(class_alpha=0).fit(X, y)
-    np.testing.assert_array_equal(
-        ours.predict_joint_log_proba(X, estimate="mle"), np.where(on_all, np.inf, -np.inf)
-    )
+    np.testing.assert_array_equal(ours.predict_joint_log_proba(X, estimate="mle"), np.where(on_all, np.inf, -np.inf))
     defined = on_all.sum(axis=1) == 1
     with pytest.warns(UserWarning, match=f"{(~defined).sum()} of {len(X)} rows"):
         proba = ours.predict_proba(X, estimate="mle")
