@@ -72,13 +72,13 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     """
     n_classes = len(encoding.classes)
     total = Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
-    log_base = np.zeros(len(label))
-    for r in rows:
-        log_base = log_base + r.log_base()
     plain = tuple(r.plain() for r in rows)
     last = None
-    for _, x, arrays in blocks(plain, len(label), label, weight, log_base):
-        total, read = _observe(total, x, *arrays)
+    for piece, x, (labels, weights) in blocks(plain, len(label), label, weight):
+        log_base = np.zeros(len(labels))
+        for r in rows:
+            log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
+        total, read = _observe(total, x, labels, weights, log_base)
         # The next block is made while this one is read, and no more of them wait in memory.
         jax.block_until_ready(last)
         last = read

@@ -23,10 +23,10 @@ class Columns(Protocol):
     """One block of columns: `index` says which of the table's `n_features`, `names` what they are called."""
 
     @property
-    def index(self) -> tuple[int, ...]: ...
+    def index(self) -> Sequence[int]: ...
 
     @property
-    def names(self) -> tuple[str, ...]: ...
+    def names(self) -> Sequence[str]: ...
 
     @property
     def n_features(self) -> int: ...
@@ -69,8 +69,8 @@ class FixedColumns:
 class RealColumns(FixedColumns):
     """Numbers for a family with one parameter set a feature; NaN is a missing cell."""
 
-    index: tuple[int, ...]
-    names: tuple[str, ...]
+    index: Sequence[int]
+    names: Sequence[str]
     n_features: int
     statistics: type
     nonnegative: bool = False
@@ -92,8 +92,8 @@ class RealColumns(FixedColumns):
 class CountColumns(FixedColumns):
     """Counts over one simplex."""
 
-    index: tuple[int, ...]
-    names: tuple[str, ...]
+    index: Sequence[int]
+    names: Sequence[str]
     n_features: int
 
     def open(self, table: Table) -> sp.csr_array:
@@ -127,8 +127,8 @@ class CountColumns(FixedColumns):
 class BinaryColumns(FixedColumns):
     """Absent or present; in a dense array NaN is a missing cell, looked at before `threshold`."""
 
-    index: tuple[int, ...]
-    names: tuple[str, ...]
+    index: Sequence[int]
+    names: Sequence[str]
     n_features: int
     threshold: float | None = 0.0
 
@@ -192,8 +192,8 @@ class LevelColumns:
         Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
     """
 
-    index: tuple[int, ...]
-    names: tuple[str, ...]
+    index: Sequence[int]
+    names: Sequence[str]
     n_features: int
     levels: tuple[Levels, ...]
     declared: tuple[bool, ...]

@@ -37,8 +37,8 @@ class Rows(Protocol):
         """The same rows for kernels that are linear in the counts: nothing else is prepared."""
         ...
 
-    def log_base(self) -> np.ndarray | float:
-        """(N,) log base measures of the rows, where the host knows them best; else 0."""
+    def log_base(self, start: int, stop: int) -> np.ndarray | float:
+        """Log base measures of the rows start … stop - 1, where the host knows them best; else 0."""
         ...
 
     def block(self, start: int, stop: int, size: int) -> Any:
@@ -62,7 +62,7 @@ class _PlainRows:
     def plain(self) -> Self:
         return self
 
-    def log_base(self) -> np.ndarray | float:
+    def log_base(self, start: int, stop: int) -> np.ndarray | float:
         return 0.0
 
 
@@ -191,12 +191,14 @@ class CountRows:
     def plain(self) -> CountRows:
         return CountRows(self.matrix, with_pairs=False)
 
-    def log_base(self) -> np.ndarray:
-        """(N,) log multinomial coefficients, log t! - Σ log x_l!; an entry of 1 adds nothing."""
-        often = np.flatnonzero(self.matrix.data != 1)
-        row = np.searchsorted(self.matrix.indptr, often, side="right") - 1
-        factorials = np.bincount(row, log_factorial(self.matrix.data[often]), minlength=self.matrix.shape[0])
-        return log_factorial(self._totals) - factorials
+    def log_base(self, start: int, stop: int) -> np.ndarray:
+        """Log multinomial coefficients, log t! - Σ log x_l!; an entry of 1 adds nothing."""
+        indptr = self.matrix.indptr[start : stop + 1]
+        count = self.matrix.data[indptr[0] : indptr[-1]]
+        often = np.flatnonzero(count != 1)
+        row = np.repeat(np.arange(stop - start), np.diff(np.searchsorted(often, indptr - indptr[0])))
+        factorials = np.bincount(row, log_factorial(count[often]), minlength=stop - start)
+        return log_factorial(self._totals[start:stop]) - factorials
 
     @cached_property
     def _totals(self) -> np.ndarray:

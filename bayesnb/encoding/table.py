@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from bayesnb.encoding.levels import Levels, factorize, plain
 
 
+@dataclass(frozen=True)
+class Positions(Sequence[str]):
+    """Names of n columns without a name, "0", "1", …; not written out, as there may be many."""
+
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    @overload
+    def __getitem__(self, j: int) -> str: ...
+    @overload
+    def __getitem__(self, j: slice) -> tuple[str, ...]: ...
+    def __getitem__(self, j: int | slice) -> str | tuple[str, ...]:
+        at = range(self.n)[j]
+        return str(at) if isinstance(at, int) else tuple(map(str, at))
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A 2-D input: an array, a CSR matrix, or the columns of a DataFrame.
@@ -22,7 +40,7 @@ class Table:
     Parameters
     ----------
     data : ndarray, csr_array or list of column objects
-    names : tuple of str
+    names : sequence of str
         Names of the columns, for messages and reports.
     n_rows : int
     owner : str
@@ -30,7 +48,7 @@ class Table:
     """
 
     data: Any
-    names: tuple[str, ...]
+    names: Sequence[str]
     n_rows: int
     owner: str
 
@@ -144,7 +162,7 @@ def check_table(X: Any, owner: str) -> Table:
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
         X = X.tocsr()
-        return Table(X, _positions(X.shape[1]), X.shape[0], owner)
+        return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     array = check_array(
         X,
         dtype=None,
@@ -153,12 +171,7 @@ def check_table(X: Any, owner: str) -> Table:
         estimator=owner,
         input_name="X",
     )
-    return Table(array, _positions(array.shape[1]), array.shape[0], owner)
-
-
-def _positions(n_columns: int) -> tuple[str, ...]:
-    """Names of columns without a name."""
-    return tuple(map(str, range(n_columns)))
+    return Table(array, Positions(array.shape[1]), array.shape[0], owner)
 
 
 def check_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:

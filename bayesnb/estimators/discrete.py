@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,7 @@ class CategoricalNB(NaiveBayesClassifier):
         self.prior = prior
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
-        index = tuple(range(len(table.names)))
+        index = range(len(table.names))
         return (level_columns(table, index, self.categories, self.handle_unknown, self.missing_values),)
 
     @property
@@ -162,7 +162,7 @@ class BernoulliNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
-        return (BinaryColumns(tuple(range(n)), table.names, n, self.binarize),)
+        return (BinaryColumns(range(n), table.names, n, self.binarize),)
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -225,7 +225,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
-        return (CountColumns(tuple(range(n)), table.names, n),)
+        return (CountColumns(range(n), table.names, n),)
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -246,7 +246,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
 
 def level_columns(
-    table: Table, index: tuple[int, ...], categories: Any, handle_unknown: str, missing_values: Any
+    table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
 ) -> LevelColumns:
     """Categorical columns of a table with the levels that are declared for them."""
     if handle_unknown not in ("ignore", "error", "level"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,7 +148,7 @@ def _as_list(columns: Any) -> list[Any]:
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
 
 
-def _position(column: Any, names: tuple[str, ...], kind: str) -> int:
+def _position(column: Any, names: Sequence[str], kind: str) -> int:
     if column in names:
         return names.index(column)
     if isinstance(column, int | np.integer) and -len(names) <= column < len(names):

@@ -67,7 +67,7 @@ class GaussianNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
-        return (RealColumns(tuple(range(n)), table.names, n, Moments),)
+        return (RealColumns(range(n), table.names, n, Moments),)
 
     @property
     def theta_(self) -> np.ndarray:
@@ -125,7 +125,7 @@ class PoissonNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
-        return (RealColumns(tuple(range(n)), table.names, n, Totals, nonnegative=True),)
+        return (RealColumns(range(n), table.names, n, Totals, nonnegative=True),)
 
     @property
     def feature_count_(self) -> np.ndarray:
