@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Encoding, LevelColumns, Rows, Table, blocks
+from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, blocks
 from bayesnb.families import Counts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
@@ -197,14 +197,11 @@ def _check_range(encoding: Encoding, statistics: tuple[Any, ...]) -> None:
                 )
 
 
-def _axis_name(columns: Any, j: int) -> str:
+def _axis_name(columns: Columns, j: int) -> str:
     """Name of position j on the last axis of a block's statistics."""
-    if isinstance(columns, LevelColumns):
-        feature = int(columns.groups()[j])
-        level = columns.level_names(feature)[j - int(columns.start()[feature])]
-        return f"column {columns.names[feature]!r}, level {level!r}"
-    n = len(columns.names)
-    return f"column {columns.names[j % n if not hasattr(columns, 'threshold') else j // 2]!r}"
+    feature, levels = columns.axis()
+    name = f"column {columns.names[int(feature[j])]!r}"
+    return name if levels is None else f"{name}, level {levels[j]!r}"
 
 
 __all__ = ["Counted", "count", "count_rows", "count_soft", "merge", "prune", "remove"]

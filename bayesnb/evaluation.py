@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb.encoding import Levels
+from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,7 +158,7 @@ def compare_folds(
     n_fits, n_baselines = 1 + len(priors or ()), len(baselines)
     steps = n_fits + len(folds) * (2 * n_fits + len(_ESTIMATES) - 1 + n_baselines)
     parts, truths = [], []
-    with _progress(progress, steps) as tick:
+    with progress_bar(progress, steps) as tick:
         whole = _fit(nb, X, y, priors, tick)
         classes = whole[""].classes_
         for train, test in folds:
@@ -183,23 +183,12 @@ class Predictions:
         return cls(np.concatenate([p.log_proba for p in parts]), np.concatenate([p.labels for p in parts]))
 
 
-def _nothing() -> None:
-    return None
-
-
-@contextmanager
-def _progress(title: str | None, steps: int) -> Iterator[Callable[[], object]]:
-    if title is None:
-        yield _nothing
-        return
-    from tqdm import tqdm
-
-    with tqdm(total=steps, desc=title, delay=1, leave=False, disable=None) as bar:
-        yield bar.update
+def _silent() -> None:
+    """Tell nobody of progress."""
 
 
 def _fit(
-    nb: Any, X: Any, y: Any, priors: Mapping[str, Any] | None, tick: Callable[[], object] = _nothing
+    nb: Any, X: Any, y: Any, priors: Mapping[str, Any] | None, tick: Callable[[], object] = _silent
 ) -> dict[str, Any]:
     """`nb` under its own prior, named "", and under each of `priors`."""
     fits = {}
@@ -214,7 +203,7 @@ def _predict(
     baselines: Sequence[Any],
     X: Any,
     classes: np.ndarray,
-    tick: Callable[[], object] = _nothing,
+    tick: Callable[[], object] = _silent,
 ) -> dict[str, Predictions]:
     named = {estimate: (fits[""], {"estimate": estimate}) for estimate in _ESTIMATES}
     named |= {name: (nb, {"estimate": "predictive"}) for name, nb in fits.items() if name}

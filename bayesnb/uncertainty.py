@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import BinaryColumns, Columns, Encoding, LevelColumns
-from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, NormalInverseGamma
+from bayesnb.encoding import Encoding
+from bayesnb.families import LevelCounts
 from bayesnb.families._pytree import pytree, static
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.precision import float64
@@ -160,10 +160,7 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     posterior = prior.update(statistics)
     mle = prior.limit().update(statistics).mean().parameters()
     mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
-    before, after = _sample_size(prior), _sample_size(posterior)
-    improper = jnp.isinf(posterior.log_partition())
-    if isinstance(posterior, Dirichlet):
-        improper = improper[:, posterior.group]
+    before, after = prior.sample_size(), posterior.sample_size()
     return {
         name: _Summary(
             count=statistics.count,
@@ -172,25 +169,12 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
             mean=mean[name],
             variance=variance[name],
             prior_weight=jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
-            improper=jnp.broadcast_to(improper, jnp.shape(mean[name])),
+            improper=~posterior.proper(),
             arguments=arguments,
             distribution=distribution,
         )
         for name, (distribution, arguments) in posterior.marginals().items()
     }
-
-
-def _sample_size(family: Any) -> dict[str, Any]:
-    """Number of cells that the knowledge of each parameter is worth; data add theirs to it."""
-    if isinstance(family, Dirichlet):
-        return {"theta": family.total()[:, family.group]}
-    if isinstance(family, NormalInverseGamma):
-        return {"mu": jnp.asarray(family.kappa), "sigma2": 2.0 * jnp.asarray(family.concentration)}
-    if isinstance(family, GammaPoisson):
-        return {"rate": jnp.asarray(family.rate)}
-    if isinstance(family, Known):
-        return {"theta": jnp.full_like(family.log_prob, jnp.inf)}
-    raise NotImplementedError(f"The prior sample size of {type(family).__name__} is not known.")
 
 
 def _axis(encoding: Encoding, parts: tuple[dict[str, _Summary], ...]) -> _Axis:
@@ -201,25 +185,15 @@ def _axis(encoding: Encoding, parts: tuple[dict[str, _Summary], ...]) -> _Axis:
     # Room for the parameters of a column, so that `place` sorts by column, then level or parameter.
     room = 1 + 2 * max(summary.count.shape[1] for summary in _each(parts))
     for columns, part in zip(encoding.blocks, parts[1:], strict=True):
-        within, levels = _levels(columns)
+        within, levels = columns.axis()
         first = np.asarray(columns.index)[within] * room + len(part) * np.arange(len(within))
         for p, parameter in enumerate(part):
             label.append(np.repeat(np.arange(n_classes), len(within)))
             place.append(np.tile(first + p, n_classes))
             feature.append(np.tile(_objects(columns.names)[within], n_classes))
-            names = _objects([parameter] * len(within)) if levels is None else levels
-            level.append(np.tile(names, n_classes))
+            names = [parameter] * len(within) if levels is None else levels
+            level.append(np.tile(_objects(names), n_classes))
     return _Axis(*(np.concatenate(arrays) for arrays in (label, place, feature, level)))
-
-
-def _levels(columns: Columns) -> tuple[np.ndarray, np.ndarray | None]:
-    """Feature of each entry of a block's last axis, and its level if the features have levels."""
-    if isinstance(columns, LevelColumns):
-        names = [name for j in range(len(columns.names)) for name in columns.level_names(j)]
-        return columns.groups(), _objects(names)
-    if isinstance(columns, BinaryColumns):
-        return columns.groups(), _objects(["absent", "present"] * len(columns.names))
-    return np.arange(len(columns.names)), None
 
 
 def _objects(values: Sequence[Hashable]) -> np.ndarray:

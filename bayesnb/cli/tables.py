@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb.cli.text import enumerate_names
+from bayesnb.progress import progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = ("categorical", "gaussian", "bernoulli", "poisson", "multinomial")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _FEW_LEVELS = 10
 _ROWS_A_LEVEL = 5
 
@@ -38,8 +40,8 @@ class Dataset:
         Kind of each column of X.
     left_out : dict
         Columns that are not used, and why.
-    notes : list of str
-        What the user should know of the columns.
+    notes : dict
+        What the user should know of a column.
     about : str
         A line on the origin.
     guessed : bool
@@ -51,7 +53,7 @@ class Dataset:
     y: np.ndarray
     kinds: Mapping[str, str]
     left_out: Mapping[str, str] = field(default_factory=dict)
-    notes: Sequence[str] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
     guessed: bool = False
 
@@ -103,20 +105,21 @@ def load_csv(
             )
     absent = {name: np.isin(cells, ["", *missing]) for name, cells in raw.cells.items()}
     y = _labels(raw, target, absent[target])
-    columns, chosen, left_out, notes = {}, {}, {}, []
-    for name in raw.names:
-        if name == target or name in drop:
-            continue
-        present = pd.Series(raw.cells[name][~absent[name]])
-        kind, note = guess(present)
-        kind = kinds.get(name, kind if kind is None or default is None else default)
-        if kind is None:
-            left_out[name] = note
-            continue
-        if note:
-            notes.append(f"{name}: {note}")
-        chosen[name] = kind
-        columns[name] = _typed(raw, name, absent[name], kind)
+    columns, chosen, left_out, notes = {}, {}, {}, {}
+    with progress("columns", len(raw.names)) as advance:
+        for name in raw.names:
+            advance()
+            if name == target or name in drop:
+                continue
+            kind, note = guess(pd.Series(raw.cells[name][~absent[name]], dtype=object))
+            kind = kinds.get(name, kind if kind is None or default is None else default)
+            if kind is None:
+                left_out[name] = note
+                continue
+            if note:
+                notes[name] = note
+            chosen[name] = kind
+            columns[name] = _typed(raw, name, absent[name], kind)
     if not columns:
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
     X = pd.DataFrame(columns)
@@ -132,18 +135,19 @@ def guess(present: pd.Series) -> tuple[str | None, str]:
     """
     import pandas as pd
 
-    n, distinct = len(present), present.nunique()
+    counts = present.value_counts(sort=False)
+    n, distinct = len(present), len(counts)
     if not n:
         return None, "no cell has a value"
-    numbers = pd.to_numeric(present, errors="coerce")
-    share = float(numbers.notna().mean())
+    numbers = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce")
+    share = counts.to_numpy()[numbers.notna()].sum() / n
     if share < 1:
         if distinct == n and n > 1:
             return None, "every value is different, an identifier?"
-        odd = str(present[numbers.isna()].iloc[0])
-        if share >= 0.5:
+        if share >= 0.5 and distinct > _FEW_LEVELS:
+            odd = str(counts.index[int(np.argmax(numbers.isna()))])
             return "categorical", f"numbers but for {odd!r}; if that marks a missing cell: --missing {odd!r}"
-        if "?" in set(present):
+        if "?" in counts.index:
             return "categorical", "has the level '?'; if that marks a missing cell: --missing '?'"
         many = distinct > max(_FEW_LEVELS, n / _ROWS_A_LEVEL)
         return "categorical", f"{distinct:,} levels in {n:,} rows" if many else ""
@@ -180,9 +184,11 @@ def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> RawTable:
         if not first.strip():
             raise InputError(f"{path.name} is empty." if not first else f"{path.name}: the first line is blank.")
         delimiter = max(",;\t", key=first.count)
+        decimal_comma = delimiter != ","
         reader = csv.reader(_chain(first, text), delimiter=delimiter, skipinitialspace=True, strict=True)
         header = _header(path, next(reader))
-        with _bytes_read(path) as update:
+        position = 0
+        with progress("reading", path.stat().st_size, "B") as advance:
             for row in reader:
                 if not row:
                     continue
@@ -190,10 +196,11 @@ def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> RawTable:
                     raise InputError(
                         f"{path.name}, line {reader.line_num}: {len(row)} cells, but the first line has {len(header)}."
                     )
-                rows.append([cell.strip() for cell in row])
+                rows.append([_cell(cell, decimal_comma) for cell in row])
                 lines.append(reader.line_num)
                 if len(rows) % 20_000 == 0:
-                    update(file.tell())
+                    advance(file.tell() - position)
+                    position = file.tell()
     except UnicodeDecodeError as error:
         where = f"after line {lines[-1]}" if lines else "near its beginning"
         bad = error.object[error.start]
@@ -204,6 +211,11 @@ def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> RawTable:
         raise InputError(f"{path.name} has a header but no rows.")
     cells = {name: np.array(column, dtype=object) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
     return RawTable(path, header, cells, np.array(lines))
+
+
+def _cell(text: str, decimal_comma: bool) -> str:
+    text = text.strip()
+    return text.replace(",", ".") if decimal_comma and _DECIMAL_COMMA.fullmatch(text) else text
 
 
 def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
@@ -217,17 +229,6 @@ def _header(path: Path, cells: list[str]) -> list[str]:
     if repeated:
         raise InputError(f"{path.name}: the first line must name the columns, and names {repeated[0]!r} twice.")
     return names
-
-
-@contextmanager
-def _bytes_read(path: Path) -> Iterator[Any]:
-    """A progress bar over the bytes of a file, shown after a second."""
-    from tqdm import tqdm
-
-    with tqdm(
-        total=path.stat().st_size, desc="reading", unit="B", unit_scale=True, delay=1, leave=False, disable=None
-    ) as bar:
-        yield lambda position: bar.update(position - bar.n)
 
 
 def _labels(raw: RawTable, target: str, absent: np.ndarray) -> np.ndarray:

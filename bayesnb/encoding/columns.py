@@ -47,13 +47,15 @@ class Columns(Protocol):
 
     def union(self, other: Self) -> Self: ...
 
-    def levels_in(self, joint: Self) -> np.ndarray:
-        """Where each of this block's levels (or features) stands in `joint`."""
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        """For each position of the last axis of the statistics its feature, and its level where there are."""
         ...
 
 
 class FixedColumns:
     """Columns that learn nothing from the data."""
+
+    index: Sequence[int]
 
     def learn(self, opened: Any) -> Self:
         return self
@@ -63,6 +65,9 @@ class FixedColumns:
 
     def union(self, other: Self) -> Self:
         return self
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        return np.arange(len(self.index)), None
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +88,6 @@ class RealColumns(FixedColumns):
 
     def rows(self, opened: np.ndarray, policy: UnknownPolicy | None = None) -> Rows:
         return RealRows(opened, self.statistics)
-
-    def levels_in(self, joint: Self) -> np.ndarray:
-        return np.arange(len(self.index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +112,6 @@ class CountColumns(FixedColumns):
 
     def rows(self, opened: sp.csr_array, policy: UnknownPolicy | None = None) -> Rows:
         return CountRows(opened)
-
-    def levels_in(self, joint: Self) -> np.ndarray:
-        return np.arange(len(self.index))
 
     def sizes(self) -> np.ndarray:
         """Number of levels of each feature."""
@@ -163,8 +162,8 @@ class BinaryColumns(FixedColumns):
         levels = np.stack([class_count[:, None] - count, count], axis=2)
         return LevelCounts(levels.reshape(count.shape[0], -1))
 
-    def levels_in(self, joint: Self) -> np.ndarray:
-        return np.arange(2 * len(self.index))
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        return self.groups(), ["absent", "present"] * len(self.index)
 
     def sizes(self) -> np.ndarray:
         return np.full(len(self.index), 2)
@@ -251,12 +250,16 @@ class LevelColumns:
         return replace(self, levels=levels, declared=declared)
 
     def levels_in(self, joint: Self) -> np.ndarray:
+        """Where each of these levels stands in `joint`, which knows more."""
         starts = joint.start()
         positions = []
         for mine, theirs, start in zip(self.levels, joint.levels, starts, strict=True):
             position = theirs.index(mine.values)
             positions.append(start + (np.append(position, len(theirs)) if self.unknown == "level" else position))
         return np.concatenate(positions)
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        return self.groups(), [name for j in range(len(self.levels)) for name in self.level_names(j)]
 
     def sizes(self) -> np.ndarray:
         """Number of levels of each feature, the reserved one included."""

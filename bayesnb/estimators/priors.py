@@ -148,9 +148,8 @@ def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
     return (
-        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry a "
-        f"feature, a list of F arrays of lengths {lengths}, or an array of shape (C, L) = "
-        f"{shape}."
+        f"alpha {got}; expected a scalar, an array of shape (F,) = {(columns.n_features,)} with one entry a feature, "
+        f"a list of F arrays of lengths {lengths}, or an array of shape (C, L) = {shape}."
     )
 
 

@@ -1,0 +1,387 @@
+"""The command line: what it prints and writes, against calculations of its own, and every bad file."""
+
+import re
+import subprocess
+import sys
+import unicodedata
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn import metrics
+from sklearn.datasets import load_breast_cancer
+from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
+
+from bayesnb import __version__
+from bayesnb.__main__ import main
+from bayesnb.cli.job import Settings, split
+from bayesnb.cli.tables import guess
+from bayesnb.cli.text import fill, grid, shorten
+from tests.data import path_of
+
+
+def run(capsys, *args):
+    """Exit code, stdout and stderr."""
+    code = main([str(a) for a in args])
+    return code, *capsys.readouterr()
+
+
+def columns_of(line):
+    """Width in a terminal."""
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line)
+
+
+def weather(n=60, seed=0):
+    """A small table: levels, a flag, a number, an id, and labels that depend on them."""
+    rng = np.random.default_rng(seed)
+    play = rng.choice(["no", "yes"], size=n)
+    yes = play == "yes"
+    return pd.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(n)],
+            "sky": np.where(rng.random(n) < np.where(yes, 0.8, 0.3), "sun", rng.choice(["rain", "cloud"], n)),
+            "windy": rng.integers(0, 2, n),
+            "heat": np.round(20 + 4 * yes + 5 * rng.normal(size=n), 2),
+            "play": play,
+        }
+    )
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "weather.csv"
+    weather().to_csv(path, index=False)
+    return path
+
+
+def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
+    code, out, err = run(capsys, "compare", "--out", tmp_path / "new" / "folder")
+    assert (code, err) == (0, "")
+    assert "breast_cancer: GaussianNB on 569 rows, 30 features, 2 classes (benign 357, malignant 212)" in out
+    assert "watermelon: MixedNB on 17 rows, 8 features, 2 classes (否 9, 是 8)" in out
+    assert "5-fold cross-validation" in out
+    assert "not the probability that a prediction is right" in re.sub(r"\s+", " ", out)
+    assert max(columns_of(line) for line in out.splitlines() if not line.startswith("Tables:")) <= 100
+    names = [p.name for p in sorted((tmp_path / "new" / "folder").iterdir())]
+    assert names == [f"{d}-{t}.csv" for d in ("breast_cancer", "watermelon") for t in ("comparison", "parameters")]
+
+    cancer = load_breast_cancer()
+    y = cancer.target_names[cancer.target]
+    ((train, test),), _ = split(y, Settings())
+    reference = ScikitGaussianNB(var_smoothing=0).fit(cancer.data[train], y[train])
+    scores = pd.read_csv(tmp_path / "new" / "folder" / "breast_cancer-comparison.csv", index_col="estimate")
+    assert scores.loc["mle", "accuracy"] == pytest.approx(reference.score(cancer.data[test], y[test]))
+    loss = -np.mean(reference.predict_log_proba(cancer.data[test])[np.arange(len(test)), cancer.target[test] ^ 1])
+    assert scores.loc["mle", "log_loss"] == pytest.approx(loss, rel=1e-6)
+
+    melon = pd.read_csv(tmp_path / "new" / "folder" / "watermelon-parameters.csv")
+    found = melon.query("`class` == '是' and feature == '敲声' and level == '清脆'").iloc[0]
+    assert (found["mle"], found["mean"]) == (0, pytest.approx(1 / 11))
+    assert found["upper"] == pytest.approx(stats.beta.ppf(0.95, 1, 10))
+
+
+def test_a_file(capsys, table, tmp_path):
+    code, out, err = run(capsys, "compare", "--csv", table, "--target", "play", "--out", tmp_path)
+    assert (code, err) == (0, "")
+    assert "weather: MixedNB on 60 rows, 3 features, 2 classes" in out
+    assert re.search(r"categorical +sky \(3\), windy \(2\)\n", out)
+    assert re.search(r"gaussian +heat\n", out)
+    assert re.search(r"left out +id: every value is different", out)
+    parameters = pd.read_csv(tmp_path / "weather-parameters.csv")
+    data = weather()
+    for label, rows in data.groupby("play"):
+        mine = parameters[parameters["class"] == label].set_index(["feature", "level"])
+        assert mine.loc[("sky", "sun"), "count"] == (rows["sky"] == "sun").sum()
+        assert mine.loc[("sky", "sun"), "mean"] == pytest.approx(((rows["sky"] == "sun").sum() + 1) / (len(rows) + 3))
+        assert mine.loc[("heat", "mu"), "mle"] == pytest.approx(rows["heat"].mean())
+        assert mine.loc[("heat", "sigma2"), "mle"] == pytest.approx(rows["heat"].var(ddof=0))
+
+
+def test_flags_override_the_guess(capsys, table):
+    flags = ["--poisson", "windy", "--categorical", "id,heat", "--drop", "sky"]
+    code, out, _ = run(capsys, "compare", "--csv", table, "--target", "play", *flags)
+    assert code == 0
+    assert re.search(r"categorical +id \(60\), heat \(\d+\)\n +poisson +windy\n", out)
+    assert "sky" not in out
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("gaussian", "GaussianNB"),
+        ("poisson", "PoissonNB"),
+        ("bernoulli", "BernoulliNB"),
+        ("multinomial", "MultinomialNB"),
+        ("categorical", "CategoricalNB"),
+        ("mixed", "MixedNB"),
+    ],
+)
+def test_one_estimator_for_all_columns(capsys, table, kind, name):
+    code, out, _ = run(capsys, "compare", "--csv", table, "--target", "play", "--drop", "id,sky", "--estimator", kind)
+    assert code == 0
+    assert f"weather: {name} on 60 rows, 2 features" in out
+
+
+def test_missing_marks(capsys, tmp_path):
+    data = weather(300)
+    data["heat"] = data["heat"].astype(object)
+    data.loc[::10, "heat"] = ""
+    data.loc[5::10, "heat"] = "NA"
+    data.loc[::7, "sky"] = "?"
+    path = tmp_path / "holes.csv"
+    data.to_csv(path, index=False)
+    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play")
+    assert "note: sky: has the level '?'" in out
+    assert "note: heat: numbers but for 'NA'" in out
+    marks = ["--missing", "?", "--missing", "NA", "--out", tmp_path]
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", *marks)
+    assert code == 0
+    assert "note" not in out
+    parameters = pd.read_csv(tmp_path / "holes-parameters.csv")
+    heat = pd.to_numeric(data["heat"].replace({"": None, "NA": None}))
+    mean = heat[data["play"] == "yes"].mean()
+    mine = parameters.query("feature == 'heat' and level == 'mu' and `class` == 'yes'")
+    assert mine["mle"].item() == pytest.approx(mean)
+    assert set(parameters.query("feature == 'sky'")["level"]) == {"sun", "rain", "cloud"}
+
+
+def test_labels_that_are_integers_stay_integers(capsys, tmp_path):
+    path = tmp_path / "numbers.csv"
+    y = np.arange(40) % 11
+    pd.DataFrame({"x": y + np.linspace(0, 1, 40), "y": y}).to_csv(path, index=False)
+    assert run(capsys, "compare", "--csv", path, "--target", "y", "--out", tmp_path)[0] == 0
+    parameters = pd.read_csv(tmp_path / "numbers-parameters.csv")
+    assert parameters["class"].tolist() == [*range(11), *np.repeat(range(11), 2)]
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators_decimal_commas_and_a_byte_order_mark(capsys, tmp_path, separator):
+    path = tmp_path / "excel.csv"
+    frame = weather()
+    frame.to_csv(path, index=False, sep=separator, decimal=",", encoding="utf-8-sig", lineterminator="\r\n")
+    path.write_bytes(path.read_bytes() + b"\r\n")
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "play")
+    assert code == 0
+    assert re.search(r"gaussian +heat\n", out)
+    assert "60 rows" in out
+
+
+def test_quoted_cells(capsys, tmp_path):
+    path = tmp_path / "quoted.csv"
+    rows = "".join(f'"a, {i % 2}\nb", {i / 3} ,"{"xy"[i % 3 == 0]}"\n' for i in range(30))
+    path.write_text('text,"the number",class\n' + rows)
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "class")
+    assert code == 0
+    assert "30 rows, 2 features" in out
+    assert re.search(r"gaussian +the number\n", out)
+
+
+BAD = {
+    "empty": (b"", "empty"),
+    "blank": (b"\n\n", "first line is blank"),
+    "header only": (b"a,b,y\n", "no rows"),
+    "too few cells": (b"a,b,y\n1,2,x\n3,4\n", "line 3: 2 cells, but the first line has 3"),
+    "too many cells": (b"a,b,y\n1,2,x\n3,4,x,9\n", "line 3: 4 cells, but the first line has 3"),
+    "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'; its first line names a, b"),
+    "one class": (b"a,y\n1,x\n2,x\n", "one class only, 'x'"),
+    "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "line 3, column 'y': the label is missing"),
+    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "not UTF-8 text: byte 0xff"),
+    "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "not UTF-8"),
+    "open quote": (b'a,y\n"1,x\n2,z\n', "line 3"),
+    "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names 'a' twice"),
+    "target alone": (b"y\nx\nz\nx\nz\n", "no column is left"),
+    "target a number": (b"a,y\n" + b"".join(b"%d,%d.5\n" % (i % 3, i) for i in range(50)), "50 distinct values"),
+    "infinity": (b"a,y\n" + b"1.5,x\n2.5,z\n" * 9 + b"inf,x\n", "infinity"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files(capsys, tmp_path, name):
+    content, message = BAD[name]
+    path = tmp_path / "bad.csv"
+    path.write_bytes(content)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert code == 2
+    assert out == ""
+    assert err.startswith("bayesnb: error: ")
+    assert err.count("\n") == 1
+    assert "bad" in err
+    assert message in err
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--csv", "{tmp}/none.csv", "--target", "play"], "none.csv: No such file"),
+        (["--csv", "{tmp}", "--target", "play"], "Is a directory"),
+        (["--csv", "{csv}"], "--target"),
+        (["--target", "play"], "--csv"),
+        (["--gaussian", "heat"], "--csv"),
+        (["--csv", "{csv}", "--target", "play", "--gaussian", "nope"], "no column 'nope'"),
+        (["--csv", "{csv}", "--target", "play", "--gaussian", "heat", "--poisson", "heat"], "'heat' is named by two"),
+        (["--csv", "{csv}", "--target", "play", "--gaussian", "play"], "'play' is named by two"),
+        (["--csv", "{csv}", "--target", "play", "--gaussian", "sky"], "line 2, column 'sky'"),
+        (["--csv", "{csv}", "--target", "play", "--drop", "id,sky,windy,heat"], "no column is left"),
+        (["--csv", "{csv}", "--target", "play", "--test-size", "0.001"], "held out"),
+        (["--csv", "{csv}", "--target", "play", "--out", "{csv}"], "--out"),
+        (["--csv", "{csv}", "--target", "play", "--out", "{csv}/below"], "--out"),
+    ],
+)
+def test_bad_flags(capsys, table, tmp_path, flags, message):
+    args = [flag.format(tmp=tmp_path, csv=table) for flag in flags]
+    code, out, err = run(capsys, "compare", *args)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize("flags", [["--alpha", "-1"], ["--prob", "1"], ["--test-size", "x"], ["--nonsense"]])
+def test_argparse_refuses_with_code_2(capsys, flags):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", *flags])
+    assert stopped.value.code == 2
+    assert flags[0] in capsys.readouterr().err
+
+
+def test_version_and_help(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--version"])
+    assert stopped.value.code == 0
+    assert capsys.readouterr().out.strip() == f"bayesnb {__version__}"
+    assert main([]) == 0
+    assert "compare" in capsys.readouterr().out
+
+
+def test_improper_prior_says_why_there_is_no_table(capsys, tmp_path):
+    path = tmp_path / "sparse.csv"
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 10)
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--alpha", "0", "--out", tmp_path)
+    assert code == 0
+    assert "class 'x', feature 'a', 'q' is improper" in re.sub(r"\s+", " ", out)
+    assert "-inf" in out
+    assert [p.name for p in tmp_path.iterdir() if "-" in p.name] == ["sparse-comparison.csv"]
+
+
+def test_a_class_of_one_row_is_said(capsys, tmp_path):
+    path = tmp_path / "rare.csv"
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "p,odd\n")
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert code == 0
+    assert "note: class odd has one row, which is never held out" in out
+
+
+def test_seed_and_prob(capsys, table):
+    base = ["compare", "--csv", table, "--target", "play"]
+    first, second = run(capsys, *base)[1], run(capsys, *base)[1]
+    assert first == second
+    assert run(capsys, *base, "--seed", "1")[1] != first
+    assert "97.5% interval" in run(capsys, *base, "--prob", "0.975")[1]
+
+
+def test_as_a_process(table):
+    command = [sys.executable, "-m", "bayesnb", "compare", "--csv", str(table), "--target", "play"]
+    result = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
+    assert "weather: MixedNB" in result.stdout
+    assert result.stderr == ""
+    bad = subprocess.run([*command[:-1], "nope"], capture_output=True, encoding="utf-8", check=False)
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert "Traceback" not in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["1.5", "2", "-3e2"] * 4, "gaussian"),
+        (["0", "1"] * 5, "categorical"),
+        ([str(i) for i in range(10)] * 5, "categorical"),
+        ([str(i) for i in range(11)] * 5, "gaussian"),
+        ([str(i) for i in range(10)] * 4, "gaussian"),
+        (["yes", "no"] * 3, "categorical"),
+        (["0.5", "1.5"] * 50, "gaussian"),
+        ([f"name {i}" for i in range(9)], None),
+        ([str(i) for i in range(17)], None),
+        ([str(3 * i) for i in range(17)], "gaussian"),
+        ([], None),
+        (["2", "3", "4", "5more"] * 9, "categorical"),
+        (["1_000", "2_000"] * 9, "categorical"),
+    ],
+)
+def test_guessing_rule(cells, kind):
+    assert guess(pd.Series(cells, dtype=object))[0] == kind
+
+
+@pytest.mark.parametrize(("n", "settings", "parts"), [(60, Settings(), 5), (400, Settings(), 1)])
+def test_held_out_rows_are_stratified_and_never_fitted(n, settings, parts):
+    y = np.random.default_rng(0).choice(["a", "b", "c"], size=n, p=[0.6, 0.3, 0.1])
+    folds, _ = split(y, settings)
+    assert len(folds) == parts
+    for train, test in folds:
+        assert sorted([*train, *test]) == list(range(n))
+        share = len(test) / n
+        for c in "abc":
+            assert abs((y[test] == c).sum() - share * (y == c).sum()) <= 1
+    if parts > 1:
+        assert sorted(np.concatenate([test for _, test in folds])) == list(range(n))
+
+
+def test_held_out_share_and_rare_classes():
+    y = np.array(["a"] * 90 + ["b"] * 9 + ["c"])
+    ((train, test),), said = split(y, Settings(test_size=0.2))
+    assert [int((y[test] == c).sum()) for c in "abc"] == [18, 2, 0]
+    assert set(y[train]) == {"a", "b", "c"}
+    assert "20 rows held out" in said
+
+
+def test_tables_align_wide_characters():
+    text = grid(["name", "n"], [["西瓜", "1"], ["melon", "1,000"], ["半角ab", "x"]])
+    assert {columns_of(line) for line in text.splitlines()} == {5 + 2 + 6}
+    assert shorten("西瓜西瓜", 5) == "西瓜…"
+    assert all(columns_of(line) <= 100 for line in fill("词 " * 90, "  ").splitlines())
+    assert fill("a b", "- ") == "- a b"
+
+
+def test_published_evidence_of_vote(capsys, tmp_path):
+    lines = [line for line in path_of("vote.arff").read_text().splitlines() if line.strip()]
+    names = [re.split(r"\s+", line)[1].strip("'") for line in lines if line.lower().startswith("@attribute")]
+    rows = [line.replace("'", "") for line in lines if line[0] not in "%@"]
+    path = tmp_path / "vote.csv"
+    path.write_text("\n".join([",".join(names), *rows]))
+    flags = ["--csv", path, "--target", names[-1], "--missing", "?", "--out", tmp_path]
+    code, _, _ = run(capsys, "compare", *flags)
+    assert code == 0
+    comparison = pd.read_csv(tmp_path / "vote-comparison.csv", index_col="estimate")
+    assert comparison.loc["mean = predictive", "log_evidence"] == pytest.approx(-3576.655346689, abs=1e-8)
+
+
+def test_adult_with_blanks_after_commas(capsys, tmp_path):
+    rows = path_of("adult-train.csv").read_text().splitlines()[:2000]
+    names = "age,work,weight,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income"
+    path = tmp_path / "adult.csv"
+    path.write_text("\n".join([names, *(row for row in rows if row)]))
+    flags = ["--csv", path, "--target", "income", "--missing", "?", "--out", tmp_path]
+    code, out, err = run(capsys, "compare", *flags)
+    assert (code, err) == (0, "")
+    assert re.search(r"gaussian +age, weight, years, gain, loss, hours\n", out)
+    parameters = pd.read_csv(tmp_path / "adult-parameters.csv")
+    ours = parameters.query("`class` == '<=50K' and feature == 'hours' and level == 'mu'")["mle"].item()
+    cells = [[cell.strip() for cell in row.split(",")] for row in rows if row]
+    assert ours == pytest.approx(np.mean([float(row[12]) for row in cells if row[14] == "<=50K"]))
+
+
+def test_scores_are_those_of_the_estimator(capsys, table, tmp_path):
+    """One split, made and scored by hand."""
+    from bayesnb import GaussianNB
+
+    flags = ["--drop", "id,sky,windy", "--test-size", "0.4", "--out", tmp_path]
+    run(capsys, "compare", "--csv", table, "--target", "play", *flags)
+    comparison = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
+    data = weather()
+    y = data["play"].to_numpy()
+    ((train, test),), _ = split(y, Settings(test_size=0.4))
+    nb = GaussianNB().fit(data[["heat"]].iloc[train], y[train])
+    proba = nb.predict_proba(data[["heat"]].iloc[test])
+    assert comparison.loc["predictive", "log_loss"] == pytest.approx(metrics.log_loss(y[test], proba))
+    assert comparison.loc["predictive", "log_evidence"] == pytest.approx(
+        GaussianNB().fit(data[["heat"]], y).log_evidence_
+    )
