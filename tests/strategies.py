@@ -92,16 +92,17 @@ def _sparse(cells: Callable[[int], st.SearchStrategy]) -> Callable[[int], st.Sea
 def mixed_frame(n: int) -> st.SearchStrategy[pd.DataFrame]:
     """Two categorical, two Gaussian, a Bernoulli and a Poisson column, and a multinomial of two."""
     column = {
-        "colour": arrays(object, n, elements=st.sampled_from(LEVELS[0])),
-        "size": arrays(float, n, elements=reals),
-        "sort": arrays(object, n, elements=st.sampled_from(LEVELS[2])),
-        "heads": arrays(float, n, elements=binary),
-        "visits": arrays(float, n, elements=rates),
-        "weight": arrays(float, n, elements=reals),
-        "word": arrays(float, n, elements=counts),
-        "other": arrays(float, n, elements=counts),
+        "colour": (object, st.sampled_from(LEVELS[0])),
+        "size": (float, reals),
+        "sort": (object, st.sampled_from(LEVELS[2])),
+        "heads": (float, binary),
+        "visits": (float, rates),
+        "weight": (float, reals),
+        "word": (float, counts),
+        "other": (float, counts),
     }
-    return st.fixed_dictionaries(column).map(pd.DataFrame)
+    drawn = st.tuples(*(arrays(dtype, n, elements=elements) for dtype, elements in column.values()))
+    return drawn.map(lambda values: pd.DataFrame(dict(zip(column, values, strict=True))))
 
 
 _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] = {

@@ -161,7 +161,7 @@ def matching(prior: Any, statistics: Any) -> Any:
     expected = [len(statistics.class_count), *(s.count.shape for s in statistics.blocks)]
     if shapes != expected:
         raise ValueError(
-            f"prior has axes {shapes} (classes, then each block), but the data have {expected}. Declare `categories` so "
-            "that the levels do not depend on the rows."
+            f"prior has axes {shapes} (classes, then each block), but the data have {expected}. Declare "
+            "`categories` so that the levels do not depend on the rows."
         )
     return prior
