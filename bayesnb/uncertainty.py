@@ -229,7 +229,8 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct columns, and which each is: many words share few counts, and quantiles are dear."""
     order = np.lexsort(rows)
     ordered = rows[:, order]
-    first = np.append(True, (ordered[:, 1:] != ordered[:, :-1]).any(axis=0))
+    first = np.ones(rows.shape[1], bool)
+    first[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
     index = np.empty(rows.shape[1], np.intp)
     index[order] = np.cumsum(first) - 1
     return ordered[:, first], index

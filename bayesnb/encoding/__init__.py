@@ -10,9 +10,11 @@ from bayesnb.encoding.columns import (
     CountColumns,
     LevelColumns,
     RealColumns,
+    Unknown,
     UnknownPolicy,
     declared_categories,
-    warn_of_unknown,
+    describe_unknown,
+    report_unknown,
 )
 from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.rows import Rows, blocks
@@ -52,11 +54,13 @@ __all__ = [
     "RealColumns",
     "Rows",
     "Table",
+    "Unknown",
     "UnknownPolicy",
     "blocks",
     "check_labels",
     "check_table",
     "check_weights",
     "declared_categories",
-    "warn_of_unknown",
+    "describe_unknown",
+    "report_unknown",
 ]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,8 +13,9 @@ from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize
 from bayesnb.encoding.rows import BinaryRows, CodedRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
 from bayesnb.families import LevelCounts
+from bayesnb.reporting import warn
 
-Unknown = Literal["ignore", "error", "level"]
+HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
 
 
@@ -196,7 +196,7 @@ class LevelColumns:
     n_features: int
     levels: tuple[Levels, ...]
     declared: tuple[bool, ...]
-    unknown: Unknown = "ignore"
+    unknown: HandleUnknown = "ignore"
     missing_values: tuple[Hashable, ...] = ()
 
     def open(self, table: Table) -> Factors:
@@ -221,9 +221,12 @@ class LevelColumns:
         return replace(self, levels=levels)
 
     def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> Rows:
-        """Coded cells. `policy` receives the block, a feature and a message for values that are no level."""
-        policy = policy or warn_of_unknown
-        codes = tuple(self._codes(opened, j, policy) for j in range(len(self.index)))
+        """Coded cells. `policy` is called with the values that are no level, if there are any."""
+        coded = [self._codes(opened, j) for j in range(len(self.index))]
+        unknown = [found for _, found in coded if found is not None]
+        if unknown:
+            (policy or report_unknown)(self, unknown)
+        codes = tuple(codes for codes, _ in coded)
         return CodedRows(opened, codes, self.sizes().astype(np.int32), self.start(), self.capacity)
 
     def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
@@ -233,8 +236,8 @@ class LevelColumns:
         """Drop the levels of undeclared features that did not occur."""
         declared = np.repeat(self.declared, self.sizes())
         keep = declared | (statistics.count.sum(axis=0) > 0)
-        for end in np.cumsum(self.sizes()) - 1:
-            keep[end] |= self.unknown == "level"
+        if self.unknown == "level":
+            keep[np.cumsum(self.sizes()) - 1] = True
         if keep.all():
             return self, statistics
         flags = np.split(keep, np.cumsum(self.sizes())[:-1])
@@ -297,38 +300,56 @@ class LevelColumns:
             return np.asarray(column.cat.codes), list(categories)
         return factorize(column, where)
 
-    def _codes(self, opened: Factors, j: int, policy: UnknownPolicy) -> np.ndarray:
-        """Level of each value of feature j; `MISSING` for marks, and what `unknown` says for the rest."""
+    def _codes(self, opened: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
+        """Level of each value of feature j: `MISSING` for marks, and what `unknown` says for the rest."""
         values = opened.values[j]
         codes = self.levels[j].index(values)
         for i, value in enumerate(values if self.missing_values else ()):
             if value in self.missing_values:
                 codes[i] = MISSING
-        if not (codes == UNKNOWN).any():
-            return codes
-        occurs = opened.occurrences(j) * (codes == UNKNOWN)
-        if occurs.any():
-            code = int(np.argmax(occurs > 0))
-            found = (
-                f"{int(occurs.sum())} cells of column {self.names[j]!r} have levels that the model does not know, "
-                f"first {opened.values[j][code]!r} at row {opened.first_row(j, code)}"
-            )
-            policy(self, j, found)
-        return np.where(codes == UNKNOWN, len(self.levels[j]) if self.unknown == "level" else MISSING, codes)
+        strange = codes == UNKNOWN
+        if not strange.any():
+            return codes, None
+        codes[strange] = len(self.levels[j]) if self.unknown == "level" else MISSING
+        occurs = opened.occurrences(j) * strange
+        if not occurs.any():
+            return codes, None
+        first = int(np.argmax(occurs > 0))
+        return codes, Unknown(j, int(occurs.sum()), opened.values[j][first], opened.first_row(j, first))
 
 
-UnknownPolicy = Callable[[LevelColumns, int, str], None]
+class Unknown(NamedTuple):
+    """Cells of a feature whose values are no level: how many, and the first."""
+
+    feature: int
+    cells: int
+    value: Any
+    row: int
 
 
-def warn_of_unknown(columns: LevelColumns, feature: int, found: str) -> None:
+UnknownPolicy = Callable[[LevelColumns, list[Unknown]], None]
+
+
+def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
+    """Say how many cells have unknown levels, and where the first is."""
+    first = unknown[0]
+    of = f"column {columns.names[first.feature]!r}" if len(unknown) == 1 else f"{len(unknown)} columns"
+    return (
+        f"{sum(u.cells for u in unknown)} cell(s) of {of} have levels that the model does not know, first "
+        f"{first.value!r} at row {first.row}, column {columns.names[first.feature]!r}"
+    )
+
+
+def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
     """Warn of values that are no level, or refuse them, as the columns say."""
+    found = describe_unknown(columns, unknown) + note
     if columns.unknown == "error":
         raise ValueError(
             f"Found unknown categories: {found}. Declare them in `categories`, or set handle_unknown='ignore' or "
             "'level'."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warnings.warn(f"{found}; each {meaning}.", UserWarning, stacklevel=2)
+    warn(f"{found}; each {meaning}.")
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:

@@ -89,7 +89,7 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
     raw = raw.view(np.uint8) if kind is bool else raw
     low, high = _bounds(raw)
     ranges = [range(int(a), int(b) + 1) for a, b in zip(low, high, strict=True)]
-    if any(len(r) > _WIDEST_RANGE or r[-1] >= 2**63 for r in ranges):
+    if any(r.stop - r.start > _WIDEST_RANGE or r.stop > 2**63 for r in ranges):
         return None
     return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges), complete=True)
 
@@ -127,7 +127,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     ValueError
         If a value is infinite or complex.
     """
-    column = _nullable(column)
+    column = nullable(column)
     if column.dtype.kind in "biu":
         factors = factorize_integers(column[:, None])
         if factors is not None:
@@ -138,6 +138,8 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
         raise ValueError(f"{where}: Complex data not supported.")
     import pandas as pd
 
+    if column.dtype.kind in "mM":
+        column = pd.Index(column)  # whose values are dates, not the integers behind them
     try:
         codes, distinct = pd.factorize(column.astype(object) if column.dtype.kind in "US" else column)
     except TypeError:
@@ -148,13 +150,13 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
         ) from None
     values = [plain(v) for v in distinct.tolist()]
     for code, value in enumerate(values):
-        if isinstance(value, float | complex) and not np.isfinite(value):
+        if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
             raise ValueError(f"{where} contains infinity or a complex number: {value!r} at row {row}; remove it.")
     return codes, values
 
 
-def _nullable(column: Any) -> np.ndarray:
+def nullable(column: Any) -> np.ndarray:
     """A column as an array; integers beside missing cells stay integers."""
     if hasattr(column, "null_count") and hasattr(column, "to_list"):  # polars
         missing = column.null_count() > 0

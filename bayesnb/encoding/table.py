@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb.encoding.levels import Levels, factorize, plain
+from bayesnb.encoding.levels import Levels, factorize, nullable, plain
 
 
 @dataclass(frozen=True)
@@ -162,6 +162,7 @@ def check_table(X: Any, owner: str) -> Table:
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
         X = X.tocsr()
+        X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     array = check_array(
         X,
@@ -171,11 +172,13 @@ def check_table(X: Any, owner: str) -> Table:
         estimator=owner,
         input_name="X",
     )
-    return Table(array, Positions(array.shape[1]), array.shape[0], owner)
+    return Table(_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
-def check_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
     """Classes and the index of each row's class, for labels of any hashable type.
+
+    `n_rows` None takes any number of labels; `name` is that of the argument.
 
     Raises
     ------
@@ -184,17 +187,20 @@ def check_labels(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
+    y = nullable(y) if hasattr(y, "to_list") else y
     y = column_or_1d(y if hasattr(y, "shape") else _from_labels(y), warn=True)
-    if len(y) != n_rows:
+    if n_rows is not None and len(y) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels."
         )
     if y.dtype.kind in "fc":
-        _check_float_labels(y)
-    codes, values = factorize(y, "Input y")
+        _check_float_labels(y, name)
+    codes, values = factorize(y, f"Input {name}")
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
-        raise ValueError(f"Input y contains NaN: the label of row {row} is missing; drop the row or label it.")
+        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing; drop the row or label it.")
+    if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
+        check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
     classes = Levels.of(values)
     position = classes.index(values)
     counts = np.bincount(codes, minlength=len(values))
@@ -237,14 +243,14 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     return weight
 
 
-def _check_float_labels(y: np.ndarray) -> None:
+def _check_float_labels(y: np.ndarray, name: str) -> None:
     if y.dtype.kind == "c":
-        raise ValueError("Input y: Complex data not supported.")
+        raise ValueError(f"Input {name}: Complex data not supported.")
     bad = ~np.isfinite(y)
     if bad.any():
         row = int(np.argmax(bad))
         kind = "NaN" if np.isnan(y[row]) else "infinity or a value too large for dtype('float64')"
-        raise ValueError(f"Input y contains {kind}. The label of row {row} is {y[row]}.")
+        raise ValueError(f"Input {name} contains {kind}. The label of row {row} is {y[row]}.")
     check_classification_targets(y)
 
 
@@ -267,8 +273,7 @@ def _from_sequence(X: Any) -> np.ndarray:
 
 def _from_labels(y: Any) -> np.ndarray:
     """A list of labels as an array; tuples are labels too."""
-    y = list(y)
-    if not any(isinstance(label, tuple) for label in y):
+    if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
         return _from_sequence(y)
     array = np.empty(len(y), dtype=object)
     for i, label in enumerate(y):
@@ -283,11 +288,27 @@ def _series_array(series: Any) -> np.ndarray:
     return np.asarray(series)
 
 
+def _is_native(dtype: np.dtype) -> bool:
+    return dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    """Numbers of a foreign byte order or an uncommon width, which the kernels do not know, in a common type."""
+    if array.dtype.kind not in "iuf" or _is_native(array.dtype):
+        return array
+    return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
+
+
 def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     if column.dtype.kind in "biuf":
-        return column
-    if column.dtype.kind == "c":
-        raise ValueError(f"{where}: Complex data not supported.")
+        return _native(column)
+    if column.dtype.kind in "mM":
+        raise ValueError(
+            f"{where}: {column[0]!r} at row 0 is a date; turn it into a number, or declare it categorical."
+        )
+    if any(isinstance(v, complex) for v in column) or column.dtype.kind == "c":
+        row = next(i for i, v in enumerate(column) if isinstance(v, complex))
+        raise ValueError(f"{where}: {column[row]!r} at row {row}. Complex data not supported.")
     try:
         return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
     except TypeError as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -19,14 +18,17 @@ from bayesnb.encoding import (
     LevelColumns,
     Levels,
     Table,
+    Unknown,
     check_labels,
     check_table,
     check_weights,
-    warn_of_unknown,
+    describe_unknown,
+    report_unknown,
 )
 from bayesnb.estimators import priors
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.model import Estimate, NaiveBayes, Statistics
+from bayesnb.reporting import warn
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
 
@@ -97,7 +99,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         table = draft._table(X, reset=first)
         known = Levels(()) if first else self.encoding_.classes
         if classes is not None:
-            known = known.union(check_labels(classes, np.size(classes), type(self).__name__)[0])
+            known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
         label = self._label_index(known, y, table)
         weight = check_weights(sample_weight, table.n_rows)
         columns = draft._columns(table) if first else self.encoding_.blocks
@@ -122,10 +124,12 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         keep = weight > 0
         table, label, weight = table.take(keep), label[keep], weight[keep]
 
-        def policy(columns: LevelColumns, feature: int, found: str) -> None:
-            if not columns.declared[feature]:
+        def policy(columns: LevelColumns, unknown: list[Unknown]) -> None:
+            grown = [u for u in unknown if not columns.declared[u.feature]]
+            if grown:
+                found = describe_unknown(columns, grown)
                 raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
-            warn_of_unknown(columns, feature, found)
+            report_unknown(columns, unknown)
 
         rows = self.encoding_.rows(table, policy)
         counted = Counted(self.encoding_, counting.count_rows(self.encoding_, rows, label, weight))
@@ -173,7 +177,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         free = 0 if hasattr(model.class_prior, "log_prob") else n_classes - 1
         for block, statistics in zip(model.blocks, self.statistics_.blocks, strict=True):
             if isinstance(statistics, LevelCounts):
-                free += n_classes * (statistics.count.shape[1] - block.num_groups)
+                free += n_classes * (statistics.count.shape[1] - np.unique(block.group).size)
             else:
                 free += n_classes * statistics.count.shape[1] * len(block.variance())
         return free
@@ -194,11 +198,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
         """Most probable class of each row; the most probable a priori where that is undefined."""
-        choice = self._score(X, estimate, class_prior, scoring.decision)
-        undefined = choice < 0
-        self._warn_undefined(undefined)
-        if undefined.any():
-            choice = np.where(undefined, int(np.argmax(self.class_log_prior_)), choice)
+        choice = self._choose(X, estimate, class_prior)
         return self.classes_[choice]
 
     def predict_log_proba(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
@@ -235,10 +235,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         class_prior: Any = None,
     ) -> float:
         """Accuracy of `predict` on labelled rows."""
-        from sklearn.metrics import accuracy_score
-
-        predicted = self.predict(X, estimate=estimate, class_prior=class_prior)
-        return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        choice = self._choose(X, estimate, class_prior)
+        found, label = check_labels(y, len(choice), type(self).__name__)
+        correct = self.encoding_.classes.index(found.values)[label] == choice
+        return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -291,8 +291,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             unknown = found.values[int(np.argmax(position < 0))]
             row = int(np.argmax(position[label] < 0))
             raise ValueError(
-                f"The label {unknown!r} of row {row} is not among the declared classes {list(classes.values)}; "
-                "declare it in partial_fit(classes=...)."
+                f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
+                "partial_fit(classes=...) declares further ones."
             )
         return position.astype(np.int32)[label]
 
@@ -312,10 +312,12 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def _prior(self, counted: Counted) -> NaiveBayes:
         encoding, statistics = counted
-        if isinstance(self.prior, NaiveBayes):
-            return priors.matching(self.prior, statistics)
         if self.estimate not in _ESTIMATES:
             raise ValueError(f"estimate={self.estimate!r} is unknown; use one of {_ESTIMATES}.")
+        if isinstance(self.prior, NaiveBayes):
+            return priors.matching(self.prior, encoding, statistics)
+        if self.prior is not None and hasattr(self, "alpha"):
+            raise ValueError(f"prior={self.prior!r} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, len(encoding.classes))
         return NaiveBayes(class_prior, tuple(map(self._block_prior, encoding.blocks, statistics.blocks)))
 
@@ -330,30 +332,35 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
             model = NaiveBayes(known, model.blocks)
         table = self._table(X)
-        rows = self.encoding_.rows(table, self._warn_of_unknown)
+        rows = self.encoding_.rows(table, self._report_unknown)
         reading: Estimate = "mean" if estimate == "mle" else estimate
         return scoring.score_rows(self.encoding_, model, rows, table.n_rows, reading, output)
 
-    def _warn_of_unknown(self, columns: LevelColumns, feature: int, found: str) -> None:
+    def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any) -> np.ndarray:
+        """Index of the class that `predict` returns."""
+        choice = self._score(X, estimate, class_prior, scoring.decision)
+        undefined = choice < 0
+        self._warn_undefined(undefined)
+        a_priori = self.class_log_prior_ if class_prior is None and undefined.any() else class_prior
+        return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
+
+    def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
+        note = ""
         if columns.unknown == "level":
             block = [c.index for c in self.encoding_.blocks].index(columns.index)
-            posterior = self.posterior_.blocks[block].concentration
-            end = int(columns.start()[feature]) + len(columns.levels[feature])
-            group = columns.groups() == feature
-            share = posterior[:, end] / posterior[:, group].sum(axis=1)
-            if share.min() > 0:
-                odds = share.max() / share.min()
-                found += f" (each multiplies the odds of some class against another by up to {odds:.3g})"
-        warn_of_unknown(columns, feature, found)
+            posterior, groups = self.posterior_.blocks[block].concentration, columns.groups()
+            of_group = [posterior[:, groups == u.feature] for u in unknown]
+            shares = [group[:, -1] / group.sum(axis=1) for group in of_group]
+            odds = max((share.max() / share.min() for share in shares if share.min() > 0), default=np.inf)
+            note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
+        report_unknown(columns, unknown, note)
 
     def _warn_undefined(self, undefined: np.ndarray) -> None:
         if undefined.any():
-            warnings.warn(
+            warn(
                 f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
                 f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). predict_proba is "
-                "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined.",
-                UserWarning,
-                stacklevel=3,
+                "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined."
             )
 
     def _require_fitted(self, name: str) -> None:

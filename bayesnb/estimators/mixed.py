@@ -133,8 +133,8 @@ class MixedNB(NaiveBayesClassifier):
         if isinstance(statistics, LevelCounts):
             return priors.dirichlet(self.alpha, columns, statistics.count.shape[0])
         if isinstance(statistics, Moments):
-            return priors.normal_inverse_gamma(self.gaussian_prior, statistics)
-        return priors.gamma_poisson(self.poisson_prior, statistics)
+            return priors.normal_inverse_gamma(self.gaussian_prior, statistics, "gaussian_prior")
+        return priors.gamma_poisson(self.poisson_prior, statistics, "poisson_prior")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

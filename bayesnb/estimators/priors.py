@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.families import Dirichlet, GammaPoisson, Known, Moments, NormalInverseGamma, Totals
+from bayesnb.encoding import Encoding
+from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, Moments, NormalInverseGamma, Totals
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
@@ -52,23 +53,35 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     sizes, group = columns.sizes(), columns.groups()
     shape = (n_classes, int(sizes.sum()))
     if isinstance(alpha, Dirichlet):
-        alpha = np.broadcast_to(np.asarray(alpha.concentration, dtype=np.float64), shape)
+        given = np.asarray(alpha.concentration, dtype=np.float64)
+        if given.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
+            raise ValueError(
+                f"alpha is a Dirichlet with concentration {given.shape} and group {np.asarray(alpha.group).tolist()}; "
+                f"expected {shape} and {group.tolist()}."
+            )
+        _at_least(given, 0.0, "alpha.concentration")
+        full = np.broadcast_to(given, shape)
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
-        parts = [np.asarray(alpha[j], dtype=np.float64) for j in columns.index] if _covers(alpha, columns) else []
+        parts = [_numbers(alpha[j], f"alpha[{j}]") for j in columns.index] if _covers(alpha, columns) else []
         if len(parts) != len(sizes) or any(p.shape not in ((), (n,)) for p, n in zip(parts, sizes, strict=True)):
             raise ValueError(_shapes(f"is a list of arrays of lengths {[np.size(a) for a in alpha]}", columns, shape))
-        alpha = np.concatenate([np.broadcast_to(p, n) for p, n in zip(parts, sizes, strict=True)])
-        alpha = np.broadcast_to(alpha, shape)
+        for j, part in zip(columns.index, parts, strict=True):
+            _at_least(part, 0.0, f"alpha[{j}]")
+        full = np.concatenate([np.broadcast_to(p, n) for p, n in zip(parts, sizes, strict=True)])
+        full = np.broadcast_to(full, shape)
     else:
-        alpha = np.asarray(alpha, dtype=np.float64)
+        alpha = _numbers(alpha, "alpha")
+        _at_least(alpha, 0.0, "alpha")
         if alpha.ndim == 1 and _covers(alpha, columns):
-            alpha = np.broadcast_to(np.repeat(alpha[list(columns.index)], sizes), shape)
-        if alpha.ndim and alpha.shape != shape:
+            full = np.broadcast_to(np.repeat(alpha[list(columns.index)], sizes), shape)
+        elif alpha.ndim and alpha.shape != shape:
             raise ValueError(_shapes(f"has shape {alpha.shape}", columns, shape))
-    return Dirichlet(_concentration(alpha, shape, "alpha"), group, int(group[-1]) + 1)
+        else:
+            full = np.broadcast_to(alpha, shape)
+    return Dirichlet(full, group, int(group.max(initial=0)) + 1)
 
 
-def normal_inverse_gamma(prior: Any, moments: Moments) -> NormalInverseGamma:
+def normal_inverse_gamma(prior: Any, moments: Moments, argument: str = "prior") -> NormalInverseGamma:
     """Prior of Gaussian features; "pooled" and "within" are derived from the data (empirical Bayes).
 
     Both take loc = mean of the feature over all rows, κ = 0.1, a = 1; b is the variance over all rows
@@ -76,12 +89,11 @@ def normal_inverse_gamma(prior: Any, moments: Moments) -> NormalInverseGamma:
     """
     shape = moments.count.shape
     if isinstance(prior, NormalInverseGamma):
-        fields = {name: _field(prior, name, shape) for name in ("loc", "kappa", "concentration", "rate")}
-        _at_least(fields["kappa"], 0.0, "prior.kappa")
-        _at_least(fields["rate"], 0.0, "prior.rate")
-        return NormalInverseGamma(**fields)
+        # a = -3/2 is the improper prior under which MAP is the MLE.
+        least = {"loc": -np.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
+        return NormalInverseGamma(**{k: _field(prior, k, shape, bound, argument) for k, bound in least.items()})
     if not isinstance(prior, str) or prior not in ("pooled", "within"):
-        raise ValueError(f"prior={prior!r} is unknown; use 'pooled', 'within' or a bayesnb.NormalInverseGamma.")
+        raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled', 'within' or a bayesnb.NormalInverseGamma.")
     count = moments.count.sum(axis=0)
     n = np.maximum(count, np.finfo(float).tiny)
     # Weights n_c/n first: a mean of huge numbers must not overflow.
@@ -96,16 +108,13 @@ def normal_inverse_gamma(prior: Any, moments: Moments) -> NormalInverseGamma:
     return NormalInverseGamma(*full)
 
 
-def gamma_poisson(prior: Any, totals: Totals) -> GammaPoisson:
+def gamma_poisson(prior: Any, totals: Totals, argument: str = "prior") -> GammaPoisson:
     """Prior of Poisson rates; "pooled" is Gamma(1, 1/mean) with the mean over all rows (empirical Bayes)."""
     shape = totals.count.shape
     if isinstance(prior, GammaPoisson):
-        fields = {name: _field(prior, name, shape) for name in ("concentration", "rate")}
-        for name, values in fields.items():
-            _at_least(values, 0.0, f"prior.{name}")
-        return GammaPoisson(**fields)
+        return GammaPoisson(**{k: _field(prior, k, shape, 0.0, argument) for k in ("concentration", "rate")})
     if not isinstance(prior, str) or prior != "pooled":
-        raise ValueError(f"prior={prior!r} is unknown; use 'pooled' or a bayesnb.GammaPoisson.")
+        raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled' or a bayesnb.GammaPoisson.")
     count, total = totals.count.sum(axis=0), totals.total.sum(axis=0)
     rate = np.where(total > 0, count / np.where(total > 0, total, 1.0), 1.0)
     return GammaPoisson(np.ones(shape), np.broadcast_to(rate, shape).astype(np.float64))
@@ -116,23 +125,30 @@ def _covers(alpha: Any, columns: Any) -> bool:
     return len(alpha) == columns.n_features
 
 
-def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
-    alpha = np.asarray(alpha, dtype=np.float64)
+def _numbers(values: Any, name: str) -> np.ndarray:
     try:
-        full = np.broadcast_to(alpha, shape)
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={values!r} must be a number or an array of numbers.") from None
+
+
+def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
+    alpha = _numbers(alpha, name)
+    _at_least(alpha, 0.0, name)
+    try:
+        return np.broadcast_to(alpha, shape)
     except ValueError:
         raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
-    _at_least(alpha, 0.0, name)
-    return full
 
 
-def _field(prior: Any, name: str, shape: tuple[int, int]) -> np.ndarray:
-    values = np.asarray(getattr(prior, name), dtype=np.float64)
+def _field(prior: Any, name: str, shape: tuple[int, int], bound: float, argument: str) -> np.ndarray:
+    values = _numbers(getattr(prior, name), f"{argument}.{name}")
+    _at_least(values, bound, f"{argument}.{name}")
     try:
         return np.broadcast_to(values, shape).astype(np.float64)
     except ValueError:
         raise ValueError(
-            f"prior.{name} has shape {values.shape}; expected a scalar, (F,) = {shape[1:]} or (C, F) = {shape}."
+            f"{argument}.{name} has shape {values.shape}; expected a scalar, (F,) = {shape[1:]} or (C, F) = {shape}."
         ) from None
 
 
@@ -153,15 +169,32 @@ def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     )
 
 
-def matching(prior: Any, statistics: Any) -> Any:
-    """A complete prior, such as another model's `prior_`, if its axes are those of the statistics."""
+def matching(prior: Any, encoding: Encoding, statistics: Any) -> Any:
+    """A complete prior, such as another model's `prior_`, if it is one over these classes and levels.
+
+    Raises
+    ------
+    ValueError
+        If its families, shapes or groups of levels are others.
+    """
     classes = prior.class_prior
     over_classes = classes.log_prob if isinstance(classes, Known) else classes.concentration
-    shapes = [np.shape(over_classes)[1], *(np.shape(block.concentration) for block in prior.blocks)]
-    expected = [len(statistics.class_count), *(s.count.shape for s in statistics.blocks)]
-    if shapes != expected:
+    given = [np.shape(over_classes)[1], *(_signature(b, getattr(b, "group", None)) for b in prior.blocks)]
+    expected: list[Any] = [len(statistics.class_count)]
+    columns: Any
+    for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
+        family: type | None = next((type(b) for b in prior.blocks if b.statistics is type(block)), None)
+        name = "a family of " + type(block).__name__ if family is None else family.__name__
+        groups = columns.groups() if isinstance(block, LevelCounts) else None
+        expected.append((name, block.count.shape, None if groups is None else np.bincount(groups).tolist()))
+    if given != expected:
         raise ValueError(
-            f"prior has axes {shapes} (classes, then each block), but the data have {expected}. Declare "
-            "`categories` so that the levels do not depend on the rows."
+            f"prior is over {given} (number of classes, then family, shape and group sizes of each block), but the "
+            f"data need {expected}. Declare `categories` so that the levels do not depend on the rows."
         )
     return prior
+
+
+def _signature(block: Any, group: Any) -> tuple[str, tuple[int, ...], Any]:
+    sizes = None if group is None else np.bincount(np.asarray(group)).tolist()
+    return type(block).__name__, np.shape(block.concentration), sizes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -55,6 +55,8 @@ class Dirichlet(Conjugate):
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A; Murphy, *Machine Learning* (2012), ch. 3.
     """
 
+    statistics: ClassVar[type] = LevelCounts
+
     concentration: Any
     group: Any
     num_groups: int = static()
@@ -72,10 +74,13 @@ class Dirichlet(Conjugate):
         return self._sum(self.concentration)
 
     def log_partition(self) -> jax.Array:
-        """(C, G) log B(α) = Σ log Γ(α_l) - log Γ(α₀)."""
+        """(C, G) log B(α) = Σ log Γ(α_l) - log Γ(α₀); 0 for a group without levels."""
         proper = self._sum(jnp.asarray(self.concentration) <= 0) == 0
         alpha = jnp.where(proper[:, self.group], self.concentration, 1.0)
-        return jnp.where(proper, self._sum(gammaln(alpha)) - gammaln(self._sum(alpha)), jnp.inf)
+        total = self._sum(alpha)
+        empty = total == 0
+        value = self._sum(gammaln(alpha)) - jnp.where(empty, 0.0, gammaln(jnp.where(empty, 1.0, total)))
+        return jnp.where(proper, value, jnp.inf)
 
     def proper(self) -> jax.Array:
         """(C, L) whether all concentrations of the group are positive."""

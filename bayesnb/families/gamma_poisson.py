@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -45,6 +45,8 @@ class GammaPoisson(Conjugate):
     ----------
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
     """
+
+    statistics: ClassVar[type] = Totals
 
     concentration: Any
     rate: Any

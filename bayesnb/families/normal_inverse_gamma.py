@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -96,6 +96,8 @@ class NormalInverseGamma(Conjugate):
     ----------
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A; Murphy, *Machine Learning* (2012), §4.6.3.
     """
+
+    statistics: ClassVar[type] = Moments
 
     loc: Any
     kappa: Any

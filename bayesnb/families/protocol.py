@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import jax
 import jax.numpy as jnp
@@ -49,8 +49,11 @@ class SufficientStatistics(Protocol):
 class Family(Protocol):
     """A conjugate prior over C classes, and so also every posterior.
 
-    Equal to `limit().update(statistics).mean()` is the maximum likelihood estimate.
+    `statistics` is the class of what it is updated with. `limit().update(statistics).mean()` is the
+    maximum likelihood estimate.
     """
+
+    statistics: ClassVar[type]
 
     def update(self, statistics: Any) -> Self: ...
 
