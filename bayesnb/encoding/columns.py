@@ -332,12 +332,10 @@ UnknownPolicy = Callable[[LevelColumns, list[Unknown]], None]
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
     """Say how many cells have unknown levels, and where the first is."""
-    first = unknown[0]
-    of = f"column {columns.names[first.feature]!r}" if len(unknown) == 1 else f"{len(unknown)} columns"
-    return (
-        f"{sum(u.cells for u in unknown)} cell(s) of {of} have levels that the model does not know, first "
-        f"{first.value!r} at row {first.row}, column {columns.names[first.feature]!r}"
-    )
+    first, cells = unknown[0], sum(u.cells for u in unknown)
+    name = f"column {columns.names[first.feature]!r}"
+    many = f"{cells} cell{'' if cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
+    return f"{many} with levels that the model does not know, first {first.value!r} at row {first.row} of {name}"
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:

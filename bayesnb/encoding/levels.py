@@ -52,7 +52,7 @@ class Levels:
         """The values as an array, of their own dtype where they have one type."""
         if len({type(v) for v in self.values}) == 1 and isinstance(self.values[0], bool | int | float | str):
             array = np.array(self.values)
-            if array.dtype.kind in "biufU":
+            if array.dtype.kind in "biufU" and array.tolist() == list(self.values):
                 return array
         array = np.empty(len(self.values), dtype=object)
         array[:] = self.values

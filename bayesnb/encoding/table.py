@@ -188,7 +188,10 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     y = nullable(y) if hasattr(y, "to_list") else y
-    y = column_or_1d(y if hasattr(y, "shape") else _from_labels(y), warn=True)
+    y = y if hasattr(y, "shape") else _from_labels(y)
+    if len(y.shape) > 1 and y.shape[1] != 1:
+        raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
+    y = column_or_1d(y, warn=True)
     if n_rows is not None and len(y) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels."

@@ -55,10 +55,9 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     if isinstance(alpha, Dirichlet):
         given = np.asarray(alpha.concentration, dtype=np.float64)
         if given.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
-            raise ValueError(
-                f"alpha is a Dirichlet with concentration {given.shape} and group {np.asarray(alpha.group).tolist()}; "
-                f"expected {shape} and {group.tolist()}."
-            )
+            own, wanted = (np.bincount(np.asarray(g)).tolist() for g in (alpha.group, group))
+            got = f"is a Dirichlet of shape {given.shape} over groups of sizes {own} where {wanted} are needed"
+            raise ValueError(_shapes(got, columns, shape))
         _at_least(given, 0.0, "alpha.concentration")
         full = np.broadcast_to(given, shape)
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):

@@ -187,10 +187,12 @@ class DirichletMultinomial:
         if isinstance(x, OneHot | Presence):
             # Of one draw from each group the predictive probability is the mean.
             return Multinomial(jnp.log(self.concentration / self.total[:, self.group])).prepare(x)
-        return Contrasted(as_rows(x).contrast_layout(RISING, self.concentration, self.total, self.group))
+        x = as_rows(x, self.group, self.total.shape[1])
+        return Contrasted(x.contrast_layout(RISING, self.concentration, self.total, self.group))
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) log B(α + x) - log B(α), without the multinomial coefficient."""
+        x = as_rows(x, self.group, self.total.shape[1])
         return self.prepare(x).log_prob(x)
 
 

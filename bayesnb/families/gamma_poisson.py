@@ -10,7 +10,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate
-from bayesnb.families.rows import linear, sum_cells
+from bayesnb.families.rows import linear, observed, sum_cells
 from bayesnb.families.special import log_rising
 
 
@@ -24,16 +24,15 @@ class Totals(Additive):
     @staticmethod
     def log_base(x: Any) -> jax.Array:
         """-Σ log x!"""
-        x = jnp.asarray(x) * jnp.ones(())
-        return -sum_cells(x, gammaln(x + 1.0))
+        seen, x = observed(x)
+        return -sum_cells(seen, gammaln(x + 1.0))
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Totals:
-        x = jnp.asarray(x) * jnp.ones(())
-        seen = ~jnp.isnan(x)
+        seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
         return Totals(
             self.count + one_hot.T @ seen.astype(x.dtype),
-            self.total + one_hot.T @ jnp.where(seen, x, 0.0),
+            self.total + one_hot.T @ x,
         )
 
 
@@ -99,15 +98,15 @@ class GammaPoisson(Conjugate):
 
     def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
         """Mean x[ψ(a) - log b] - a/b - log x! and variance x²ψ₁(a) + a/b² - 2x/b, summed over features."""
-        x = jnp.asarray(x) * jnp.ones(())
+        seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
             mean = linear(x, digamma(a) - jnp.log(b)) - a / b
             variance = linear(x * x, polygamma(1, a)) + (a / b - 2.0 * x) / b
-            return sum_cells(x, mean), sum_cells(x, variance)
+            return sum_cells(seen, mean), sum_cells(seen, variance)
 
         mean, variance = jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
-        return mean + self.log_base(x)[:, None], variance
+        return mean + self.log_base(jnp.where(seen, x, jnp.nan))[:, None], variance
 
     log_base = staticmethod(Totals.log_base)
 
@@ -130,8 +129,10 @@ class Poisson:
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f x log λ - λ, without the base measure -log x!."""
-        x = jnp.asarray(x)
-        return jax.vmap(lambda rate: sum_cells(x, linear(x, jnp.log(rate)) - rate), out_axes=1)(jnp.asarray(self.rate))
+        seen, x = observed(x)
+        return jax.vmap(lambda rate: sum_cells(seen, linear(x, jnp.log(rate)) - rate), out_axes=1)(
+            jnp.asarray(self.rate)
+        )
 
 
 @pytree
@@ -146,9 +147,9 @@ class NegativeBinomial:
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b), without -log x!."""
-        x = jnp.asarray(x)
+        seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> jax.Array:
-            return sum_cells(x, log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b))
+            return sum_cells(seen, log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b))
 
         return jax.vmap(one_class, out_axes=1)(self.concentration, self.rate)

@@ -10,7 +10,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Conjugate
-from bayesnb.families.rows import sum_cells
+from bayesnb.families.rows import observed, sum_cells
 from bayesnb.families.special import log_rising
 
 _LOG_2PI = 1.8378770664093453
@@ -62,8 +62,7 @@ class Moments:
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Moments:
         """Two passes over the block, corrected for the rounding of its means; NaN cells are skipped."""
-        x = jnp.asarray(x) * jnp.ones(())
-        seen = ~jnp.isnan(x)
+        seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
 
         def block(x: jax.Array, seen: jax.Array | None) -> Moments:
@@ -83,7 +82,7 @@ class Moments:
             jax.lax.cond(
                 jnp.all(seen),
                 lambda: block(x, None),
-                lambda: block(jnp.where(seen, x, 0.0), seen),
+                lambda: block(x, seen),
             )
         )
 
@@ -199,9 +198,9 @@ class NormalInverseGamma(Conjugate):
             variance = (
                 0.25 * polygamma(1, a) + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
             )
-            return sum_cells(x, mean), sum_cells(x, variance)
+            return sum_cells(seen, mean), sum_cells(seen, variance)
 
-        x = jnp.asarray(x)
+        seen, x = observed(x)
         fields = [jnp.asarray(v) for v in (self.loc, self.kappa, self.concentration, self.rate)]
         return jax.vmap(one_class, out_axes=1)(*fields)
 
@@ -221,7 +220,7 @@ class Normal:
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
-        x = jnp.asarray(x)
+        seen, x = observed(x)
         mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
         point = sigma2 == 0
         sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
@@ -230,10 +229,10 @@ class Normal:
 
         def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
             z = (x - mu) * root
-            return sum_cells(x, constant - 0.5 * z * z)
+            return sum_cells(seen, constant - 0.5 * z * z)
 
         def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
-            point = point & ~jnp.isnan(x)
+            point = point & seen
             off = jnp.any(point & (x != mu), axis=-1)
             return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
 
@@ -269,12 +268,12 @@ class StudentT:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        x = jnp.asarray(x) * jnp.ones(())
-        farthest = jnp.max(jnp.where(jnp.isnan(x), 0.0, abs(x)), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
+        seen, x = observed(x)
+        farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
 
         def score(log1p_square: Any) -> jax.Array:
             def one_class(loc: jax.Array, width: jax.Array, exponent: jax.Array, constant: jax.Array) -> jax.Array:
-                return sum_cells(x, constant - exponent * log1p_square((x - loc) / width))
+                return sum_cells(seen, constant - exponent * log1p_square((x - loc) / width))
 
             return jax.vmap(one_class, out_axes=1)(self.loc, self.width, self.exponent, self.constant)
 

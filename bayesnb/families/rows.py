@@ -369,6 +369,16 @@ def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
     return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)
 
 
-def sum_cells(x: jax.Array, terms: jax.Array) -> jax.Array:
+def observed(x: Any) -> tuple[jax.Array, jax.Array]:
+    """Which cells of real-valued rows are observed, and the rows with 0 in the others.
+
+    A NaN must not enter a formula even where its result is not used: its gradient would be NaN.
+    """
+    x = jnp.asarray(x) * jnp.ones(())
+    seen = ~jnp.isnan(x)
+    return seen, jnp.where(seen, x, 0.0)
+
+
+def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
     """Sum over the features of real-valued rows; a missing cell contributes nothing."""
-    return jnp.sum(jnp.where(jnp.isnan(x), 0.0, terms), axis=-1)
+    return jnp.sum(jnp.where(seen, terms, 0.0), axis=-1)
