@@ -42,7 +42,8 @@ class Levels:
 
     def union(self, other: Levels) -> Levels:
         """The levels of both."""
-        return self if self.values == other.values else Levels.of((*self.values, *other.values))
+        same = self.values == other.values and list(map(type, self.values)) == list(map(type, other.values))
+        return self if same else Levels.of((*self.values, *other.values))
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""
@@ -149,11 +150,21 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
             "another hashable value."
         ) from None
     values = [plain(v) for v in distinct.tolist()]
+    if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
+        values = _named_alike(values, column)
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
             raise ValueError(f"{where} contains infinity or a complex number: {value!r} at row {row}; remove it.")
     return codes, values
+
+
+def _named_alike(values: list[Any], column: Any) -> list[Any]:
+    """Of equal values in a column (1, 1.0, True) take the same one in whatever order they stand there."""
+    kept: dict[Any, Any] = {}
+    for value in map(plain, column):
+        kept[value] = min(kept.get(value, value), value, key=lambda v: type(v).__name__)
+    return [kept[value] for value in values]
 
 
 def nullable(column: Any) -> np.ndarray:

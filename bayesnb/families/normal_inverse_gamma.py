@@ -50,10 +50,13 @@ class Moments:
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
 
     def rounding(self) -> Moments:
-        """The bound of the merged M2 grows where the mean is large against the standard deviation."""
-        relative = abs(self.mean) / ((self.m2 / (self.count + (self.count == 0))) ** 0.5 + 1e-300)
-        growth = 1e6 * 2.2e-16 * relative
-        return Moments(self.count * 1e-9, None, self.m2 * 1e-12 * (growth + 1.0))
+        """Of M2: 1e-10 of it, and more where the mean is large against the standard deviation.
+
+        Rounding leaves eps · x̄ of a mean, and so eps · x̄/sd of M2.
+        """
+        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
+        from_mean = 64 * 2.2e-16 * abs(self.mean) * sd * self.count
+        return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean)
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:

@@ -1,0 +1,959 @@
+"""Bad input: what is refused, with which words, and that nothing changes; and what must not be refused."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+import bayesnb as bnb
+from tests.estimators.cases import CASES, N, each, some, state
+
+COUNTING = ("fit", "partial_fit", "forget")
+ROW, COLUMN = 17, 2  # where the offending cell is put
+
+
+def message_of(call, error=ValueError):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(error) as caught:
+            call()
+    return str(caught.value)
+
+
+def assert_says(message, *words):
+    for word in words:
+        assert re.search(word, message, re.IGNORECASE), f"{word!r} is not in: {message}"
+
+
+def assert_refused(nb, method, *args, says=(), error=ValueError, good=None, **keywords):
+    """The call raises, its message matches each of `says`, and the estimator is what it was."""
+    before, predictions = state(nb), None if good is None else nb.predict_log_proba(good)
+    assert_says(message_of(lambda: getattr(nb, method)(*args, **keywords), error), *says)
+    assert state(nb) == before
+    if good is not None:
+        np.testing.assert_array_equal(nb.predict_log_proba(good), predictions)
+
+
+def spoiled(X, value, dtype=float):
+    X = X.astype(dtype)
+    X[ROW, COLUMN] = value
+    return X
+
+
+def all_methods(case, X, *, says, error=ValueError):
+    """X is refused by everything that takes rows; a new estimator stays unfitted."""
+    nb = case.fit()
+    for method in COUNTING:
+        assert_refused(nb, method, X, case.y, says=says, error=error, good=case.X)
+    for method in ("predict", "predict_proba", "predict_joint_log_proba"):
+        assert_refused(nb, method, X, says=says, error=error, good=case.X)
+    fresh = case.make()
+    assert_refused(fresh, "fit", X, case.y, says=says, error=error)
+    assert_refused(fresh, "partial_fit", X, case.y, classes=np.unique(case.y), says=says, error=error)
+    assert not hasattr(fresh, "classes_")
+    assert not hasattr(fresh, "n_features_in_")
+
+
+# -- cells -------------------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_named_with_its_place(case, value):
+    says = ("input X", "inf", f"row {ROW}", "column '2'", "remove")
+    all_methods(case, spoiled(case.X, value), says=says)
+
+
+@each
+def test_infinity_in_a_data_frame(case):
+    """MixedNB reads the kinds from the dtypes, so the frame is one of floats for all."""
+    for make in (pd.DataFrame, lambda X, columns: pl.DataFrame(X, schema=columns)):
+        good, bad = (make(X, columns=list("abcd")) for X in (case.X.astype(float), spoiled(case.X, np.inf)))
+        nb = case.make().fit(good, case.y)
+        for method in COUNTING:
+            assert_refused(nb, method, bad, case.y, says=("inf", f"row {ROW}", "column 'c'"), good=good)
+
+
+@some("MultinomialNB")
+def test_missing_counts(case):
+    says = ("input X", "nan", f"row {ROW}", "column '2'", "impute|drop")
+    all_methods(case, spoiled(case.X, np.nan), says=says)
+    all_methods(case, spoiled(case.X, None, object), says=says)
+
+
+@some("MultinomialNB", "BernoulliNB")
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array, sp.coo_matrix])
+def test_sparse_cells_must_be_finite(case, value, form):
+    """A zero of a sparse matrix is a zero, so there a missing cell is an error."""
+    says = ("input X", str(value), f"row {ROW}", "column '2'")
+    all_methods(case, form(spoiled(case.X, value)), says=says)
+
+
+@some("MultinomialNB", "PoissonNB")
+@pytest.mark.parametrize("dtype", [float, np.int64, np.int8, object])
+def test_negative_counts(case, dtype):
+    says = ("negative", "-3", f"row {ROW}", "column '2'", "at least 0")
+    all_methods(case, spoiled(case.X, -3, dtype), says=says)
+
+
+@some("MultinomialNB")
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_matrix])
+def test_negative_counts_in_a_sparse_matrix(case, form):
+    all_methods(case, form(spoiled(case.X, -3)), says=("negative", "-3", f"row {ROW}", "column '2'", "at least 0"))
+
+
+@pytest.mark.parametrize("kind", ["poisson", "multinomial"])
+def test_negative_counts_among_other_columns(kind):
+    """The place is that in the whole table."""
+    case = CASES["PoissonNB"]
+    X = np.column_stack([CASES["GaussianNB"].X[:, :1], case.X])
+    nb = bnb.MixedNB(gaussian=[0], **{kind: [1, 2, 3, 4]}).fit(X, case.y)
+    bad = X.copy()
+    bad[ROW, 3] = -2
+    for method in COUNTING:
+        assert_refused(nb, method, bad, case.y, says=("negative", "-2", f"row {ROW}", "column '3'"), good=X)
+
+
+@some("MultinomialNB", "PoissonNB", "BernoulliNB", "GaussianNB")
+def test_text_where_numbers_are_needed(case):
+    says = ("input X", "'tall'", f"row {ROW}", "column '2'", "encode")
+    all_methods(case, spoiled(case.X, "tall", object), says=says)
+
+
+@some("BernoulliNB")
+def test_cells_that_are_not_binary(case):
+    nb = case.make(binarize=None).fit(case.X, case.y)
+    for X in (spoiled(case.X, 2), spoiled(case.X, 0.5), sp.csr_matrix(spoiled(case.X, 2))):
+        for method in COUNTING:
+            says = ("input X", r"\b(2|0\.5)", f"row {ROW}", "column '2'", "binarize")
+            assert_refused(nb, method, X, case.y, says=says, good=case.X)
+
+
+@some("CategoricalNB", "MixedNB")
+def test_a_level_must_be_hashable(case):
+    X = case.X.astype(object)
+    X[ROW, COLUMN] = ["a list"]
+    options = {"categorical": [0, 1, 2, 3]} if case.make is bnb.MixedNB else {}
+    nb = case.make(**options).fit(case.X, case.y)
+    says = ("input X", "a list", f"row {ROW}", "column '2'", "hashable")
+    for method in COUNTING:
+        assert_refused(nb, method, X, case.y, says=says, error=TypeError, good=case.X)
+
+
+@each
+def test_complex_numbers(case):
+    all_methods(case, case.X.astype(complex), says=("complex",))
+
+
+@some("BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB")
+def test_a_complex_number_among_objects(case):
+    says = ("input X", "complex", "column '2'", f"row {ROW}")
+    all_methods(case, spoiled(case.X, 1j, object), says=says, error=(ValueError, TypeError))
+
+
+# -- shapes ------------------------------------------------------------------------------------------
+
+
+@each
+def test_one_dimension(case):
+    all_methods(case, case.X[:, 0], says=("expected 2D array, got 1D array", "reshape"))
+
+
+@each
+def test_three_dimensions(case):
+    all_methods(case, case.X[None], says=("dim 3",))
+
+
+@each
+def test_no_rows(case):
+    nb = case.fit()
+    for method in COUNTING:
+        assert_refused(nb, method, case.X[:0], case.y[:0], says=(r"0 sample", "minimum of 1"), good=case.X)
+    assert_refused(nb, "predict", case.X[:0], says=(r"0 sample", "minimum of 1"))
+    frame = pd.DataFrame(case.X[:0], columns=list("abcd"))
+    assert_refused(case.make(), "fit", frame, case.y[:0], says=(r"0 sample", "minimum of 1"))
+
+
+@each
+def test_no_columns(case):
+    all_methods(case, case.X[:, :0], says=(r"0 feature", "minimum of 1"))
+    assert_refused(case.make(), "fit", pd.DataFrame(index=range(N)), case.y, says=(r"0 feature",))
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+def test_lengths_that_differ(case, method):
+    assert_refused(case.fit(), method, case.X, case.y[:-1], says=("60", "59"), good=case.X)
+    assert_refused(case.fit(), method, case.X[:-1], case.y, says=("60", "59"), good=case.X)
+
+
+# -- labels ------------------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+def test_no_labels(case, method):
+    assert_refused(case.fit(), method, case.X, None, says=("requires y", "None"), good=case.X)
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+def test_labels_in_two_columns(case, method):
+    y = np.column_stack([case.y, case.y])
+    assert_refused(case.fit(), method, case.X, y, says=("y should be a 1d array", r"\(60, 2\)"), good=case.X)
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+@pytest.mark.parametrize("mark", [None, np.nan, pd.NA])
+def test_missing_labels(case, method, mark):
+    y = case.y.astype(object)
+    y[5] = mark
+    for labels in (y, pd.Series(y), y.tolist()):
+        assert_refused(case.fit(), method, case.X, labels, says=("input y", "row 5", "drop|label it"), good=case.X)
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+@pytest.mark.parametrize(
+    "form",
+    [np.asarray, list, pd.Series, pl.Series, lambda y: pd.Series(y, dtype="Float64")],
+    ids=["array", "list", "pandas", "polars", "Float64"],
+)
+def test_continuous_labels(case, method, form):
+    y = form(np.linspace(0, 1, N))
+    assert_refused(case.fit(), method, case.X, y, says=("unknown label type: continuous",), good=case.X)
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+def test_labels_that_are_infinite_or_complex(case, method):
+    y = np.ones(N)
+    y[5] = np.inf
+    assert_refused(case.fit(), method, case.X, y, says=("input y", "inf", "row 5"), good=case.X)
+    assert_refused(case.fit(), method, case.X, np.ones(N) * 1j, says=("complex",), good=case.X)
+
+
+@each
+def test_the_first_partial_fit_needs_classes(case):
+    assert_refused(case.make(), "partial_fit", case.X, case.y, says=("classes", "first call"))
+
+
+@each
+def test_labels_that_were_not_declared(case):
+    says = ("'mid'", "row [0-9]+", "high.*low", r"partial_fit\(classes")
+    row = int(np.argmax(case.y == "mid"))
+    nb = case.make()
+    message = message_of(lambda: nb.partial_fit(case.X, case.y, classes=["high", "low"]))
+    assert_says(message, *says, f"row {row}\\b")
+    assert not hasattr(nb, "classes_")
+    pair = case.y != "mid"
+    nb.partial_fit(case.X[pair], case.y[pair], classes=["high", "low"])
+    assert_refused(nb, "partial_fit", case.X, case.y, says=(*says, f"row {row}\\b"), good=case.X)
+    nb.partial_fit(case.X, case.y, classes=["mid"])
+    assert nb.classes_.tolist() == ["high", "low", "mid"]
+
+
+@each
+def test_forgetting_a_label_that_the_model_does_not_know(case):
+    y = case.y.astype(object)
+    y[5] = "huge"
+    assert_refused(case.fit(), "forget", case.X, y, says=("'huge'", "row 5", "high.*low.*mid"), good=case.X)
+
+
+@each
+@pytest.mark.parametrize("classes", [np.linspace(0, 1, 4), ["a", None], [["a", "b"]]])
+def test_classes_that_cannot_be_labels(case, classes):
+    assert_refused(case.make(), "partial_fit", case.X, case.y, classes=classes, says=("classes",))
+
+
+# -- weights -----------------------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+@pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
+def test_weights_that_are_no_counts(case, method, value):
+    weight = np.ones(N)
+    weight[5] = value
+    says = ("sample_weight", re.escape(str(value)), "row 5")
+    assert_refused(case.fit(), method, case.X, case.y, sample_weight=weight, says=says, good=case.X)
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+def test_weights_that_are_all_zero(case, method):
+    says = ("sample_weight", "zero", "at least one")
+    assert_refused(case.fit(), method, case.X, case.y, sample_weight=np.zeros(N), says=says, good=case.X)
+    assert_refused(case.fit(), method, case.X, case.y, sample_weight=0, says=says, good=case.X)
+
+
+@each
+@pytest.mark.parametrize("method", COUNTING)
+def test_weights_of_another_shape(case, method):
+    for weight, says in (
+        (np.ones(N - 1), ("sample_weight", "59", "60")),
+        (np.ones((N, 2)), ("weights", "1D", r"\(60, 2\)")),
+    ):
+        assert_refused(case.fit(), method, case.X, case.y, sample_weight=weight, says=says, good=case.X)
+
+
+# -- hyperparameters ---------------------------------------------------------------------------------
+
+
+def assert_option_refused(case, options, *says, X=None):
+    """Refused by `fit` and the first `partial_fit`, and by `fit` of a fitted estimator, which stays as it was."""
+    X = case.X if X is None else X
+    fresh = case.make(**options)
+    assert_refused(fresh, "fit", X, case.y, says=says)
+    assert_refused(fresh, "partial_fit", X, case.y, classes=np.unique(case.y), says=says)
+    assert not hasattr(fresh, "classes_")
+    fitted = case.fit().set_params(**options)
+    assert_refused(fitted, "fit", X, case.y, says=says)
+
+
+LEVELS = {"CategoricalNB": [5, 5, 5, 5], "BernoulliNB": [2, 2, 2, 2], "MultinomialNB": [1, 1, 1, 1]}
+discrete = some(*LEVELS)
+
+
+@discrete
+@pytest.mark.parametrize("alpha", [-1, -1e-300, np.nan, np.inf])
+def test_alpha_must_be_a_concentration(case, alpha):
+    assert_option_refused(case, {"alpha": alpha}, r"\balpha\b", re.escape(str(alpha)), "finite", "at least 0")
+
+
+@discrete
+def test_a_bad_entry_of_alpha_is_named_as_it_was_given(case):
+    assert_option_refused(case, {"alpha": [1, 1, -2, 1]}, r"\balpha\[2\]", "-2")
+    sizes = LEVELS[case.make.__name__]
+    flat = np.ones((3, sum(sizes)))
+    flat[1, 2] = -2
+    assert_option_refused(case, {"alpha": flat}, r"\balpha\[1, 2\]", "-2")
+    if max(sizes) > 1:
+        ragged = [np.ones(n) for n in sizes]
+        ragged[2][1] = -2
+        assert_option_refused(case, {"alpha": ragged}, r"\balpha\[2\]\[1\]", "-2")
+
+
+@discrete
+@pytest.mark.parametrize(
+    "alpha",
+    [
+        np.ones(3),
+        np.ones(7),
+        np.ones((3, 7)),
+        np.ones((2, 4)),
+        np.ones((1, 1, 1)),
+        [[1, 2], [3]],
+        [np.ones(9)] * 4,
+        bnb.Dirichlet(np.ones((1, 7)), np.zeros(7, int), 1),
+    ],
+    ids=["3", "7", "3x7", "2x4", "1x1x1", "list", "long", "Dirichlet"],
+)
+def test_alpha_of_the_wrong_shape_is_told_the_right_one(case, alpha):
+    total = sum(LEVELS[case.make.__name__])
+    assert_option_refused(case, {"alpha": alpha}, r"\balpha\b", r"\(4,\)", rf"\(3, {total}\)")
+
+
+def test_alpha_as_a_distribution_must_be_grouped_as_the_levels_are():
+    X, y = np.array([[0, 0], [1, 1], [0, 2], [1, 0]]), list("abab")  # two levels and three
+    for group in ([0, 0, 0, 1, 1], [0, 0, 0, 0, 0]):
+        alpha = bnb.Dirichlet(np.ones((1, 5)), np.array(group), max(group) + 1)
+        assert_refused(bnb.CategoricalNB(alpha=alpha), "fit", X, y, says=(r"\balpha\b", "group|level"))
+
+
+@pytest.mark.parametrize("kind", ["categorical", "bernoulli", "multinomial"])
+def test_alpha_of_mixed_columns(kind):
+    case = CASES["MixedNB"]
+    X = np.column_stack([case.X[:, :2], CASES["BernoulliNB"].X[:, :2]])
+    options = {kind: [2, 3]}
+    assert_option_refused(case, {"alpha": -1, **options}, r"\balpha\b", "-1", X=X)
+    assert_option_refused(case, {"alpha": [1, 1], **options}, r"\balpha\b", r"\(4,\)", X=X)
+    assert_option_refused(case, {"alpha": [1, 1, 1, -3], **options}, r"\balpha\[3\]", "-3", X=X)
+
+
+@each
+@pytest.mark.parametrize(
+    ("class_alpha", "says"),
+    [
+        (-1, ("-1", "at least 0")),
+        ([1, 2, -1], (r"class_alpha\[2\]", "-1", "at least 0")),
+        (np.nan, ("nan", "finite")),
+        ([1, 2], (r"\(2,\)", r"\(3,\)", "scalar")),
+        (np.ones((3, 3)), (r"\(3, 3\)", r"\(3,\)")),
+    ],
+    ids=["negative", "entry", "nan", "short", "matrix"],
+)
+def test_class_alpha(case, class_alpha, says):
+    assert_option_refused(case, {"class_alpha": class_alpha}, "class_alpha", *says)
+
+
+BAD_CLASS_PRIORS = pytest.mark.parametrize(
+    ("class_prior", "says"),
+    [
+        ([0.5, 0.5], (r"\(2,\)", r"\(3,\)")),
+        ([0.5, 0.6, -0.1], (r"class_prior\[2\]", "-0.1", "non-negative")),
+        ([0.5, 0.5, 0.5], ("1.5", "sum.* 1")),
+        ([np.nan, 0.5, 0.5], (r"class_prior\[0\]", "nan")),
+    ],
+    ids=["short", "negative", "sum", "nan"],
+)
+
+
+@each
+@BAD_CLASS_PRIORS
+def test_class_prior(case, class_prior, says):
+    assert_option_refused(case, {"class_prior": class_prior}, "class_prior", *says)
+
+
+@each
+@BAD_CLASS_PRIORS
+def test_class_prior_of_a_prediction(case, class_prior, says):
+    nb = case.fit()
+    for method in ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba"):
+        assert_refused(nb, method, case.X, class_prior=class_prior, says=("class_prior", *says))
+
+
+@each
+def test_class_prior_as_a_distribution(case):
+    for concentration, says in ((np.ones((1, 2)), (r"\(3,\)",)), (-np.ones((1, 3)), ("-1", "at least 0"))):
+        prior = bnb.Dirichlet(concentration, np.zeros(concentration.shape[1], int), 1)
+        assert_option_refused(case, {"class_prior": prior}, "class_prior", *says)
+
+
+@each
+def test_estimate(case):
+    assert_option_refused(case, {"estimate": "median"}, "estimate", "'median'", "mle.*map.*mean.*predictive")
+    nb = case.fit()
+    for method in ("predict", "predict_proba", "predict_joint_log_proba"):
+        says = ("estimate", "'median'", "mle.*map.*mean.*predictive")
+        assert_refused(nb, method, case.X, estimate="median", says=says)
+    assert_option_refused(case, {"estimate": "median", "prior": nb.prior_}, "estimate", "'median'")
+
+
+@each
+@pytest.mark.parametrize("kind", ["name", "number", "family"])
+def test_prior_of_another_kind(case, kind):
+    """What cannot be used must not be passed over in silence."""
+    if case.make in (bnb.GaussianNB, bnb.PoissonNB):
+        family = bnb.Dirichlet(np.ones((1, 4)), np.zeros(4, int), 1)
+    else:
+        family = bnb.NormalInverseGamma(0.0, 1.0, 1.0, np.ones(3))
+    prior = {"name": "flat", "number": 3, "family": family}[kind]
+    assert_option_refused(case, {"prior": prior}, r"\bprior\b")
+
+
+@each
+def test_prior_of_a_model_with_other_axes(case):
+    two = case.y != "mid"
+    smaller = case.make().fit(case.X[two], case.y[two])
+    assert_option_refused(case, {"prior": smaller.prior_}, r"\bprior\b", "2", "3")
+    fewer = case.make().fit(case.X[:, :3], case.y)
+    assert_option_refused(case, {"prior": fewer.prior_}, r"\bprior\b")
+
+
+def test_prior_of_a_model_of_another_family():
+    gaussian, poisson = (CASES[name].fit() for name in ("GaussianNB", "PoissonNB"))
+    assert_option_refused(CASES["PoissonNB"], {"prior": gaussian.prior_}, r"\bprior\b")
+    assert_option_refused(CASES["GaussianNB"], {"prior": poisson.prior_}, r"\bprior\b")
+
+
+def test_prior_of_a_model_whose_levels_are_grouped_otherwise():
+    """Two and three levels are not three and two, though there are five of them."""
+    y = np.array(["a", "b"] * 3)
+    first, second = np.array([[0, 0], [1, 1], [0, 2]] * 2), np.array([[0, 0], [1, 1], [2, 0]] * 2)
+    prior = bnb.CategoricalNB().fit(first, y).prior_
+    assert_refused(bnb.CategoricalNB(prior=prior), "fit", second, y, says=(r"\bprior\b",))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"kappa": -1.0}, ("kappa", "-1", "at least 0")),
+        ({"rate": -1.0}, ("rate", "-1", "at least 0")),
+        ({"kappa": np.nan}, ("kappa", "nan")),
+        ({"loc": np.nan}, ("loc", "nan")),
+        ({"concentration": np.nan}, ("concentration", "nan")),
+        ({"concentration": np.inf}, ("concentration", "inf")),
+        ({"rate": np.ones(3)}, ("rate", r"\(3,\)", r"\(4,\)", r"\(3, 4\)")),
+        ({"loc": np.ones((2, 4))}, ("loc", r"\(2, 4\)", r"\(4,\)", r"\(3, 4\)")),
+    ],
+    ids=["kappa", "rate", "kappa-nan", "loc-nan", "a-nan", "a-inf", "shape", "matrix"],
+)
+def test_normal_inverse_gamma_prior(fields, says):
+    prior = bnb.NormalInverseGamma(**({"loc": 0.0, "kappa": 1.0, "concentration": 2.0, "rate": 1.0} | fields))
+    assert_option_refused(CASES["GaussianNB"], {"prior": prior}, r"\bprior\b", *says)
+    assert_option_refused(CASES["MixedNB"], {"gaussian_prior": prior}, r"\bgaussian_prior\b", *says)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"concentration": -1.0}, ("concentration", "-1", "at least 0")),
+        ({"rate": np.nan}, ("rate", "nan")),
+        ({"rate": np.ones(3)}, ("rate", r"\(3,\)", r"\(4,\)", r"\(3, 4\)")),
+    ],
+    ids=["negative", "nan", "shape"],
+)
+def test_gamma_poisson_prior(fields, says):
+    prior = bnb.GammaPoisson(**({"concentration": 1.0, "rate": 1.0} | fields))
+    assert_option_refused(CASES["PoissonNB"], {"prior": prior}, r"\bprior\b", *says)
+    options = {"poisson_prior": prior, "poisson": [0, 1, 2, 3]}
+    assert_option_refused(CASES["MixedNB"], options, r"\bpoisson_prior\b", *says, X=CASES["PoissonNB"].X)
+
+
+def test_names_of_priors():
+    assert_option_refused(CASES["GaussianNB"], {"prior": "flat"}, r"\bprior\b", "'flat'", "'pooled', 'within'")
+    assert_option_refused(CASES["PoissonNB"], {"prior": "within"}, r"\bprior\b", "'within'", "'pooled'")
+    assert_option_refused(CASES["MixedNB"], {"gaussian_prior": "flat"}, r"\bgaussian_prior\b", "'flat'", "'pooled'")
+
+
+@some("CategoricalNB")
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"handle_unknown": "drop"}, ("handle_unknown", "'drop'", "ignore.*error.*level")),
+        ({"categories": "all"}, ("categories", "'all'", "'auto'")),
+        ({"categories": [[0, 1]]}, ("categories", r"\b1\b", r"\b4\b")),
+        ({"categories": {"weight": [0, 1]}}, ("categories", "'weight'", "does not have")),
+        ({"categories": [[], [0], [0], [0]]}, ("categories", "no level", "'0'")),
+    ],
+    ids=["unknown", "name", "length", "feature", "empty"],
+)
+def test_options_of_levels(case, options, says):
+    assert_option_refused(case, options, *says)
+    assert_option_refused(CASES["MixedNB"], {"categorical": [0, 1, 2, 3], **options}, *says, X=case.X)
+
+
+def test_columns_of_mixed():
+    case = CASES["MixedNB"]
+    assert_option_refused(case, {"categorical": ["age"]}, "categorical", "'age'", "does not have")
+    assert_option_refused(case, {"poisson": [7]}, "poisson", r"\b7\b", "does not have")
+    assert_option_refused(case, {"gaussian": [1], "bernoulli": [1, 2]}, "'1'", "gaussian.*bernoulli")
+
+
+@each
+@pytest.mark.parametrize("factor", [0, -1, 1.5, np.nan, np.inf])
+def test_decay_factor(case, factor):
+    says = ("factor", re.escape(str(factor)), r"\(0, 1\]")
+    assert_refused(case.fit(), "decay", factor, says=says, good=case.X)
+
+
+# -- forgetting what was never counted ---------------------------------------------------------------
+
+
+@each
+def test_forgetting_more_rows_than_were_counted(case):
+    nb = case.fit()
+    says = ("forget", "negative", "class 'high'", "nothing was changed|left as")
+    twice = np.concatenate([case.X, case.X]), np.concatenate([case.y, case.y])
+    assert_refused(nb, "forget", *twice, says=says, good=case.X)
+    assert_refused(nb, "forget", case.X, case.y, sample_weight=2, says=says, good=case.X)
+    assert_refused(nb, "forget", case.X, case.y, sample_weight=1 + 1e-6, says=says, good=case.X)
+
+
+@each
+def test_forgetting_a_row_of_a_class_without_rows(case):
+    nb = case.fit().partial_fit(case.X, case.y, classes=["tiny"])
+    assert_refused(nb, "forget", case.X[:1], ["tiny"], says=("negative", "class 'tiny'"), good=case.X)
+
+
+@some("CategoricalNB", "BernoulliNB", "MultinomialNB", "PoissonNB")
+def test_forgetting_cells_that_were_never_counted(case):
+    """In class "high" the third feature never takes the largest value there is."""
+    X = case.X.copy()
+    X[case.y == "high", COLUMN] = 0
+    top = X[:, COLUMN].max()
+    nb = case.make().fit(X, case.y)
+    row = np.zeros((1, 4), X.dtype)
+    row[0, COLUMN] = top
+    assert_refused(nb, "forget", row, ["high"], says=("negative", "class 'high'", "column '2'"), good=X)
+
+
+@some("GaussianNB")
+def test_forgetting_an_outlier_that_was_never_counted(case):
+    row = np.array([[0.0, 0.0, 50.0, 0.0]])
+    assert_refused(case.fit(), "forget", row, ["high"], says=("negative", "class 'high'", "column '2'"), good=case.X)
+
+
+@some("CategoricalNB")
+def test_forgetting_a_level_that_was_never_seen(case):
+    for unknown in ("ignore", "error", "level"):
+        nb = case.make(handle_unknown=unknown).fit(case.X, case.y)
+        says = ("'?never'?", f"row {ROW}", "column '2'")
+        assert_refused(nb, "forget", spoiled(case.X, "never", object), case.y, says=says, good=case.X)
+
+
+@each
+def test_forgetting_all_that_was_counted_leaves_the_prior(case):
+    nb = case.fit(**({"prior": case.fit().prior_} if "alpha" not in case.make().get_params() else {}))
+    nb.forget(case.X[::-1], case.y[::-1])
+    assert not nb.class_count_.any()
+    assert nb.log_evidence_ == pytest.approx(0, abs=1e-9)
+    np.testing.assert_allclose(nb.predict_proba(case.X), 1 / 3, rtol=1e-9)
+
+
+# -- the ends of float64 -----------------------------------------------------------------------------
+
+
+@some("GaussianNB", "MixedNB")
+@pytest.mark.parametrize("value", [1e300, -1e160, 1.7e308])
+def test_values_whose_squares_overflow_cannot_be_counted(case, value):
+    nb = case.fit()
+    says = ("input X", "column '2'", f"class '{case.y[ROW]}'", "too large", "rescale")
+    for method in ("fit", "partial_fit"):
+        assert_refused(nb, method, spoiled(case.X, value), case.y, says=says, good=case.X)
+
+
+@some("GaussianNB")
+def test_values_whose_squares_underflow_cannot_be_counted(case):
+    """Else their variance would be zero, and each value a point mass."""
+    X = case.X.copy()
+    X[:, COLUMN] *= 1e-200
+    says = ("input X", "column '2'", "too small|so small", "rescale")
+    assert_refused(case.fit(), "fit", X, case.y, says=says, good=case.X)
+    assert_refused(case.make(), "partial_fit", X, case.y, classes=np.unique(case.y), says=says)
+
+
+@some("GaussianNB", "MixedNB")
+@pytest.mark.parametrize("value", [1e300, -1e300, 1.7e308, 1e-300, 5e-324])
+def test_predictive_is_finite_to_the_ends_of_float64(case, value):
+    """The tails of Student's t fall so slowly that no number is impossible."""
+    joint = case.fit().predict_joint_log_proba(spoiled(case.X, value))
+    assert np.isfinite(joint).all()
+    a = case.fit().posterior_.blocks[0].concentration[:, COLUMN]
+    if abs(value) > 1e200:  # log density ≈ -(2a + 1) log|x|: ten times farther costs (2a + 1) log 10
+        nearer = case.fit().predict_joint_log_proba(spoiled(case.X, value / 10))
+        np.testing.assert_allclose((nearer - joint)[ROW], (2 * a + 1) * math.log(10), rtol=1e-9)
+
+
+@some("GaussianNB")
+@pytest.mark.parametrize("estimate", ["mle", "map", "mean"])
+def test_plug_in_of_a_value_beyond_all_classes_is_undefined_and_not_nan_in_silence(case, estimate):
+    nb = case.fit()
+    X = spoiled(case.X, 1e300)
+    assert np.isneginf(nb.predict_joint_log_proba(X, estimate=estimate)[ROW]).all()
+    with pytest.warns(UserWarning, match=f"1 of 60 rows.*row {ROW}"):
+        proba = nb.predict_proba(X, estimate=estimate)
+    assert np.isnan(proba[ROW]).all()
+    assert np.isfinite(np.delete(proba, ROW, axis=0)).all()
+
+
+@some("GaussianNB")
+@pytest.mark.parametrize("scale", [1e-140, 1e140])
+def test_gaussian_is_equivariant_to_the_ends_of_float64(case, scale):
+    """P(class | row) does not depend on the unit of a feature."""
+    expected = case.fit().predict_proba(case.X)
+    scaled = case.make().fit(case.X * scale, case.y)
+    np.testing.assert_allclose(scaled.predict_proba(case.X * scale), expected, rtol=1e-9)
+    assert np.isfinite(scaled.log_evidence_)
+
+
+@some("MultinomialNB", "PoissonNB", "BernoulliNB")
+@pytest.mark.parametrize("value", [1e15, 1e300, 1e-300, 5e-324])
+def test_extreme_counts_never_give_nan(case, value):
+    with np.errstate(all="ignore"):
+        joint = case.fit().predict_joint_log_proba(spoiled(case.X, value))
+    assert not np.isnan(joint).any()
+    assert np.isfinite(np.delete(joint, ROW, axis=0)).all()
+
+
+def log_beta_ratio(alpha, count):
+    """log B(α + n) - log B(α) of whole numbers, by Stirling's series where Γ is out of reach."""
+    rising = sum(math.lgamma(a + n) - math.lgamma(a) for a, n in zip(alpha, count, strict=True))
+    return rising - (math.lgamma(sum(alpha) + sum(count)) - math.lgamma(sum(alpha)))
+
+
+def test_counts_of_a_million_millions():
+    """Counts are exact in float64, and the predictive uses ratios, which lose no digits."""
+    n = 10**12
+    X, y = np.array([[n, 1], [1, n + 1]]), ["a", "b"]
+    for form in (np.asarray, sp.csr_matrix):
+        nb = bnb.MultinomialNB().fit(form(X), y)
+        assert nb.feature_count_.tolist() == [[n, 1], [1, n + 1]]
+        # P(x = (1, 1) | a) ∝ α'₁ α'₂ / (α'₀ (α'₀ + 1)), exactly
+        a, b = (n + 1, 2), (2, n + 2)
+        expected = [math.log(p * q) - math.log((p + q) * (p + q + 1)) for p, q in (a, b)]
+        joint = nb.predict_joint_log_proba(form(np.array([[1, 1]])))[0] - nb.class_log_prior_
+        np.testing.assert_allclose(joint, expected, rtol=1e-14)
+        assert np.isfinite(nb.log_evidence_)
+        nb.partial_fit(form(X), y).forget(form(X), y)
+        assert nb.feature_count_.tolist() == [[n, 1], [1, n + 1]]
+    nb = bnb.PoissonNB(prior=bnb.GammaPoisson(1.0, 1.0)).fit(X, y)
+    assert nb.feature_count_.tolist() == [[n, 1], [1, n + 1]]
+    np.testing.assert_allclose(nb.rate_, (X + 1) / 2, rtol=1e-15)
+
+
+@each
+def test_weights_of_a_million_millions(case):
+    n = 10**12
+    nb = case.make().fit(case.X, case.y, sample_weight=np.full(N, n))
+    np.testing.assert_array_equal(nb.class_count_, case.fit().class_count_ * n)
+    assert np.isfinite(nb.log_evidence_)
+    one = case.fit()
+    np.testing.assert_allclose(
+        nb.predict_proba(case.X), one.predict_proba(case.X, estimate="mle"), rtol=1e-6, atol=1e-9
+    )
+
+
+def test_a_level_of_a_million_millions_is_one_level():
+    nb = bnb.CategoricalNB().fit([[10**12], [3], [10**12], [-(10**12)]], list("abab"))
+    assert nb.categories_[0].tolist() == [-(10**12), 3, 10**12]
+    assert nb.n_parameters_ == 1 + 2 * 2
+
+
+# -- what must not be refused ------------------------------------------------------------------------
+
+
+@each
+@pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
+def test_one_class_only_has_probability_one(case, estimate):
+    nb = case.make(estimate=estimate).fit(case.X, np.full(N, "only"))
+    assert nb.classes_.tolist() == ["only"]
+    if case.make in (bnb.CategoricalNB, bnb.BernoulliNB, bnb.MultinomialNB, bnb.PoissonNB) and estimate == "map":
+        nb.set_params(**({"alpha": 2.0} if "alpha" in nb.get_params() else {}))
+    np.testing.assert_array_equal(nb.predict_proba(case.X), np.ones((N, 1)))
+    np.testing.assert_array_equal(nb.predict_log_proba(case.X), np.zeros((N, 1)))
+    assert set(nb.predict(case.X)) == {"only"}
+    assert np.isfinite(nb.log_evidence_)
+
+
+@each
+@pytest.mark.parametrize("value", [0, 1, 3])
+def test_constant_features(case, value):
+    X = case.X.copy()
+    X[:, COLUMN] = value
+    nb = case.make().fit(X, case.y)
+    for estimate in ("mean", "predictive"):
+        assert np.isfinite(nb.predict_log_proba(X, estimate=estimate)).all()
+    assert np.isfinite(nb.log_evidence_)
+    constant = np.full_like(case.X, value)  # the classes are equally frequent, and nothing tells them apart
+    proba = case.make().fit(constant, case.y).predict_proba(constant)
+    np.testing.assert_allclose(proba, 1 / 3, rtol=1e-9)
+
+
+@each
+def test_a_declared_class_without_rows(case):
+    nb = case.make().partial_fit(case.X, case.y, classes=["empty", "high", "low", "mid"])
+    assert nb.class_count_[0] == 0
+    proba = nb.predict_proba(case.X)
+    assert np.isfinite(proba).all()
+    assert (proba[:, 0] > 0).all()
+    assert np.isfinite(nb.log_evidence_)
+    # At the MLE it has no share, and what is undefined in it does not matter.
+    expected = case.fit().predict_proba(case.X, estimate="mle")
+    mle = nb.predict_proba(case.X, estimate="mle")
+    np.testing.assert_array_equal(mle[:, 0], 0)
+    np.testing.assert_allclose(mle[:, 1:], expected, rtol=1e-12)
+
+
+def recorded(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call()
+    return result, [str(w.message) for w in caught]
+
+
+@pytest.mark.parametrize(
+    ("nb", "X", "impossible"),
+    [
+        (bnb.CategoricalNB(), [["x", "p"], ["x", "p"], ["y", "q"]], [["x", "q"], ["y", "p"]]),
+        (bnb.BernoulliNB(), [[1, 0], [1, 0], [0, 1]], [[1, 1], [0, 0]]),
+        (bnb.MultinomialNB(), [[3, 0], [2, 0], [0, 2]], [[1, 1], [2, 1]]),
+        (bnb.PoissonNB(), [[3, 0], [2, 0], [0, 2]], [[1, 1], [2, 1]]),
+        (bnb.GaussianNB(), [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]], [[1.0, 4.0], [2.0, 2.0]]),
+    ],
+    ids=lambda v: type(v).__name__ if hasattr(v, "fit") else "",
+)
+@pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict"])
+def test_rows_that_are_impossible_under_the_mle(nb, X, impossible, method):
+    """NaN probabilities, the most probable class a priori, and exactly one warning with their number."""
+    nb.fit(X, ["often", "often", "seldom"])
+    rows = [X[0], *impossible, X[2]]
+    result, messages = recorded(lambda: getattr(nb, method)(rows, estimate="mle"))
+    assert len(messages) == 1
+    assert_says(messages[0], "2 of 4 rows", "row 1", "NaN", "predictive")
+    if method == "predict":
+        assert result.tolist() == ["often", "often", "often", "seldom"]
+    else:
+        assert np.isnan(result[1:3]).all()
+        expected = np.array([[1.0, 0.0], [0.0, 1.0]])
+        if method == "predict_log_proba":
+            expected = np.log(expected, where=expected > 0, out=np.full((2, 2), -np.inf))
+        np.testing.assert_array_equal(result[[0, 3]], expected)
+    assert recorded(lambda: nb.predict_proba(rows, estimate="predictive"))[1] == []
+
+
+def test_the_class_of_an_undefined_row_is_the_most_probable_of_the_given_prior():
+    nb = bnb.CategoricalNB(estimate="mle").fit([["x", "p"], ["x", "p"], ["y", "q"]], ["often", "often", "seldom"])
+    with pytest.warns(UserWarning, match="1 of 1 rows"):
+        assert nb.predict([["x", "q"]], class_prior=[0.1, 0.9]).tolist() == ["seldom"]
+
+
+@each
+def test_defined_rows_bring_no_warning(case):
+    nb = case.fit()
+    for estimate in ("mean", "predictive"):
+        for method in ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "score"):
+            arguments = (case.X, case.y) if method == "score" else (case.X,)
+            call = getattr(nb, method)
+            assert recorded(lambda call=call, a=arguments, e=estimate: call(*a, estimate=e))[1] == []
+
+
+@each
+def test_warnings_point_to_the_line_of_the_user(case):
+    """A warning that blames a line of the library cannot be found, nor silenced by module."""
+    X = np.array([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 0, 1]])
+    nb = case.make().fit(X.astype(case.X.dtype), ["often", "often", "seldom"])
+    row = np.array([[1, 1, 0, 0]], case.X.dtype)
+    for method in ("predict", "predict_proba", "predict_log_proba"):
+        with pytest.warns(UserWarning, match="1 of 1 rows") as caught:
+            getattr(nb, method)(row, estimate="mle")
+        assert [w.filename for w in caught] == [__file__]
+    with pytest.warns(UserWarning, match="1 of 1 rows") as caught:
+        nb.score(row, ["often"], estimate="mle")
+    assert [w.filename for w in caught] == [__file__]
+
+
+@some("CategoricalNB")
+def test_warnings_of_unknown_levels_point_to_the_line_of_the_user(case):
+    X = spoiled(case.X, "violet", object)
+    nb = case.fit(categories=[range(5)] * 4)
+    for call in (
+        lambda: nb.predict(X),
+        lambda: nb.predict_proba(X),
+        lambda: nb.predict_joint_log_proba(X),
+        lambda: case.make(categories=[range(5)] * 4).fit(X, case.y),
+        lambda: nb.partial_fit(X, case.y),
+    ):
+        with pytest.warns(UserWarning, match="violet") as caught:
+            call()
+        assert [w.filename for w in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    "nb",
+    [
+        bnb.CategoricalNB(alpha=0),
+        bnb.BernoulliNB(alpha=0),
+        bnb.MultinomialNB(alpha=0),
+        bnb.MultinomialNB(alpha=[0, 1, 1, 1]),
+        bnb.BernoulliNB(alpha=[[0, 1], [1, 1], [1, 1], [1, 1]]),
+        bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.0, 1.0, 0.0)),
+        bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 1.0, 1.0, 0.0)),
+        bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 1.0, -1.5, 1.0)),
+        bnb.PoissonNB(prior=bnb.GammaPoisson(0.0, 0.0)),
+        bnb.PoissonNB(prior=bnb.GammaPoisson(1.0, 0.0)),
+        *(CASES[name].make(class_alpha=0) for name in CASES),
+        *(CASES[name].make(class_alpha=[0, 1, 1]) for name in CASES),
+    ],
+    ids=lambda nb: repr(nb)[:60],
+)
+def test_evidence_under_an_improper_prior_is_minus_infinity(nb):
+    case = CASES[type(nb).__name__]
+    assert nb.fit(case.X, case.y).log_evidence_ == -math.inf
+    X = case.X.copy()
+    X[:, 0] = 0  # counts of zero, where Γ(α + n) is infinite as well
+    assert nb.fit(X, case.y).log_evidence_ == -math.inf
+
+
+@each
+def test_evidence_of_known_classes_that_cannot_be(case):
+    assert case.fit(class_prior=[0.5, 0.5, 0.0]).log_evidence_ == -math.inf
+    two = case.y != "mid"
+    nb = case.make(class_prior=[0.5, 0.5, 0.0]).partial_fit(case.X[two], case.y[two], classes=np.unique(case.y))
+    assert np.isfinite(nb.log_evidence_)
+    np.testing.assert_array_equal(nb.predict_proba(case.X)[:, 2], 0)
+
+
+# -- point masses: a Gaussian MLE with variance zero -------------------------------------------------
+
+
+def test_point_masses():
+    """+inf on the mass, -inf off it; the impossible outweighs the certain; two certain classes undo a row."""
+    X = [[1.0, 0.0], [1.0, 2.0], [1.0, 5.0], [1.0, 9.0], [4.0, 4.0], [6.0, 8.0]]
+    y = ["point"] * 2 + ["also"] * 2 + ["spread"] * 2
+    nb = bnb.GaussianNB(estimate="mle", class_alpha=0).fit(X, y)
+    also, point, spread = range(3)
+    joint = nb.predict_joint_log_proba([[1.0, 1.0], [4.0, 1.0]])
+    assert np.isposinf(joint[0, [also, point]]).all()
+    assert np.isneginf(joint[1, [also, point]]).all()
+    assert np.isfinite(joint[:, spread]).all()
+    proba, messages = recorded(lambda: nb.predict_proba([[1.0, 1.0], [4.0, 1.0]]))
+    assert np.isnan(proba[0]).all()
+    np.testing.assert_array_equal(proba[1], [0, 0, 1])
+    assert len(messages) == 1
+    assert_says(messages[0], "1 of 2 rows")
+    # With one of the two classes gone, a row on the mass is certain.
+    nb = bnb.GaussianNB(estimate="mle").fit(X[:2] + X[4:], y[:2] + y[4:])
+    np.testing.assert_array_equal(nb.predict_proba([[1.0, 1.0]]), [[1.0, 0.0]])
+    assert nb.predict([[1.0, -50.0]]).tolist() == ["point"]
+
+
+def test_a_point_mass_in_one_feature_and_off_another():
+    nb = bnb.GaussianNB(estimate="mle").fit([[1.0, 2.0], [1.0, 2.0], [0.0, 3.0], [5.0, 9.0]], list("aabb"))
+    joint = nb.predict_joint_log_proba([[1.0, 3.0], [1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan]])
+    assert joint[0, 0] == -np.inf
+    assert joint[1, 0] == np.inf
+    assert joint[2, 0] == np.inf
+    assert joint[3, 0] == pytest.approx(math.log(0.5))
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e5 + 0.1, 1e-5, -7.7])
+@pytest.mark.parametrize("n", [2, 3, 10, 1000])
+def test_equal_cells_have_exactly_no_variance(value, n):
+    """Rounding of a mean must not turn a point mass into a spike."""
+    X = np.full((n, 1), value)
+    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.0, 1.0, 0.0)).fit(X, ["a"] * n)
+    assert nb.statistics_.blocks[0].m2.tolist() == [[0.0]]
+    assert nb.theta_.tolist() == [[value]]
+    assert nb.predict_joint_log_proba([[value]], estimate="mle").tolist() == [[np.inf]]
+
+
+# -- the error leaves no trace in what was passed ----------------------------------------------------
+
+
+@each
+def test_input_is_not_written_to(case):
+    X, y, weight = case.X.copy(), case.y.copy(), np.arange(N) % 3
+    options = copy.deepcopy(case.make().get_params())
+    nb = case.make().fit(X, y, sample_weight=weight)
+    nb.partial_fit(X, y, sample_weight=weight).forget(X, y, sample_weight=weight)
+    nb.predict_proba(X)
+    np.testing.assert_array_equal(X, case.X)
+    np.testing.assert_array_equal(y, case.y)
+    np.testing.assert_array_equal(weight, np.arange(N) % 3)
+    assert nb.get_params() == options
+
+
+@each
+def test_read_only_input(case):
+    X = case.X.copy()
+    X.setflags(write=False)
+    np.testing.assert_array_equal(case.make().fit(X, case.y).predict_proba(X), case.fit().predict_proba(case.X))
+
+
+@some("MultinomialNB", "BernoulliNB")
+def test_sparse_input_is_not_written_to(case):
+    """Unsorted, duplicated and stored zero entries are put right in a copy."""
+    matrix = sp.csr_matrix(case.X)
+    entries = sp.coo_matrix(
+        (np.r_[matrix.tocoo().data, 0, 0], (np.r_[matrix.tocoo().row, 3, 4], np.r_[matrix.tocoo().col, 1, 2])),
+        matrix.shape,
+    ).tocsr()
+    indices = entries.indices.copy()
+    data = entries.data.copy()
+    nb = case.make().fit(entries, case.y)
+    nb.predict_proba(entries)
+    np.testing.assert_array_equal(entries.indices, indices)
+    np.testing.assert_array_equal(entries.data, data)
+    np.testing.assert_array_equal(nb.feature_count_, case.fit().feature_count_)

@@ -1,0 +1,1091 @@
+"""Hyperparameters against brute force: the formulas of the contracts, one cell at a time."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from scipy.special import gammaln
+from scipy.stats import nbinom, norm, poisson, t
+
+import bayesnb as bnb
+from tests.estimators.cases import CASES, N, each, mixed_frame, some
+
+NAN = float("nan")
+
+
+def log_beta(alpha):
+    return gammaln(alpha).sum(axis=-1) - gammaln(alpha.sum(axis=-1))
+
+
+def class_index(nb, y):
+    return np.array([list(nb.classes_).index(label) for label in y])
+
+
+def class_counts(y, classes):
+    return np.array([np.sum(np.asarray(y) == c) for c in classes], float)
+
+
+def brute_categorical(X, y, alpha, rows, class_alpha=1.0):
+    """Joint (rows, C) and evidence of categorical features; `alpha[j]` is (L_j,) or (C, L_j), levels 0, 1, …"""
+    classes = np.unique(y)
+    posterior = class_counts(y, classes) + class_alpha
+    prior = np.broadcast_to(class_alpha, posterior.shape).astype(float)
+    joint = np.tile(np.log(posterior / posterior.sum()), (len(rows), 1))
+    evidence = log_beta(posterior) - log_beta(prior)
+    for j, a in enumerate(alpha):
+        a = np.broadcast_to(a, (len(classes), np.shape(a)[-1])).astype(float)
+        count = np.array([[np.sum(X[y == c, j] == level) for level in range(a.shape[1])] for c in classes])
+        theta = (a + count) / (a + count).sum(axis=1, keepdims=True)
+        evidence += np.sum(log_beta(a + count) - log_beta(a))
+        for i, row in enumerate(rows):
+            if not np.isnan(row[j]):
+                joint[i] += np.log(theta[:, int(row[j])])
+    return joint, evidence
+
+
+def assert_model(nb, rows, joint, evidence):
+    np.testing.assert_allclose(nb.predict_joint_log_proba(rows), joint, rtol=1e-12, atol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(evidence, rel=1e-12)
+
+
+# -- shapes of alpha ---------------------------------------------------------------------------------
+
+RAGGED = [[0.5, 1.5], [1.0, 2.0, 3.0], [0.2, 0.3, 0.4, 0.5]]
+
+
+def ragged_table():
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.integers(0, n, N) for n in (2, 3, 4)])
+    X[:4] = np.column_stack([np.arange(4) % n for n in (2, 3, 4)])  # every level occurs
+    return X, CASES["CategoricalNB"].y
+
+
+def per_class(parts):
+    """Another alpha for each of the three classes, flat (3, 9)."""
+    return np.concatenate(parts) * np.array([[1.0], [2.0], [0.25]])
+
+
+def groups(sizes):
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "meaning"),
+    [
+        (0.7, [np.full(2, 0.7), np.full(3, 0.7), np.full(4, 0.7)]),
+        ([0.5, 2, 3], [np.full(2, 0.5), np.full(3, 2), np.full(4, 3)]),
+        (np.array([0.5, 2, 3]), [np.full(2, 0.5), np.full(3, 2), np.full(4, 3)]),
+        (RAGGED, RAGGED),
+        ([np.array(a) for a in RAGGED], RAGGED),
+        ([RAGGED[0], 2.0, RAGGED[2]], [RAGGED[0], np.full(3, 2.0), RAGGED[2]]),
+        (per_class(RAGGED), np.split(per_class(RAGGED), [2, 5], axis=1)),
+        (bnb.Dirichlet(per_class(RAGGED), groups([2, 3, 4]), 3), np.split(per_class(RAGGED), [2, 5], axis=1)),
+        (bnb.Dirichlet(np.concatenate(RAGGED)[None], groups([2, 3, 4]), 3), RAGGED),
+    ],
+    ids=["scalar", "(F,) list", "(F,)", "lists", "arrays", "mixed list", "(C, L)", "Dirichlet", "Dirichlet (1, L)"],
+)
+def test_alpha_of_categories(alpha, meaning):
+    X, y = ragged_table()
+    nb = bnb.CategoricalNB(alpha=alpha).fit(X, y)
+    assert_model(nb, X, *brute_categorical(X, y, meaning, X))
+    np.testing.assert_allclose(
+        nb.prior_.blocks[0].concentration,
+        np.concatenate([np.broadcast_to(np.asarray(m, float), (3, np.shape(m)[-1])) for m in meaning], axis=1),
+    )
+
+
+PAIRS = [[0.5, 1.5], [1.0, 2.0], [3.0, 0.1], [1.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("alpha", "meaning"),
+    [
+        (0.7, [np.full(2, 0.7)] * 4),
+        ([0.5, 1, 2, 3], [np.full(2, a) for a in (0.5, 1, 2, 3)]),
+        (PAIRS, PAIRS),
+        (per_class(PAIRS), np.split(per_class(PAIRS), 4, axis=1)),
+        (bnb.Dirichlet(per_class(PAIRS), groups([2] * 4), 4), np.split(per_class(PAIRS), 4, axis=1)),
+    ],
+    ids=["scalar", "(F,)", "pairs", "(C, L)", "Dirichlet"],
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_alpha_of_binary_features(alpha, meaning, form):
+    """Levels are ordered absent, present."""
+    X, y = CASES["BernoulliNB"].X, CASES["BernoulliNB"].y
+    nb = bnb.BernoulliNB(alpha=alpha).fit(form(X), y)
+    assert_model(nb, form(X), *brute_categorical(X, y, meaning, X))
+
+
+def brute_multinomial(X, y, alpha, rows):
+    classes = np.unique(y)
+    a = np.broadcast_to(alpha, (len(classes), X.shape[1])).astype(float)
+    count = np.array([X[y == c].sum(axis=0) for c in classes])
+    class_posterior = class_counts(y, classes) + 1
+    log_class = np.log(class_posterior / class_posterior.sum())
+    post = a + count
+    predictive = np.array([[log_beta(p + row) - log_beta(p) for p in post] for row in rows])
+    base = np.sum(gammaln(X.sum(axis=1) + 1) - gammaln(X + 1).sum(axis=1))
+    evidence = log_beta(class_posterior) - log_beta(np.ones(len(classes))) + np.sum(log_beta(post) - log_beta(a)) + base
+    return log_class + predictive, log_class + rows @ np.log(post / post.sum(axis=1, keepdims=True)).T, evidence
+
+
+@pytest.mark.parametrize(
+    "alpha",
+    [0.7, [0.5, 1, 2, 3], np.array([0.5, 1, 2, 3]), np.arange(1, 13).reshape(3, 4) / 4],
+    ids=["scalar", "(F,) list", "(F,)", "(C, L)"],
+)
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_alpha_of_words(alpha, form):
+    X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
+    predictive, mean, evidence = brute_multinomial(X, y, alpha, X)
+    concentration = np.broadcast_to(np.asarray(alpha, float), (3, 4))
+    for given in (alpha, bnb.Dirichlet(concentration, np.zeros(4, int), 1)):
+        nb = bnb.MultinomialNB(alpha=given).fit(form(X), y)
+        assert_model(nb, form(X), predictive, evidence)
+        np.testing.assert_allclose(nb.predict_joint_log_proba(form(X), estimate="mean"), mean, rtol=1e-12)
+
+
+def test_alpha_of_mixed_columns_has_an_entry_a_column_of_the_table():
+    """One entry a column, those of real columns without a meaning; a list may give arrays."""
+    X, y = ragged_table()
+    binary, words = CASES["BernoulliNB"].X[:, :1], CASES["MultinomialNB"].X[:, :2]
+    table = np.column_stack([CASES["GaussianNB"].X[:, 0], X, binary, words])
+    nb = bnb.MixedNB(
+        gaussian=[0],
+        categorical=[1, 2, 3],
+        bernoulli=[4],
+        multinomial=[5, 6],
+        alpha=[1.0, *RAGGED, [0.5, 2.5], 0.3, 0.6],
+    ).fit(table, y)
+    categorical, gaussian, bernoulli, multinomial = nb.prior_.blocks
+    np.testing.assert_array_equal(categorical.concentration, np.tile(np.concatenate(RAGGED), (3, 1)))
+    np.testing.assert_array_equal(bernoulli.concentration, np.tile([0.5, 2.5], (3, 1)))
+    np.testing.assert_array_equal(multinomial.concentration, np.tile([0.3, 0.6], (3, 1)))
+    assert isinstance(gaussian, bnb.NormalInverseGamma)
+    nb.set_params(alpha=[1, 2, 3, 4, 5, 6, 7])
+    categorical, _, bernoulli, multinomial = nb.prior_.blocks
+    np.testing.assert_array_equal(categorical.concentration[0], np.repeat([2, 3, 4], [2, 3, 4]))
+    np.testing.assert_array_equal(bernoulli.concentration[0], [5, 5])
+    np.testing.assert_array_equal(multinomial.concentration[0], [6, 7])
+
+
+def test_mixed_columns_are_the_product_of_their_parts():
+    """log p(class, row) and the evidence add up over blocks, the class counted once."""
+    y = CASES["MixedNB"].y
+    parts = {
+        "gaussian": (bnb.GaussianNB, CASES["GaussianNB"].X),
+        "categorical": (bnb.CategoricalNB, CASES["CategoricalNB"].X),
+        "bernoulli": (bnb.BernoulliNB, CASES["BernoulliNB"].X),
+        "poisson": (bnb.PoissonNB, CASES["PoissonNB"].X),
+        "multinomial": (bnb.MultinomialNB, CASES["MultinomialNB"].X),
+    }
+    table = np.column_stack([X for _, X in parts.values()])
+    columns = {kind: list(range(4 * i, 4 * i + 4)) for i, kind in enumerate(parts)}
+    for estimate in ("mle", "mean", "predictive"):
+        mixed = bnb.MixedNB(**columns, estimate=estimate).fit(table, y)
+        single = [make(estimate=estimate).fit(X, y) for make, X in parts.values()]
+        joint = sum(nb.predict_joint_log_proba(X) for nb, (_, X) in zip(single, parts.values(), strict=True))
+        log_class = single[0].class_log_prior_ if estimate != "mle" else np.log(single[0].class_count_ / N)
+        np.testing.assert_allclose(mixed.predict_joint_log_proba(table), joint - 4 * log_class, rtol=1e-11)
+    class_evidence = log_beta(single[0].class_count_ + 1) - log_beta(np.ones(3))
+    total = sum(nb.log_evidence_ for nb in single) - 4 * class_evidence
+    assert mixed.log_evidence_ == pytest.approx(total, rel=1e-12)
+    assert mixed.n_parameters_ == sum(nb.n_parameters_ - 2 for nb in single) + 2
+
+
+# -- the four readings -------------------------------------------------------------------------------
+
+
+def test_readings_of_categories():
+    """α = 2 throughout: mode (n + 1)/(N + L), mean (n + 2)/(N + 2L), MLE n/N."""
+    X, y = ragged_table()
+    nb = bnb.CategoricalNB(alpha=2, class_alpha=2).fit(X, y)
+    n_c = nb.class_count_
+    for estimate, add in (("mle", 0), ("map", 1), ("mean", 2), ("predictive", 2)):
+        expected = np.tile(np.log((n_c + add) / (N + 3 * add)), (N, 1))
+        for j, count in enumerate(nb.category_count_):
+            theta = (count + add) / (n_c[:, None] + add * count.shape[1])
+            with np.errstate(divide="ignore"):
+                expected += np.log(theta[:, X[:, j]].T)
+        np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate=estimate), expected, rtol=1e-12)
+
+
+def test_readings_of_gaussian_features():
+    X, y = CASES["GaussianNB"].X, CASES["GaussianNB"].y
+    m, kappa, a, b = 0.3, 0.5, 3.0, 2.0
+    prior = bnb.NormalInverseGamma(loc=m, kappa=kappa, concentration=a, rate=b)
+    nb = bnb.GaussianNB(prior=prior, class_alpha=2).fit(X, y)
+    scores = {name: np.zeros((N, 3)) for name in ("mle", "map", "mean", "predictive")}
+    for c, label in enumerate(nb.classes_):
+        own = X[y == label]
+        n, mean, m2 = len(own), own.mean(axis=0), len(own) * own.var(axis=0)
+        k, loc = kappa + n, (kappa * m + n * mean) / (kappa + n)
+        shape, rate = a + n / 2, b + m2 / 2 + kappa * n * (mean - m) ** 2 / (2 * (kappa + n))
+        density = {
+            "mle": norm(mean, np.sqrt(m2 / n)),
+            "map": norm(loc, np.sqrt(rate / (shape + 1.5))),
+            "mean": norm(loc, np.sqrt(rate / (shape - 1))),
+            "predictive": t(2 * shape, loc, np.sqrt(rate * (k + 1) / (shape * k))),
+        }
+        prob = {"mle": n / N, "map": (n + 1) / (N + 3), "mean": (n + 2) / (N + 6), "predictive": (n + 2) / (N + 6)}
+        for name in scores:
+            scores[name][:, c] = np.log(prob[name]) + density[name].logpdf(X).sum(axis=1)
+        np.testing.assert_allclose(nb.theta_[c], loc, rtol=1e-12)
+        np.testing.assert_allclose(nb.var_[c], rate / (shape - 1), rtol=1e-12)
+    for name, expected in scores.items():
+        np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate=name), expected, rtol=1e-11)
+
+
+def test_readings_of_poisson_features():
+    X, y = CASES["PoissonNB"].X, CASES["PoissonNB"].y
+    a, b = 2.5, 0.5
+    nb = bnb.PoissonNB(prior=bnb.GammaPoisson(a, b), class_alpha=2).fit(X, y)
+    base = gammaln(X + 1).sum(axis=1)  # log x! is left out
+    for name, add in (("mle", 0), ("map", 1), ("mean", 2), ("predictive", 2)):
+        expected = np.empty((N, 3))
+        for c, label in enumerate(nb.classes_):
+            own = X[y == label]
+            n, total = len(own), own.sum(axis=0)
+            density = {
+                "mle": poisson(total / n),
+                "map": poisson((a + total - 1) / (b + n)),
+                "mean": poisson((a + total) / (b + n)),
+                "predictive": nbinom(a + total, (b + n) / (b + n + 1)),
+            }[name]
+            expected[:, c] = np.log((n + add) / (N + 3 * add)) + density.logpmf(X).sum(axis=1) + base
+        np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate=name), expected, rtol=1e-10)
+
+
+@each
+@pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
+def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
+    options = {"alpha": 2.0} if "alpha" in case.make().get_params() else {}
+    given = case.make(estimate=estimate, **options).fit(case.X, case.y)
+    for other in ("mean", "mle"):
+        nb = case.make(estimate=other, **options).fit(case.X, case.y)
+        for method in ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba"):
+            np.testing.assert_array_equal(
+                getattr(nb, method)(case.X, estimate=estimate), getattr(given, method)(case.X)
+            )
+        assert nb.score(case.X, case.y, estimate=estimate) == given.score(case.X, case.y)
+        assert nb.estimate == other
+
+
+@each
+def test_probabilities_are_normalised_joints(case):
+    nb = case.fit()
+    joint = nb.predict_joint_log_proba(case.X)
+    expected = joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)
+    np.testing.assert_allclose(nb.predict_log_proba(case.X), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(nb.predict_proba(case.X).sum(axis=1), 1, rtol=1e-14)
+    np.testing.assert_array_equal(nb.predict(case.X), nb.classes_[joint.argmax(axis=1)])
+    assert nb.score(case.X, case.y) == np.mean(nb.predict(case.X) == case.y)
+
+
+# -- class probabilities -----------------------------------------------------------------------------
+
+
+@each
+def test_class_alpha(case):
+    for class_alpha in (0.0, 0.5, [1.0, 2.0, 3.0]):
+        nb = case.make(class_alpha=class_alpha).fit(case.X, case.y)
+        posterior = nb.class_count_ + class_alpha
+        np.testing.assert_allclose(np.exp(nb.class_log_prior_), posterior / posterior.sum(), rtol=1e-14)
+
+
+@each
+def test_known_class_probabilities_do_not_learn(case):
+    prior = np.array([0.2, 0.3, 0.5])
+    nb = case.make(class_prior=prior).fit(case.X, case.y)
+    np.testing.assert_allclose(nb.class_log_prior_, np.log(prior), rtol=1e-15)
+    free = case.fit()
+    for estimate in ("mle", "mean", "predictive"):
+        log_class = np.log(free.class_count_ / N) if estimate == "mle" else free.class_log_prior_
+        learned = free.predict_joint_log_proba(case.X, estimate=estimate)
+        given = nb.predict_joint_log_proba(case.X, estimate=estimate)
+        np.testing.assert_allclose(given, learned - log_class + np.log(prior), rtol=1e-12)
+    # The evidence is that of labels with known probabilities.
+    learned = log_beta(free.class_count_ + 1) - log_beta(np.ones(3))
+    known = nb.class_count_ @ np.log(prior)
+    assert nb.log_evidence_ == pytest.approx(free.log_evidence_ - learned + known, rel=1e-12)
+    nb.partial_fit(case.X, case.y)
+    np.testing.assert_allclose(nb.class_log_prior_, np.log(prior), rtol=1e-15)
+
+
+@each
+def test_class_prior_as_a_distribution_is_class_alpha(case):
+    prior = bnb.Dirichlet(np.array([[0.5, 2.0, 3.0]]), np.zeros(3, int), 1)
+    nb = case.make(class_prior=prior).fit(case.X, case.y)
+    same = case.make(class_alpha=[0.5, 2.0, 3.0]).fit(case.X, case.y)
+    np.testing.assert_array_equal(nb.predict_log_proba(case.X), same.predict_log_proba(case.X))
+    assert nb.log_evidence_ == same.log_evidence_
+
+
+@each
+@pytest.mark.parametrize("estimate", ["mle", "mean", "predictive"])
+def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
+    """P'(c | x) ∝ P(c | x) · new_c / old_c, and the fitted class prior stays."""
+    nb = case.fit()
+    shifted = np.array([0.7, 0.2, 0.1])
+    old = nb.class_count_ / N if estimate == "mle" else np.exp(nb.class_log_prior_)
+    expected = nb.predict_proba(case.X, estimate=estimate) * shifted / old
+    expected /= expected.sum(axis=1, keepdims=True)
+    proba = nb.predict_proba(case.X, estimate=estimate, class_prior=shifted)
+    np.testing.assert_allclose(proba, expected, rtol=1e-9, atol=1e-14)
+    chosen = class_index(nb, nb.predict(case.X, estimate=estimate, class_prior=shifted))
+    np.testing.assert_allclose(expected[np.arange(N), chosen], expected.max(axis=1), rtol=1e-12)  # ties
+    np.testing.assert_allclose(np.exp(nb.class_log_prior_).sum(), 1)
+    without = nb.predict_proba(case.X, estimate=estimate, class_prior=[0.5, 0.5, 0])
+    assert not without[:, 2].any()
+    np.testing.assert_allclose(without.sum(axis=1), 1)
+
+
+# -- priors ------------------------------------------------------------------------------------------
+
+
+@each
+def test_prior_of_another_model(case):
+    """The posterior of the first half as the prior of the second gives the posterior of the whole."""
+    first, second = slice(0, N // 2), slice(N // 2, N)
+    options = {"categories": [range(5)] * 4} if case.make is bnb.CategoricalNB else {}
+    whole = case.make(**options).fit(case.X, case.y)
+    half = case.make(prior=whole.prior_, **options).fit(case.X[first], case.y[first])
+    rest = case.make(prior=half.posterior_, **options).fit(case.X[second], case.y[second])
+    np.testing.assert_allclose(rest.predict_log_proba(case.X), whole.predict_log_proba(case.X), rtol=1e-9, atol=1e-12)
+    assert half.log_evidence_ + rest.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-11)
+
+
+@pytest.mark.parametrize("shape", ["scalar", "(F,)", "(C, F)"])
+def test_shapes_of_priors(shape):
+    rng = np.random.default_rng(0)
+    size = {"scalar": (), "(F,)": (4,), "(C, F)": (3, 4)}[shape]
+    fields = {name: rng.uniform(0.5, 2, size) for name in ("loc", "kappa", "concentration", "rate")}
+    case = CASES["GaussianNB"]
+    prior = case.make(prior=bnb.NormalInverseGamma(**fields)).fit(case.X, case.y).prior_.blocks[0]
+    mixed = bnb.MixedNB(gaussian_prior=bnb.NormalInverseGamma(**fields)).fit(case.X, case.y).prior_.blocks[0]
+    for name, value in fields.items():
+        np.testing.assert_array_equal(getattr(prior, name), np.broadcast_to(value, (3, 4)))
+        np.testing.assert_array_equal(getattr(mixed, name), np.broadcast_to(value, (3, 4)))
+    case = CASES["PoissonNB"]
+    given = bnb.GammaPoisson(fields["concentration"], fields["rate"])
+    prior = case.make(prior=given).fit(case.X, case.y).prior_.blocks[0]
+    np.testing.assert_array_equal(prior.concentration, np.broadcast_to(given.concentration, (3, 4)))
+    np.testing.assert_array_equal(prior.rate, np.broadcast_to(given.rate, (3, 4)))
+
+
+def gaps_and_constants():
+    """Real columns: one with gaps, one constant, one constant up to rounding, one never observed, one huge."""
+    X, y = CASES["GaussianNB"].X.copy(), CASES["GaussianNB"].y
+    X[::7, 0] = NAN
+    X[:, 1] = 3.25
+    X[:, 2] = 1e8 + 1e-6 * np.arange(N) / N
+    X = np.column_stack([X, np.full(N, NAN), CASES["GaussianNB"].X[:, 3] * 1e6])
+    return X, y, np.random.default_rng(0).integers(1, 4, N).astype(float)
+
+
+@pytest.mark.parametrize("prior", ["pooled", "within"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_derived_prior_of_gaussian_features(prior, weighted):
+    X, y, weight = gaps_and_constants()
+    nb = bnb.GaussianNB(prior=prior).fit(X, y, sample_weight=weight if weighted else None)
+    rows = np.repeat(np.arange(N), weight.astype(int)) if weighted else np.arange(N)
+    X, y = X[rows], y[rows]
+    expected_loc, expected_rate = np.zeros(6), np.ones(6)
+    for j in (0, 3, 5):
+        seen = ~np.isnan(X[:, j])
+        cell, label = X[seen, j], y[seen]
+        expected_loc[j] = cell.mean()
+        centred = cell if prior == "pooled" else cell - np.array([cell[label == c].mean() for c in label])
+        expected_rate[j] = np.mean((centred - (cell.mean() if prior == "pooled" else 0)) ** 2)
+    expected_loc[[1, 2]] = X[:, 1].mean(), X[:, 2].mean()
+    block = nb.prior_.blocks[0]
+    for c in range(3):
+        np.testing.assert_allclose(block.loc[c], expected_loc, rtol=1e-10)
+        np.testing.assert_allclose(block.rate[c], expected_rate, rtol=1e-10)
+    assert (block.kappa == 0.1).all()
+    assert (block.concentration == 1).all()
+
+
+def test_within_and_pooled_differ_by_the_spread_of_class_means():
+    X, y = [[0.0], [2.0], [10.0], [12.0]], list("aabb")
+    assert bnb.GaussianNB().fit(X, y).prior_.blocks[0].rate[0, 0] == pytest.approx(26)
+    assert bnb.GaussianNB(prior="within").fit(X, y).prior_.blocks[0].rate[0, 0] == pytest.approx(1)
+    mixed = bnb.MixedNB(gaussian_prior="within").fit(X, y)
+    assert mixed.prior_.blocks[0].rate[0, 0] == pytest.approx(1)
+
+
+def test_derived_prior_of_poisson_features():
+    X = CASES["PoissonNB"].X.astype(float)
+    X[::5, 0] = NAN
+    X[:, 1] = 0
+    X[:, 2] = NAN
+    block = bnb.PoissonNB().fit(X, CASES["PoissonNB"].y).prior_.blocks[0]
+    mean = [np.nanmean(X[:, 0]), 1.0, 1.0, X[:, 3].mean()]
+    np.testing.assert_allclose(block.rate, np.tile(1 / np.array(mean), (3, 1)), rtol=1e-13)
+    assert (block.concentration == 1).all()
+
+
+@some("GaussianNB", "PoissonNB", "MixedNB")
+def test_a_derived_prior_follows_the_data(case):
+    """It is a function of the statistics: chunks give the prior of the whole, and forgetting takes back."""
+    whole = case.fit()
+    nb = case.make().fit(case.X[:20], case.y[:20])
+    start = nb.log_evidence_
+    nb.partial_fit(case.X[20:], case.y[20:])
+    assert nb.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-11)
+    nb.forget(case.X[20:], case.y[20:])
+    assert nb.log_evidence_ == pytest.approx(start, rel=1e-9)
+
+
+# -- missing cells -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mark", [None, NAN, pd.NA, pd.NaT, "?", -1], ids=repr)
+def test_missing_categories_are_marginalised(mark):
+    X, y = ragged_table()
+    holes = np.random.default_rng(5).uniform(size=X.shape) < 0.2
+    numbers = np.where(holes, NAN, X)
+    table = X.astype(object)
+    table[holes] = mark
+    options = {"missing_values": mark} if isinstance(mark, str | int) else {}
+    joint, evidence = brute_categorical(numbers, y, [np.ones(2), np.ones(3), np.ones(4)], numbers)
+    for form in (table, pd.DataFrame(table, columns=list("abc"))):
+        nb = bnb.CategoricalNB(**options).fit(form, y)
+        assert [len(levels) for levels in nb.categories_] == [2, 3, 4]
+        assert_model(nb, form, joint, evidence)
+        mixed = bnb.MixedNB(categorical=[0, 1, 2], **options).fit(form, y)
+        assert_model(mixed, form, joint, evidence)
+
+
+def test_several_marks_of_missing_cells_on_integers():
+    X, y = ragged_table()
+    holes = np.random.default_rng(5).uniform(size=X.shape) < 0.2
+    marked = np.where(holes, np.where(X > 0, -1, 99), X)
+    numbers = np.where(holes, NAN, X)
+    joint, evidence = brute_categorical(numbers, y, [np.ones(2), np.ones(3), np.ones(4)], numbers)
+    for dtype in (np.int64, np.int8, float):
+        nb = bnb.CategoricalNB(missing_values=[-1, 99]).fit(marked.astype(dtype), y)
+        assert_model(nb, marked.astype(dtype), joint, evidence)
+
+
+def test_missing_values_reach_data_frames_of_integers():
+    X, y = ragged_table()
+    X[3, 1] = 77
+    frame = pd.DataFrame(X, columns=list("abc"))
+    for form in (frame, pl.from_pandas(frame)):
+        nb = bnb.CategoricalNB(missing_values=77).fit(form, y)
+        assert [levels.tolist() for levels in nb.categories_] == [[0, 1], [0, 1, 2], [0, 1, 2, 3]]
+        assert nb.category_count_[1].sum() == N - 1
+
+
+@each
+def test_a_row_of_missing_cells_has_the_probabilities_of_the_classes(case):
+    if case.make is bnb.MultinomialNB:
+        rows = np.zeros((2, 4))  # an empty document
+    else:
+        rows = np.full((2, 4), NAN)
+    nb = case.fit()
+    for estimate in ("mle", "mean", "predictive"):
+        expected = nb.class_count_ / N if estimate == "mle" else np.exp(nb.class_log_prior_)
+        np.testing.assert_allclose(nb.predict_proba(rows, estimate=estimate), np.tile(expected, (2, 1)), rtol=1e-12)
+
+
+@some("CategoricalNB", "BernoulliNB", "GaussianNB", "PoissonNB", "MixedNB")
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_column_without_an_observed_cell_says_nothing(case, alone):
+    X = case.X[:, :1].astype(object if case.make is bnb.CategoricalNB else float)
+    empty = np.full_like(X, None if case.make is bnb.CategoricalNB else NAN)
+    table, rest = (empty, None) if alone else (np.hstack([X, empty]), X)
+    nb = case.make().fit(table, case.y)
+    for estimate in ("mle", "mean", "predictive"):
+        expected = (
+            nb.class_count_ / N + np.zeros((N, 3))
+            if rest is None
+            else case.make().fit(rest, case.y).predict_proba(rest, estimate=estimate)
+        )
+        np.testing.assert_allclose(nb.predict_proba(table, estimate=estimate), expected, rtol=1e-12)
+    alone_evidence = log_beta(nb.class_count_ + 1) - log_beta(np.ones(3))
+    evidence = alone_evidence if rest is None else case.make().fit(rest, case.y).log_evidence_
+    assert nb.log_evidence_ == pytest.approx(evidence, rel=1e-12)
+
+
+def test_a_mixed_table_with_a_column_of_nothing():
+    frame = pd.DataFrame({"empty": [None] * N, "length": CASES["MixedNB"].X[:, 0]})
+    nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
+    expected = bnb.MixedNB().fit(frame[["length"]], CASES["MixedNB"].y)
+    np.testing.assert_allclose(nb.predict_proba(frame), expected.predict_proba(frame[["length"]]), rtol=1e-12)
+
+
+@some("GaussianNB", "PoissonNB", "BernoulliNB", "CategoricalNB")
+def test_missing_cells_contribute_nothing(case):
+    """Each feature alone, on the rows where it is seen: the joint adds up, the class counted once."""
+    X = case.X.astype(float)
+    X[np.random.default_rng(2).uniform(size=X.shape) < 0.3] = NAN
+    nb = case.make().fit(X, case.y)
+    log_class = nb.class_log_prior_
+    joint = np.tile(log_class, (N, 1))
+    for j in range(4):
+        seen = ~np.isnan(X[:, j])
+        single = case.make(class_prior=np.exp(log_class)).fit(X[seen][:, [j]], case.y[seen])
+        joint[seen] += single.predict_joint_log_proba(X[seen][:, [j]]) - log_class
+    np.testing.assert_allclose(nb.predict_joint_log_proba(X), joint, rtol=1e-11)
+
+
+# -- levels ------------------------------------------------------------------------------------------
+
+
+def test_any_hashable_value_is_a_level():
+    X = np.empty((8, 1), object)
+    X[:, 0] = [0.7, 0.2, "red", True, 10**8, (1, 2), datetime.date(2020, 1, 1), b"raw"]
+    nb = bnb.CategoricalNB().fit(X, list("abababab"))
+    levels = nb.categories_[0].tolist()
+    # by the name of the type, then by value: bool, bytes, date, float, int, str, tuple
+    assert levels == [True, b"raw", datetime.date(2020, 1, 1), 0.2, 0.7, 10**8, "red", (1, 2)]
+    assert nb.category_count_[0].sum(axis=1).tolist() == [4, 4]
+    counts = np.array([[1, 0], [0, 1], [1, 0], [0, 1], [1, 0], [1, 0], [1, 0], [0, 1]])
+    assert nb.category_count_[0].sum(axis=0).tolist() == counts.sum(axis=1).tolist()
+
+
+def test_numbers_are_not_truncated_and_text_is_not_a_number():
+    nb = bnb.CategoricalNB().fit(np.array([[0.7], [0.2], [0.7], [-1.5]]), list("abab"))
+    assert nb.categories_[0].tolist() == [-1.5, 0.2, 0.7]
+    mixed = np.array([["1"], [1], ["2"], [2]], dtype=object)
+    nb = bnb.CategoricalNB().fit(mixed, list("abab"))
+    assert nb.categories_[0].tolist() == [1, 2, "1", "2"]
+    assert bnb.CategoricalNB().fit([["1"], [1]], list("ab")).categories_[0].tolist() == [1, "1"]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int64, np.uint64, np.float32, np.float64, bool, str, object])
+def test_levels_of_every_dtype(dtype):
+    X, y = ragged_table()
+    X = np.minimum(X, 1)
+    expected = bnb.CategoricalNB().fit(X, y).predict_log_proba(X)
+    table = X.astype(bool).astype(dtype) if dtype is not str else X.astype(str)
+    nb = bnb.CategoricalNB().fit(table, y)
+    np.testing.assert_array_equal(nb.predict_log_proba(table), expected)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[-(2**62), 0, 2**62], [0, 1, 2**63 - 1], np.array([0, 2**63, 2**64 - 1], np.uint64), [-(10**30), 5, 10**30]],
+    ids=["int64", "positive", "uint64", "beyond"],
+)
+def test_whole_numbers_of_any_size_are_levels(values):
+    X = np.asarray(values)[:, None]
+    nb = bnb.CategoricalNB().fit(np.tile(X, (2, 1)), list("aabbaa"))
+    assert nb.categories_[0].tolist() == list(map(int, values))
+    assert nb.category_count_[0].tolist() == [[1, 2, 1], [1, 0, 1]]
+    assert np.isfinite(nb.predict_log_proba(X)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, np.dtype(">f8"), np.dtype(">i4")], ids=str)
+@some("GaussianNB", "PoissonNB", "MultinomialNB", "BernoulliNB", "CategoricalNB")
+def test_numbers_of_rare_dtypes(case, dtype):
+    """Half and extended precision, and numbers of another byte order."""
+    X = np.round(case.X)
+    expected = case.make().fit(X, case.y).predict_log_proba(X)
+    X = X.astype(dtype)
+    np.testing.assert_allclose(case.make().fit(X, case.y).predict_log_proba(X), expected, rtol=1e-12)
+
+
+def test_equal_values_of_two_types_are_one_level():
+    X, y = ragged_table()
+    nb = bnb.CategoricalNB().fit(X, y)
+    expected = nb.predict_log_proba(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for dtype in (float, np.int8, object, np.float32):
+            np.testing.assert_array_equal(nb.predict_log_proba(X.astype(dtype)), expected)
+
+
+def growing():
+    """Two chunks, the second with levels that the first does not have."""
+    return [["b"], ["c"], ["b"]], list("xyx"), [["a"], ["d"], ["b"]], list("yxy")
+
+
+def test_automatic_levels_grow():
+    X1, y1, X2, y2 = growing()
+    nb = bnb.CategoricalNB().partial_fit(X1, y1, classes=["x", "y"]).partial_fit(X2, y2)
+    whole = bnb.CategoricalNB().fit(X1 + X2, y1 + y2)
+    assert nb.categories_[0].tolist() == ["a", "b", "c", "d"]
+    np.testing.assert_array_equal(nb.category_count_[0], whole.category_count_[0])
+    assert nb.log_evidence_ == whole.log_evidence_
+    nb.forget(X2, y2)
+    assert nb.categories_[0].tolist() == ["a", "b", "c", "d"]  # once seen, they stay
+
+
+DECLARED = [
+    [["a", "b", "c"]],
+    {0: ["a", "b", "c"]},
+    (("c", "b", "a"),),
+    [np.array(["b", "a", "c"])],
+]
+
+
+@pytest.mark.parametrize("categories", DECLARED, ids=["list", "dict", "tuple", "array"])
+def test_declared_levels_belong_to_the_model_and_do_not_grow(categories):
+    X1, y1, X2, y2 = growing()
+    nb = bnb.CategoricalNB(categories=categories).fit(X1, y1)
+    assert nb.categories_[0].tolist() == ["a", "b", "c"]
+    assert nb.category_count_[0].tolist() == [[0, 2, 0], [0, 0, 1]]
+    np.testing.assert_allclose(np.exp(nb.feature_log_prob_[0]), [[1 / 5, 3 / 5, 1 / 5], [1 / 4, 1 / 4, 2 / 4]])
+    with pytest.warns(UserWarning, match="'d'"):
+        nb.partial_fit(X2, y2)
+    assert nb.categories_[0].tolist() == ["a", "b", "c"]
+    assert nb.category_count_[0].tolist() == [[0, 2, 0], [1, 1, 1]]  # the cell "d" is missing
+    assert nb.class_count_.tolist() == [3, 3]
+    with pytest.warns(UserWarning, match="'d'"):
+        nb.forget(X2, y2)
+    assert nb.category_count_[0].tolist() == [[0, 2, 0], [0, 0, 1]]
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_categories_of_a_data_frame_are_declared(container):
+    X1, y1, X2, y2 = growing()
+    if container == "pandas":
+        cells = [row[0] for row in X1], [row[0] if row[0] != "d" else None for row in X2]
+        first, second = (pd.DataFrame({"f": pd.Categorical(column, list("cba"))}) for column in cells)
+    else:
+        first = pl.DataFrame({"f": [r[0] for r in X1]}, schema={"f": pl.Enum(list("cba"))})
+        second = pl.DataFrame({"f": [r[0] for r in X2]})
+    nb = bnb.CategoricalNB().fit(first, y1)
+    assert nb.categories_[0].tolist() == ["a", "b", "c"]
+    assert nb.category_count_[0].tolist() == [[0, 2, 0], [0, 0, 1]]
+    if container == "pandas":  # a frame cannot hold what is no category
+        nb.partial_fit(second, y2)
+    else:
+        with pytest.warns(UserWarning, match="'d'"):
+            nb.partial_fit(second, y2)
+    assert nb.category_count_[0].tolist() == [[0, 2, 0], [1, 1, 1]]
+    wider = pd.DataFrame({"f": pd.Categorical(["d", "b"], list("abcd"))})
+    with pytest.warns(UserWarning, match="'d'"):
+        nb.partial_fit(wider, ["x", "y"])
+    assert nb.categories_[0].tolist() == ["a", "b", "c"]
+
+
+def test_codes_of_a_categorical_are_not_mistaken_for_levels():
+    """Later frames may have other categories, or the same in another order."""
+    y = list("xyx")
+    nb = bnb.CategoricalNB().fit(pd.DataFrame({"f": pd.Categorical(["b", "c", "b"], list("abc"))}), y)
+    expected = nb.predict_proba(pd.DataFrame({"f": ["c", "b"]}))
+    for categories in (list("cba"), list("bc"), list("xbc")):
+        frame = pd.DataFrame({"f": pd.Categorical(["c", "b"], categories)})
+        np.testing.assert_array_equal(nb.predict_proba(frame), expected)
+
+
+def test_categories_by_name_leave_the_rest_automatic():
+    frame = pd.DataFrame({"size": ["S", "M", "S"], "colour": ["red", "blue", "red"]})
+    for categories in (
+        {"size": ["S", "M", "XL"]},
+        {0: ["S", "M", "XL"]},
+        [["S", "M", "XL"], "auto"],
+        [["S", "M", "XL"], None],
+    ):
+        nb = bnb.CategoricalNB(categories=categories).fit(frame, list("aba"))
+        assert [levels.tolist() for levels in nb.categories_] == [["M", "S", "XL"], ["blue", "red"]]
+        assert nb.n_parameters_ == 1 + 2 * (2 + 1)
+    mixed = bnb.MixedNB(categories={"size": ["S", "M", "XL"]}).fit(frame.assign(length=[1.0, 2.0, 4.0]), list("aba"))
+    assert mixed.n_parameters_ == 1 + 2 * (2 + 1) + 2 * 2
+
+
+def test_a_mark_of_missing_cells_is_no_level_even_if_declared():
+    nb = bnb.CategoricalNB(categories=[["a", "?", "b"]], missing_values="?").fit([["a"], ["?"], ["b"]], list("xyx"))
+    assert nb.categories_[0].tolist() == ["a", "b"]
+
+
+# -- unknown levels ----------------------------------------------------------------------------------
+
+
+def unknown_setting(mode):
+    X = [["a", "p"], ["b", "q"], ["a", "q"], ["a", "p"], ["b", "p"]]
+    nb = bnb.CategoricalNB(handle_unknown=mode).fit(X, list("xxxxy"))
+    return nb, [["a", "p"], ["z", "p"], ["b", "q"], ["w", "q"], ["z", "q"]]
+
+
+def test_unknown_levels_are_ignored_with_one_warning():
+    nb, rows = unknown_setting("ignore")
+    with pytest.warns(UserWarning, match="levels that the model does not know") as caught:
+        joint = nb.predict_joint_log_proba(rows)
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert all(word in message for word in ("3 cells", "column '0'", "'z'", "row 1", "missing"))
+    missing = [["a", "p"], [None, "p"], ["b", "q"], [None, "q"], [None, "q"]]
+    np.testing.assert_array_equal(joint, nb.predict_joint_log_proba(missing))
+    for method in ("predict", "predict_proba", "predict_log_proba"):
+        with pytest.warns(UserWarning, match="does not know") as caught:
+            getattr(nb, method)(rows)
+        assert len(caught) == 1, method
+
+
+def test_unknown_levels_in_several_columns_bring_one_warning():
+    nb, _ = unknown_setting("ignore")
+    with pytest.warns(UserWarning, match="does not know") as caught:
+        nb.predict([["z", "o"], ["a", "o"], ["b", "p"]])
+    assert len(caught) == 1
+
+
+def test_unknown_levels_are_an_error():
+    nb, rows = unknown_setting("error")
+    nb.predict(rows[:1])
+    for method in ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba"):
+        with pytest.raises(ValueError, match=r"3 cells of column '0'.*'z' at row 1.*handle_unknown"):
+            getattr(nb, method)(rows)
+    declared = bnb.CategoricalNB(handle_unknown="error", categories=[["a"], ["p", "q"]])
+    with pytest.raises(ValueError, match=r"column '0'.*'b' at row 1.*categories"):
+        declared.fit([["a", "p"], ["b", "q"]], ["x", "y"])
+    grown = nb.partial_fit([["z", "p"]], ["y"])  # automatic levels grow: there it is not unknown
+    assert grown.categories_[0].tolist() == ["a", "b", "z"]
+
+
+def test_unknown_levels_have_a_level_of_their_own():
+    nb, rows = unknown_setting("level")
+    plain, _ = unknown_setting("ignore")
+    assert [levels.tolist() for levels in nb.categories_] == [["a", "b", "<unknown>"], ["p", "q", "<unknown>"]]
+    assert nb.n_parameters_ == 1 + 2 * (2 + 2)
+    numbers = np.array([[0, 0], [1, 1], [0, 1], [0, 0], [1, 0]])
+    asked = np.array([[0, 0], [2, 0], [1, 1], [2, 1], [2, 1]], float)
+    joint, evidence = brute_categorical(numbers, np.array(list("xxxxy")), [np.ones(3)] * 2, asked)
+    with pytest.warns(UserWarning, match="does not know") as caught:
+        np.testing.assert_allclose(nb.predict_joint_log_proba(rows), joint, rtol=1e-13)
+    assert nb.log_evidence_ == pytest.approx(evidence, rel=1e-13)
+    assert nb.log_evidence_ != plain.log_evidence_
+    # It favours the class with few rows: 1/(1 + 3) against 1/(4 + 3).
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert all(word in message for word in ("3 cells", "column '0'", "'z'", "row 1", "<unknown>", f"{7 / 4:.3g}"))
+
+
+def test_undeclared_values_are_counted_at_the_reserved_level():
+    nb = bnb.CategoricalNB(handle_unknown="level", categories=[["a", "b"]])
+    with pytest.warns(UserWarning, match="2 cells"):
+        nb.fit([["a"], ["z"], ["y"], ["b"]], list("xxyy"))
+    assert nb.category_count_[0].tolist() == [[1, 0, 1], [0, 1, 1]]
+    with pytest.warns(UserWarning, match="1 cell"):
+        nb.partial_fit([["q"]], ["x"])
+    assert nb.category_count_[0].tolist() == [[1, 0, 2], [0, 1, 1]]
+    with pytest.warns(UserWarning, match="1 cell"):
+        nb.forget([["q"]], ["x"])
+    assert nb.category_count_[0].tolist() == [[1, 0, 1], [0, 1, 1]]
+
+
+def test_the_reserved_level_keeps_its_place_as_levels_grow():
+    X1, y1, X2, y2 = growing()
+    nb = bnb.CategoricalNB(handle_unknown="level").partial_fit(X1, y1, classes=["x", "y"]).partial_fit(X2, y2)
+    assert nb.categories_[0].tolist() == ["a", "b", "c", "d", "<unknown>"]
+    assert nb.category_count_[0].tolist() == [[0, 2, 0, 1, 0], [1, 1, 1, 0, 0]]
+    alpha = [[1.0, 1.0, 1.0, 1.0, 0.25]]  # "one ordinary reserved level with its own α"
+    assert nb.set_params(alpha=alpha).prior_.blocks[0].concentration.tolist() == [alpha[0]] * 2
+
+
+# -- binarize ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1.0, 1.5, 2])
+def test_a_cell_is_present_where_it_exceeds_the_threshold(threshold):
+    X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
+    present = np.greater(X, threshold)
+    expected = bnb.BernoulliNB(binarize=None).fit(present, y)
+    for form in (np.asarray, sp.csr_matrix, np.asfortranarray, pd.DataFrame):
+        nb = bnb.BernoulliNB(binarize=threshold).fit(form(X), y)
+        np.testing.assert_array_equal(nb.feature_count_, expected.feature_count_)
+        np.testing.assert_allclose(nb.predict_log_proba(form(X)), expected.predict_log_proba(present), atol=1e-12)
+
+
+def test_a_negative_threshold():
+    X = np.array([[-2.0, 0.0], [-0.5, -3.0], [1.0, 0.0]])
+    nb = bnb.BernoulliNB(binarize=-1.0).fit(X, list("aab"))
+    assert nb.feature_count_.tolist() == [[1, 1], [1, 1]]
+    with pytest.raises(ValueError, match=r"binarize=-1\.0.*sparse"):
+        bnb.BernoulliNB(binarize=-1.0).fit(sp.csr_matrix(X), list("aab"))
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, float])
+def test_cells_that_are_binary_already(dtype):
+    X, y = CASES["BernoulliNB"].X, CASES["BernoulliNB"].y
+    expected = bnb.BernoulliNB().fit(X, y)
+    nb = bnb.BernoulliNB(binarize=None).fit(X.astype(dtype), y)
+    np.testing.assert_array_equal(nb.predict_log_proba(X.astype(dtype)), expected.predict_log_proba(X))
+
+
+@pytest.mark.parametrize("binarize", [None, 0.0, 0.5])
+def test_missing_is_looked_at_before_the_threshold(binarize):
+    X, y = CASES["BernoulliNB"].X.astype(float), CASES["BernoulliNB"].y
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.2] = NAN
+    nb = bnb.BernoulliNB(binarize=binarize).fit(X, y)
+    assert_model(nb, X, *brute_categorical(X, y, [np.ones(2)] * 4, X))
+    mixed = bnb.MixedNB(bernoulli=range(4), binarize=binarize).fit(X, y)
+    assert_model(mixed, X, *brute_categorical(X, y, [np.ones(2)] * 4, X))
+
+
+# -- kinds of columns --------------------------------------------------------------------------------
+
+
+def test_kinds_from_the_dtypes_of_pandas():
+    frame = mixed_frame().assign(
+        small=np.arange(N, dtype=np.int8),
+        single=np.arange(N, dtype=np.float32),
+        nullable=pd.array([None, *range(N - 1)], dtype="Int64"),
+        nullable_float=pd.array([None, *range(N - 1)], dtype="Float64"),
+        nullable_bool=pd.array([None, *[True] * (N - 1)], dtype="boolean"),
+        text=pd.array(["x"] * N, dtype="string"),
+        things=pd.Series([(1, 2)] * N, dtype=object),
+    )
+    nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
+    gaussian = {"length", "age", "small", "single", "nullable", "nullable_float"}
+    assert nb.kinds_ == {name: "gaussian" if name in gaussian else "categorical" for name in frame}
+    assert list(nb.kinds_) == list(frame)
+    assert np.isfinite(nb.predict_log_proba(frame)).all()
+
+
+def test_kinds_from_the_dtypes_of_polars():
+    frame = pl.DataFrame(
+        {
+            "length": CASES["GaussianNB"].X[:, 0],
+            "age": CASES["PoissonNB"].X[:, 0],
+            "colour": np.array(["red", "green", "blue"])[CASES["PoissonNB"].X[:, 1] % 3].tolist(),
+            "ripe": CASES["PoissonNB"].X[:, 2] > 1,
+        }
+    ).with_columns(
+        size=pl.col("colour").cast(pl.Categorical), grade=pl.col("colour").cast(pl.Enum(["red", "green", "blue", "no"]))
+    )
+    nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
+    assert nb.kinds_ == {
+        "length": "gaussian",
+        "age": "gaussian",
+        "colour": "categorical",
+        "ripe": "categorical",
+        "size": "categorical",
+        "grade": "categorical",
+    }
+    pandas = pd.DataFrame({name: frame[name].to_list() for name in frame.columns})
+    pandas["grade"] = pd.Categorical(pandas["grade"], ["red", "green", "blue", "no"])
+    expected = bnb.MixedNB().fit(pandas, CASES["MixedNB"].y)
+    np.testing.assert_allclose(nb.predict_log_proba(frame), expected.predict_log_proba(pandas), rtol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [(float, "gaussian"), (np.float32, "gaussian"), (int, "gaussian"), (np.uint8, "gaussian"), (bool, "categorical")],
+)
+def test_kinds_from_the_dtypes_of_arrays(dtype, kind):
+    X = CASES["BernoulliNB"].X.astype(dtype)
+    assert bnb.MixedNB().fit(X, CASES["MixedNB"].y).kinds_ == dict.fromkeys("0123", kind)
+
+
+def test_objects_and_text_are_categorical():
+    X = CASES["BernoulliNB"].X
+    for table in (X.astype(object), X.astype(str), X.astype(str).tolist()):
+        assert bnb.MixedNB().fit(table, CASES["MixedNB"].y).kinds_ == dict.fromkeys("0123", "categorical")
+
+
+def test_columns_by_name_and_by_position():
+    frame, y = mixed_frame(), CASES["MixedNB"].y
+    by_name = bnb.MixedNB(poisson=["age"], categorical=["ripe"]).fit(frame, y)
+    assert by_name.kinds_ == {
+        "length": "gaussian",
+        "age": "poisson",
+        "colour": "categorical",
+        "ripe": "categorical",
+        "size": "categorical",
+    }
+    for options in (
+        {"poisson": [1]},
+        {"poisson": "age"},
+        {"poisson": 1},
+        {"poisson": [-4]},
+        {"poisson": ("age",)},
+        {"poisson": np.array([1])},
+    ):
+        nb = bnb.MixedNB(**options).fit(frame, y)
+        assert nb.kinds_ == by_name.kinds_
+        np.testing.assert_array_equal(nb.predict_log_proba(frame), by_name.predict_log_proba(frame))
+
+
+def test_a_name_overrides_the_dtype():
+    frame, y = mixed_frame(), CASES["MixedNB"].y
+    nb = bnb.MixedNB(categorical=["age"], bernoulli=["ripe"]).fit(frame, y)
+    assert nb.kinds_["age"] == "categorical"
+    assert nb.kinds_["ripe"] == "bernoulli"
+    alone = bnb.CategoricalNB().fit(frame[["age"]], y)
+    only = bnb.MixedNB(categorical=["age"]).fit(frame[["age"]], y)
+    np.testing.assert_array_equal(only.predict_log_proba(frame[["age"]]), alone.predict_log_proba(frame[["age"]]))
+
+
+# -- weights and decay -------------------------------------------------------------------------------
+
+
+@each
+def test_a_weight_is_a_number_of_repetitions(case):
+    weight = np.random.default_rng(0).integers(0, 4, N)
+    nb = case.make().fit(case.X, case.y, sample_weight=weight)
+    rows = np.repeat(np.arange(N), weight)
+    repeated = case.make().fit(case.X[rows], case.y[rows])
+    np.testing.assert_array_equal(nb.class_count_, repeated.class_count_)
+    np.testing.assert_allclose(nb.predict_log_proba(case.X), repeated.predict_log_proba(case.X), rtol=1e-10, atol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(repeated.log_evidence_, rel=1e-12)
+
+
+@each
+def test_a_row_of_weight_zero_leaves_its_class_and_nothing_else(case):
+    X = np.vstack([case.X, case.X.max(axis=0) + 7])
+    y = np.append(case.y, "zero")
+    nb = case.make().fit(X, y, sample_weight=[1] * N + [0])
+    assert nb.classes_.tolist() == ["high", "low", "mid", "zero"]
+    assert nb.class_count_.tolist() == [20, 20, 20, 0]
+    if case.make is bnb.CategoricalNB:
+        assert [levels.tolist() for levels in nb.categories_] == [levels.tolist() for levels in case.fit().categories_]
+    declared = case.make().partial_fit(case.X, case.y, classes=["high", "low", "mid", "zero"])
+    np.testing.assert_allclose(nb.predict_log_proba(case.X), declared.predict_log_proba(case.X), rtol=1e-12)
+    bad = X.astype(object if case.make is bnb.CategoricalNB else float)
+    bad[-1, 0] = np.inf
+    case.make().fit(bad, y, sample_weight=[1] * N + [0])  # not even looked at
+
+
+@each
+def test_decay_scales_every_weight(case):
+    nb = case.fit().decay(0.25)
+    light = case.make().fit(case.X, case.y, sample_weight=np.full(N, 0.25))
+    np.testing.assert_allclose(nb.class_count_, light.class_count_, rtol=1e-14)
+    np.testing.assert_allclose(nb.predict_log_proba(case.X), light.predict_log_proba(case.X), rtol=1e-10, atol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(light.log_evidence_, rel=1e-11)
+    same = case.fit().decay(1)
+    np.testing.assert_array_equal(same.predict_log_proba(case.X), case.fit().predict_log_proba(case.X))
+    # Old rows fade, new ones count in full.
+    nb.partial_fit(case.X, case.y)
+    weighted = case.make().fit(np.vstack([case.X] * 2), np.tile(case.y, 2), sample_weight=np.repeat([0.25, 1], N))
+    np.testing.assert_allclose(nb.predict_log_proba(case.X), weighted.predict_log_proba(case.X), rtol=1e-10, atol=1e-12)
+
+
+# -- number of parameters ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "features"),
+    [
+        ("CategoricalNB", 4 * 4),
+        ("BernoulliNB", 4),
+        ("MultinomialNB", 3),
+        ("GaussianNB", 8),
+        ("PoissonNB", 4),
+        ("MixedNB", 8),
+    ],
+)
+def test_number_of_free_parameters(name, features):
+    case = CASES[name]
+    assert case.fit().n_parameters_ == 2 + 3 * features
+    assert case.fit(class_prior=[0.2, 0.3, 0.5]).n_parameters_ == 3 * features
+    assert isinstance(case.fit().n_parameters_, int)
+
+
+# -- labels ------------------------------------------------------------------------------------------
+
+A, B, C = (1, 2), (0, 5), (3,)
+EVE, DAY = datetime.date(2019, 12, 31), datetime.date(2020, 1, 1)
+
+
+def objects(*values):
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+LABELS = {
+    "text": (np.array(["b", "a", "b", "c"]), ["a", "b", "c"]),
+    "list": (["b", "a", "b", "c"], ["a", "b", "c"]),
+    "objects": (objects("b", "a", "b", "c"), ["a", "b", "c"]),
+    "bool": (np.array([True, False, True, True]), [False, True]),
+    "int": ([3, -1, 3, 7], [-1, 3, 7]),
+    "uint8": (np.array([3, 1, 3, 200], np.uint8), [1, 3, 200]),
+    "large": (np.array([2**62, 5, 5, -(2**62)]), [-(2**62), 5, 2**62]),
+    "float": ([2.0, 1.0, 2.0, 5.0], [1.0, 2.0, 5.0]),
+    "tuples": (objects(A, B, A, C), [B, A, C]),
+    "tuple-list": ([A, B, A, C], [B, A, C]),
+    "tuple-series": (pd.Series([A, B, A, C]), [B, A, C]),
+    "mixed": (objects("b", 1, "b", 2.0), [2.0, 1, "b"]),
+    "more-mixed": (objects("b", True, 3, (1,)), [True, 3, "b", (1,)]),
+    "bytes": (objects(b"b", b"a", b"b", b"c"), [b"a", b"b", b"c"]),
+    "category": (pd.Series(["b", "a", "b", "c"], dtype="category"), ["a", "b", "c"]),
+    "Int64": (pd.Series([3, 1, 3, 7], dtype="Int64"), [1, 3, 7]),
+    "boolean": (pd.Series([True, False, True, True], dtype="boolean"), [False, True]),
+    "polars": (pl.Series(["b", "a", "b", "c"]), ["a", "b", "c"]),
+    "polars-int": (pl.Series([3, 1, 3, 7]), [1, 3, 7]),
+    "dates": (objects(DAY, EVE, DAY, EVE), [EVE, DAY]),
+}
+
+
+@pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS)
+@pytest.mark.parametrize("name", ["GaussianNB", "CategoricalNB"])
+def test_labels_of_any_type(name, y, classes):
+    X = [[0.0], [10.0], [0.5], [30.0]]
+    nb = getattr(bnb, name)().fit(X, y)
+    assert nb.classes_.tolist() == classes
+    if str(getattr(y, "dtype", "")) not in ("Int64", "boolean"):  # which scikit-learn, too, turns into floats
+        assert [type(c) for c in nb.classes_.tolist()] == [type(c) for c in classes]
+    np.testing.assert_array_equal(nb.class_count_, [sum(label == c for label in list(y)) for c in classes])
+    predicted = nb.predict(X)
+    assert predicted.shape == (4,)
+    assert predicted.dtype == nb.classes_.dtype
+    assert all(label in classes for label in predicted.tolist())
+    for declared in (nb.classes_, classes):
+        streamed = getattr(bnb, name)().partial_fit(X, y, classes=declared)
+        np.testing.assert_array_equal(streamed.predict_log_proba(X), nb.predict_log_proba(X))
+    nb.partial_fit(X, y).forget(X, y)
+    np.testing.assert_allclose(nb.predict_log_proba(X), streamed.predict_log_proba(X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [objects(A, B, A, C), objects("b", 1, "b", 2), np.array([2.0, 1.0, 2.0, 5.0])],
+    ids=["tuples", "mixed", "float"],
+)
+def test_score_of_labels_of_any_type(y):
+    X = [[0.0], [10.0], [0.1], [30.0]]
+    nb = bnb.GaussianNB().fit(X, y)
+    assert nb.score(X, y) == np.mean([a == b for a, b in zip(nb.predict(X), y, strict=True)])
+
+
+def test_classes_are_sorted_whatever_their_order():
+    X, y = CASES["GaussianNB"].X, CASES["GaussianNB"].y
+    nb = bnb.GaussianNB().partial_fit(X, y, classes=["mid", "low", "high", "low"])
+    assert nb.classes_.tolist() == ["high", "low", "mid"]
+    np.testing.assert_array_equal(nb.predict_log_proba(X), bnb.GaussianNB().fit(X, y).predict_log_proba(X))
+
+
+@each
+def test_classes_may_be_declared_later(case):
+    """Whatever was declared when: the posterior is that of the whole."""
+    order = np.argsort(case.y, kind="stable")
+    X, y = case.X[order], case.y[order]
+    nb = case.make().partial_fit(X[:20], y[:20], classes=["high"])
+    nb.partial_fit(X[20:40], y[20:40], classes=["low", "mid"]).partial_fit(X[40:], y[40:])
+    whole = case.make().fit(X, y)
+    assert nb.classes_.tolist() == whole.classes_.tolist()
+    np.testing.assert_allclose(nb.predict_log_proba(X), whole.predict_log_proba(X), rtol=1e-10, atol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-12)
+
+
+@each
+def test_partial_fit_after_fit_goes_on(case):
+    nb = case.make().fit(case.X[:30], case.y[:30]).partial_fit(case.X[30:], case.y[30:])
+    np.testing.assert_allclose(
+        nb.predict_log_proba(case.X), case.fit().predict_log_proba(case.X), rtol=1e-10, atol=1e-12
+    )
+
+
+@each
+def test_fit_starts_anew(case):
+    nb = case.make().fit(case.X[:30], np.arange(30) % 2)
+    nb.fit(case.X, case.y)
+    assert nb.classes_.tolist() == ["high", "low", "mid"]
+    np.testing.assert_array_equal(nb.predict_log_proba(case.X), case.fit().predict_log_proba(case.X))
+    nb.fit(pd.DataFrame(case.X[:, :2], columns=["a", "b"]), case.y)
+    nb.fit(case.X[:, :3], case.y)
+    assert nb.n_features_in_ == 3
+    assert not hasattr(nb, "feature_names_in_")

@@ -1,0 +1,464 @@
+"""The six classifiers as citizens of scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_iris
+from sklearn.ensemble import BaggingClassifier, VotingClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.frozen import FrozenEstimator
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_validate
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesnb as bnb
+from tests.estimators.cases import CASES, NAMES, each, leaves, mixed_frame, state
+
+EXPECTED_FAILURES: dict[str, str] = {}
+
+
+@parametrize_with_checks([getattr(bnb, name)() for name in NAMES], expected_failed_checks=lambda _: EXPECTED_FAILURES)
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+def test_no_failure_is_expected():
+    assert not EXPECTED_FAILURES
+
+
+# -- infinity: allow_nan makes scikit-learn skip its own check ---------------------------------------
+
+
+@each
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "forget"])
+def test_infinity_is_refused_when_counting(case, method, value):
+    nb = case.fit()
+    X = case.X.astype(float)
+    X[17, 2] = value
+    before = state(nb)
+    with pytest.raises(ValueError, match=r"(?i)inf"):
+        getattr(nb, method)(X, case.y)
+    assert state(nb) == before
+
+
+@each
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba", "score"]
+)
+def test_infinity_is_refused_when_predicting(case, method, value):
+    nb = case.fit()
+    X = case.X.astype(float)
+    X[17, 2] = value
+    with pytest.raises(ValueError, match=r"(?i)inf"):
+        getattr(nb, method)(X, *([case.y] if method == "score" else []))
+
+
+# -- conventions -------------------------------------------------------------------------------------
+
+
+@each
+def test_is_a_classifier(case):
+    assert is_classifier(case.make())
+    assert sklearn.utils.get_tags(case.make()).target_tags.required
+
+
+@each
+def test_hyperparameters_are_stored_as_given(case):
+    nb = case.make()
+    for name in nb.get_params():
+        marker = object()
+        assert getattr(clone(nb).set_params(**{name: marker}), name) is marker
+
+
+@each
+def test_clone_forgets_the_data(case):
+    nb = case.fit(class_alpha=2.5, estimate="mean")
+    copy = clone(nb)
+    assert copy.get_params() == nb.get_params()
+    assert not hasattr(copy, "classes_")
+    np.testing.assert_array_equal(copy.fit(case.X, case.y).predict_log_proba(case.X), nb.predict_log_proba(case.X))
+
+
+@pytest.mark.parametrize(
+    "nb",
+    [
+        bnb.GaussianNB(prior=bnb.NormalInverseGamma(np.zeros(4), np.ones(4), 2.0, np.ones(4))),
+        bnb.PoissonNB(prior=bnb.GammaPoisson(2.0, 1.0)),
+        bnb.MultinomialNB(alpha=bnb.Dirichlet(np.full((1, 4), 0.5), np.zeros(4, int), 1)),
+        bnb.CategoricalNB(alpha=np.array([1.0, 2.0, 0.5, 1.0]), class_prior=[0.2, 0.3, 0.5]),
+    ],
+    ids=lambda nb: type(nb).__name__,
+)
+def test_clone_with_distributions_and_arrays(nb):
+    X, y = CASES[type(nb).__name__].X, CASES[type(nb).__name__].y
+    expected = nb.fit(X, y).predict_log_proba(X)
+    np.testing.assert_array_equal(clone(nb).fit(X, y).predict_log_proba(X), expected)
+
+
+@each
+def test_clone_with_the_prior_of_a_fitted_model(case):
+    """A refit under a fixed prior is `clone(nb).set_params(prior=nb.prior_)`."""
+    nb = case.fit()
+    again = clone(nb).set_params(prior=nb.prior_).fit(case.X, case.y)
+    np.testing.assert_allclose(again.predict_log_proba(case.X), nb.predict_log_proba(case.X), rtol=1e-13)
+    assert again.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-13)
+
+
+@each
+@pytest.mark.parametrize("through", ["pickle", "joblib"])
+def test_pickle_round_trip(case, through, tmp_path):
+    nb = case.fit()
+    if through == "pickle":
+        copy = pickle.loads(pickle.dumps(nb))
+    else:
+        joblib.dump(nb, tmp_path / "nb.joblib")
+        copy = joblib.load(tmp_path / "nb.joblib")
+    assert state(copy) == state(nb)
+    np.testing.assert_array_equal(copy.predict_log_proba(case.X), nb.predict_log_proba(case.X))
+    copy.partial_fit(case.X, case.y)
+    assert copy.class_count_.sum() == 2 * nb.class_count_.sum()
+    assert not hasattr(pickle.loads(pickle.dumps(case.make())), "classes_")
+
+
+@each
+def test_only_numpy_is_stored_and_returned(case):
+    nb = case.fit()
+    trees = [nb.statistics_, nb.prior_, nb.posterior_, nb.class_count_, nb.class_log_prior_, nb.classes_]
+    outputs = [nb.predict(case.X), nb.predict_proba(case.X), nb.predict_joint_log_proba(case.X)]
+    assert {type(leaf) for tree in [*trees, *outputs] for leaf in leaves(tree)} <= {np.ndarray, np.float64}
+    assert isinstance(nb.log_evidence_, float)
+    assert isinstance(nb.score(case.X, case.y), float)
+    assert nb.predict_proba(case.X).dtype == np.float64
+
+
+@each
+def test_fitted_attributes_do_not_exist_before_fit(case):
+    nb = case.make()
+    public = [name for name in dir(type(nb)) if name.endswith("_") and not name.startswith("_")]
+    assert {"classes_", "prior_", "posterior_", "log_evidence_", "n_parameters_"} <= set(public)
+    for name in public:
+        assert not hasattr(nb, name), name
+
+
+@each
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda nb, X, y: nb.predict(X),
+        lambda nb, X, y: nb.predict_proba(X),
+        lambda nb, X, y: nb.predict_log_proba(X),
+        lambda nb, X, y: nb.predict_joint_log_proba(X),
+        lambda nb, X, y: nb.score(X, y),
+        lambda nb, X, y: nb.forget(X, y),
+        lambda nb, X, y: nb.decay(0.5),
+        lambda nb, X, y: nb.posterior_,
+        lambda nb, X, y: nb.log_evidence_,
+    ],
+    ids=["predict", "proba", "log_proba", "joint", "score", "forget", "decay", "posterior_", "log_evidence_"],
+)
+def test_unfitted_use(case, call):
+    with pytest.raises((NotFittedError, AttributeError), match=case.make.__name__):
+        call(case.make(), case.X, case.y)
+
+
+@each
+def test_repr_shows_what_differs_from_the_default(case):
+    name = case.make.__name__
+    assert repr(case.make()) == f"{name}()"
+    assert repr(case.fit(estimate="mean")) == f"{name}(estimate='mean')"
+    assert repr(case.fit(class_prior=[0.2, 0.3, 0.5])) == f"{name}(class_prior=[0.2, 0.3, 0.5])"
+    assert name in case.fit()._repr_html_()
+
+
+def test_repr_of_distributions_names_their_fields():
+    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(loc=0.0, kappa=1.0, concentration=2.0, rate=3.0))
+    text = repr(nb)
+    assert text.startswith("GaussianNB(prior=NormalInverseGamma(")
+    assert all(f"{name}=" in text for name in ("loc", "kappa", "concentration", "rate"))
+    assert "alpha=array([1., 2.])" in repr(bnb.MultinomialNB(alpha=np.array([1.0, 2.0])))
+
+
+# -- meta-estimators ---------------------------------------------------------------------------------
+
+
+@each
+def test_pipeline_passes_weights_and_keywords(case):
+    weight = np.random.default_rng(0).integers(1, 4, len(case.y))
+    nb = case.fit()
+    pipeline = Pipeline([("keep", "passthrough"), ("nb", case.make())])
+    pipeline.fit(case.X, case.y, nb__sample_weight=weight)
+    expected = nb.fit(case.X, case.y, sample_weight=weight).predict_proba(case.X, estimate="mle")
+    np.testing.assert_array_equal(pipeline.predict_proba(case.X, estimate="mle"), expected)
+    np.testing.assert_array_equal(pipeline.classes_, nb.classes_)
+
+
+def test_pipelines_of_real_preprocessing():
+    X, y = load_iris(return_X_y=True)
+    for pipeline in (
+        make_pipeline(StandardScaler(), bnb.GaussianNB()),
+        make_pipeline(
+            KBinsDiscretizer(5, encode="ordinal", quantile_method="averaged_inverted_cdf"), bnb.CategoricalNB()
+        ),
+        make_pipeline(KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf"), bnb.BernoulliNB()),
+        make_pipeline(
+            KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf"), bnb.MultinomialNB()
+        ),
+    ):
+        assert pipeline.fit(X, y).score(X, y) > 0.85
+    words = make_pipeline(CountVectorizer(), bnb.MultinomialNB())
+    words.fit(["cheap pills", "win cash", "see you", "at home"], ["spam", "spam", "ham", "ham"])
+    assert words.predict(["cash now", "you home"]).tolist() == ["spam", "ham"]
+
+
+def test_column_transformer():
+    frame, y = mixed_frame(), CASES["GaussianNB"].y
+    ordinal = ColumnTransformer([("codes", OrdinalEncoder(), ["colour", "size", "ripe"])])
+    onehot = ColumnTransformer([("flags", OneHotEncoder(), ["colour", "size", "ripe"])])
+    scaled = ColumnTransformer([("scale", StandardScaler(), ["length"])], remainder="passthrough")
+    direct = bnb.CategoricalNB().fit(frame[["colour", "ripe"]], y)
+    coded = make_pipeline(ColumnTransformer([("c", OrdinalEncoder(), ["colour", "ripe"])]), bnb.CategoricalNB())
+    np.testing.assert_allclose(
+        coded.fit(frame, y).predict_proba(frame), direct.predict_proba(frame[["colour", "ripe"]])
+    )
+    assert make_pipeline(ordinal, bnb.CategoricalNB()).fit(frame, y).score(frame, y) > 0.4
+    assert make_pipeline(onehot, bnb.BernoulliNB()).fit(frame, y).score(frame, y) > 0.4
+    # With DataFrames all the way, MixedNB reads the kinds of columns from their dtypes.
+    whole = make_pipeline(scaled, bnb.MixedNB()).set_output(transform="pandas").fit(frame, y)
+    assert whole[-1].kinds_ == {
+        "scale__length": "gaussian",
+        "remainder__age": "gaussian",
+        "remainder__colour": "categorical",
+        "remainder__ripe": "categorical",
+        "remainder__size": "categorical",
+    }
+    assert list(whole[-1].feature_names_in_) == list(whole[-1].kinds_)
+
+
+@each
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_set_output_of_the_step_before(case, container):
+    """A transformer that hands over DataFrames gives the same model as one that hands over arrays."""
+    scaler = ColumnTransformer([("keep", "passthrough", [0, 1, 2, 3])]).set_output(transform=container)
+    X = pd.DataFrame(case.X, columns=list("abcd"))
+    pipeline = make_pipeline(scaler, case.make()).fit(X, case.y)
+    assert list(pipeline[-1].feature_names_in_) == ["keep__a", "keep__b", "keep__c", "keep__d"]
+    np.testing.assert_array_equal(pipeline.predict_log_proba(X), case.fit().predict_log_proba(case.X))
+
+
+@each
+@pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
+def test_grid_search(case):
+    grid = {"estimate": ["mle", "map", "mean", "predictive"], "class_alpha": [0.5, 1.0]}
+    if "alpha" in case.make().get_params():
+        grid["alpha"] = [1.5, 5.0]
+    search = GridSearchCV(case.make(), grid, scoring="accuracy", error_score="raise", cv=2)
+    search.fit(case.X, case.y)
+    assert 0.4 < search.best_score_ <= 1
+    assert search.best_estimator_.predict(case.X).shape == case.y.shape
+
+
+def test_cross_validate_in_two_processes():
+    X, y = load_iris(return_X_y=True)
+    for nb in (bnb.GaussianNB(), bnb.CategoricalNB()):
+        here, there = (
+            cross_validate(nb, X, y, cv=4, n_jobs=n, scoring=["accuracy", "neg_log_loss"], error_score="raise")
+            for n in (1, 2)
+        )
+        for name in ("test_accuracy", "test_neg_log_loss"):
+            np.testing.assert_array_equal(here[name], there[name])
+
+
+def test_threads_agree_with_the_main_thread():
+    """float64 is a setting of the thread: workers of joblib must not fall back to float32."""
+    X, y = load_iris(return_X_y=True)
+    expected = cross_val_predict(bnb.GaussianNB(), X, y, cv=4, method="predict_log_proba")
+    with joblib.parallel_backend("threading", n_jobs=2):
+        threaded = cross_val_predict(bnb.GaussianNB(), X, y, cv=4, method="predict_log_proba", n_jobs=2)
+    assert threaded.dtype == np.float64
+    np.testing.assert_array_equal(threaded, expected)
+
+
+@each
+def test_calibrated_classifier(case):
+    calibrated = CalibratedClassifierCV(case.make(), cv=3).fit(case.X, case.y)
+    np.testing.assert_allclose(calibrated.predict_proba(case.X).sum(axis=1), 1)
+    assert calibrated.score(case.X, case.y) > 0.4
+    frozen = CalibratedClassifierCV(FrozenEstimator(case.fit()), method="isotonic").fit(case.X, case.y)
+    assert frozen.score(case.X, case.y) > 0.4
+
+
+@each
+def test_voting_bagging_one_versus_rest_and_importance(case):
+    nb = case.fit()
+    voting = VotingClassifier([("a", case.make()), ("b", case.make(estimate="mean"))], voting="soft")
+    expected = (nb.predict_proba(case.X) + nb.predict_proba(case.X, estimate="mean")) / 2
+    np.testing.assert_allclose(voting.fit(case.X, case.y).predict_proba(case.X), expected, rtol=1e-12)
+    bagging = BaggingClassifier(case.make(), n_estimators=3, random_state=0).fit(case.X, case.y)
+    assert bagging.score(case.X, case.y) > 0.4
+    rest = OneVsRestClassifier(case.make()).fit(case.X, case.y)
+    assert rest.score(case.X, case.y) > 0.4
+    importance = permutation_importance(nb, case.X, case.y, n_repeats=2, random_state=0)
+    assert importance.importances_mean.shape == (4,)
+
+
+# -- metadata routing --------------------------------------------------------------------------------
+
+
+@each
+def test_routing_of_sample_weight(case):
+    weight = np.random.default_rng(0).integers(1, 5, len(case.y))
+    expected = case.make().fit(case.X, case.y, sample_weight=weight)
+    with sklearn.config_context(enable_metadata_routing=True):
+        nb = case.make().set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        pipeline = make_pipeline("passthrough", nb).fit(case.X, case.y, sample_weight=weight)
+        np.testing.assert_array_equal(pipeline.predict_proba(case.X), expected.predict_proba(case.X))
+        assert pipeline.score(case.X, case.y, sample_weight=weight) == expected.score(case.X, case.y, weight)
+        scores = cross_validate(nb, case.X, case.y, params={"sample_weight": weight}, cv=3, error_score="raise")
+        search = GridSearchCV(nb, {"class_alpha": [1.0]}, cv=3, error_score="raise")
+        search.fit(case.X, case.y, sample_weight=weight)
+        np.testing.assert_array_equal(scores["test_score"].mean(), search.best_score_)
+        np.testing.assert_array_equal(search.predict_proba(case.X), expected.predict_proba(case.X))
+
+
+@each
+def test_routing_to_the_other_methods(case):
+    weight = np.ones(len(case.y))
+    with sklearn.config_context(enable_metadata_routing=True):
+        nb = case.make().set_partial_fit_request(sample_weight=True, classes=True)
+        nb.set_predict_request(estimate=True, class_prior=True).set_predict_proba_request(estimate=True)
+        nb.set_fit_request(sample_weight=False)
+        pipeline = make_pipeline("passthrough", nb).fit(case.X, case.y)
+        expected = case.fit()
+        np.testing.assert_array_equal(
+            pipeline.predict_proba(case.X, estimate="mean"), expected.predict_proba(case.X, estimate="mean")
+        )
+        np.testing.assert_array_equal(
+            pipeline.predict(case.X, class_prior=[0.8, 0.1, 0.1]),
+            expected.predict(case.X, class_prior=[0.8, 0.1, 0.1]),
+        )
+        with pytest.raises(TypeError, match="sample_weight"):
+            pipeline.fit(case.X, case.y, sample_weight=weight)
+
+
+# -- DataFrames --------------------------------------------------------------------------------------
+
+
+def frames(case):
+    pandas = pd.DataFrame(case.X, columns=list("abcd"))
+    return {"pandas": pandas, "polars": pl.DataFrame({name: pandas[name].to_numpy() for name in pandas})}
+
+
+@each
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+def test_data_frames_are_as_good_as_arrays(case, container):
+    frame = frames(case)[container]
+    nb = case.make().fit(frame, case.y)
+    assert nb.feature_names_in_.tolist() == list("abcd")
+    assert nb.n_features_in_ == 4
+    expected = case.fit()
+    np.testing.assert_array_equal(nb.predict_log_proba(frame), expected.predict_log_proba(case.X))
+    for other in frames(case).values():
+        np.testing.assert_array_equal(nb.predict(other), expected.predict(case.X))
+    nb.partial_fit(frame, case.y)
+    assert nb.feature_names_in_.tolist() == list("abcd")
+    nb.forget(frame, case.y)
+    np.testing.assert_allclose(nb.predict_log_proba(frame), expected.predict_log_proba(case.X), rtol=1e-10)
+
+
+@each
+def test_labels_in_series(case):
+    expected = case.fit().predict_proba(case.X)
+    for y in (
+        pd.Series(case.y, index=np.arange(len(case.y))[::-1]),
+        pd.Series(pd.Categorical(case.y)),
+        pl.Series(case.y),
+        case.y.tolist(),
+        case.y.astype(object),
+    ):
+        np.testing.assert_array_equal(case.make().fit(case.X, y).predict_proba(case.X), expected)
+
+
+@each
+@pytest.mark.parametrize("method", ["predict", "partial_fit", "forget"])
+@pytest.mark.parametrize("container", ["pandas", "polars"])
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["a", "b", "c", "e"], r"(?s)feature names should match.*\be\b.*\bd\b"),
+        (["b", "a", "c", "d"], "same order"),
+    ],
+    ids=["other", "order"],
+)
+def test_wrong_names(case, method, container, names, message):
+    nb = case.make().fit(frames(case)[container], case.y)
+    frame = frames(case)[container]
+    frame = (
+        frame.set_axis(names, axis=1) if container == "pandas" else frame.rename(dict(zip("abcd", names, strict=True)))
+    )
+    before = state(nb)
+    with pytest.raises(ValueError, match=message):
+        getattr(nb, method)(frame, *([] if method == "predict" else [case.y]))
+    assert state(nb) == before
+
+
+@each
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_joint_log_proba", "partial_fit", "forget"])
+@pytest.mark.parametrize("columns", [[0, 1, 2], [0, 1, 2, 3, 3]])
+def test_wrong_number_of_features(case, method, columns):
+    nb = case.fit()
+    before = state(nb)
+    message = f"X has {len(columns)} features, but {case.make.__name__} is expecting 4 features"
+    with pytest.raises(ValueError, match=message):
+        getattr(nb, method)(case.X[:, columns], *([case.y] if method in ("partial_fit", "forget") else []))
+    assert state(nb) == before
+
+
+@each
+def test_names_on_one_side_only_bring_scikit_learns_warning(case):
+    frame = frames(case)["pandas"]
+    with pytest.warns(UserWarning, match="X does not have valid feature names"):
+        case.make().fit(frame, case.y).predict(case.X)
+    with pytest.warns(UserWarning, match="X has feature names, but"):
+        case.fit().predict(frame)
+
+
+# -- sparse input ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["MultinomialNB", "BernoulliNB"])
+@pytest.mark.parametrize(
+    "form", [sp.csr_matrix, sp.csc_matrix, sp.coo_matrix, sp.csr_array, sp.csc_array, sp.lil_matrix]
+)
+def test_sparse_input_is_as_good_as_dense(name, form):
+    case = CASES[name]
+    nb = case.make().fit(form(case.X), case.y)
+    expected = case.fit()
+    np.testing.assert_array_equal(nb.feature_count_, expected.feature_count_)
+    np.testing.assert_allclose(nb.predict_log_proba(form(case.X)), expected.predict_log_proba(case.X), rtol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["CategoricalNB", "GaussianNB", "PoissonNB", "MixedNB"])
+def test_sparse_input_is_refused_with_the_remedy(name):
+    case = CASES[name]
+    with pytest.raises(TypeError, match=r"(?s)Sparse.*toarray"):
+        case.make().fit(sp.csr_matrix(case.X), case.y)
+    with pytest.raises(TypeError, match=r"(?s)Sparse.*toarray"):
+        case.fit().predict(sp.csr_matrix(case.X))

@@ -1,0 +1,271 @@
+"""The normal–inverse-gamma against SciPy, quadrature and numerical optima."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import integrate, optimize, stats
+
+from bayesnb.families import Moments, NormalInverseGamma
+from tests.families.oracles import DRAWS, assert_moments, jitted
+
+FIELDS = dict(
+    loc=np.array([[0.3, -2.0], [10.0, 0.0]]),
+    kappa=np.array([[0.5, 2.0], [7.0, 0.1]]),
+    concentration=np.array([[5.5, 6.0], [9.0, 5.2]]),
+    rate=np.array([[1.5, 0.2], [30.0, 2.0]]),
+)
+X = np.array([[0.5, -1.0], [np.nan, 3.0], [12.0, np.nan], [np.nan, np.nan]])
+PRIOR = NormalInverseGamma(**FIELDS)
+log_evidence, log_predictive, update, count = map(jitted, ("log_evidence", "log_predictive", "update", "observe"))
+
+
+def field(prior, c, j):
+    return (float(np.asarray(getattr(prior, name))[c, j]) for name in FIELDS)
+
+
+def density(mu, sigma2, m, kappa, a, b) -> float:
+    return stats.norm.pdf(mu, m, np.sqrt(sigma2 / kappa)) * stats.invgamma.pdf(sigma2, a, scale=b)
+
+
+def integral(f, m) -> float:
+    """∫∫ f(μ, σ²) dμ dσ² by the trapezoidal rule, exact to many digits for what decays smoothly at both ends."""
+    mu = m + np.sinh(np.linspace(-6, 6, 801))
+    log_sigma2 = np.linspace(-8, 12, 801)
+    values = f(mu[:, None], np.exp(log_sigma2)) * np.exp(log_sigma2)
+    return np.trapezoid(np.trapezoid(values, log_sigma2, axis=1) * np.cosh(np.linspace(-6, 6, 801)), dx=12 / 800)
+
+
+@cache
+def draws():
+    return jax.jit(lambda key: PRIOR.sample(key, DRAWS))(jax.random.key(0))
+
+
+@st.composite
+def priors(draw):
+    return NormalInverseGamma(
+        draw(arrays(float, (2, 2), elements=st.floats(-50, 50))),
+        *(draw(arrays(float, (2, 2), elements=st.floats(0.05, 40))) for _ in range(3)),
+    )
+
+
+cells = arrays(float, (6, 2), elements=st.one_of(st.integers(-99, 99).map(lambda i: i / 7), st.just(np.nan)))
+
+
+def observe(x, label, weight=None) -> Moments:
+    zeros = np.zeros((2, 2))
+    return count(Moments(zeros, zeros, zeros), x, np.asarray(label), np.ones(len(x)) if weight is None else weight)
+
+
+# -- counting and updating ---------------------------------------------------------------------------
+
+
+@given(x=cells, label=arrays(int, 6, elements=st.integers(0, 1)), weight=arrays(float, 6, elements=st.sampled_from([0, 1, 2.5])))
+def test_moments_are_weighted_count_mean_and_centred_sum_of_squares(x, label, weight):
+    moments = observe(x, label, weight)
+    for c, j in np.ndindex(2, 2):
+        use = (label == c) & ~np.isnan(x[:, j]) & (weight > 0)
+        w, v = weight[use], x[use, j]
+        assert moments.count[c, j] == w.sum()
+        if use.any():
+            mean = w @ v / w.sum()
+            np.testing.assert_allclose(moments.mean[c, j], mean, rtol=1e-13, atol=1e-13)
+            np.testing.assert_allclose(moments.m2[c, j], w @ (v - mean) ** 2, rtol=1e-12, atol=1e-24)
+
+
+@given(prior=priors(), x=cells)
+def test_update_is_the_textbooks(prior, x):
+    label = [0, 1, 0, 1, 0, 1]
+    posterior = update(prior, observe(x, label))
+    for c, j in np.ndindex(2, 2):
+        m, kappa, a, b = field(prior, c, j)
+        v = x[c::2, j]
+        v = v[~np.isnan(v)]
+        n = len(v)
+        centre = v.mean() if n else 0.0
+        expected = (
+            (kappa * m + n * centre) / (kappa + n),
+            kappa + n,
+            a + n / 2,
+            b + ((v - centre) ** 2).sum() / 2 + kappa * n * (centre - m) ** 2 / (2 * (kappa + n)),
+        )
+        np.testing.assert_allclose(list(field(posterior, c, j)), expected, rtol=1e-12, atol=1e-12)
+
+
+# -- partition and evidence ------------------------------------------------------------------------
+
+
+def test_log_partition_normalises_the_density():
+    """The factor (2π)^-a, which is -½ log 2π a cell, apart."""
+    m, kappa, a, b = 0.3, 0.5, 3.5, 1.5
+
+    def kernel(mu, sigma2):
+        return sigma2 ** (-a - 1.5) * np.exp(-(b + kappa * (mu - m) ** 2 / 2) / sigma2)
+
+    total = integral(kernel, m)
+    actual = float(NormalInverseGamma(*np.array([m, kappa, a, b])).log_partition())
+    np.testing.assert_allclose(actual, np.log(total / np.sqrt(2 * np.pi)) - a * np.log(2 * np.pi), rtol=1e-9)
+
+
+def test_log_evidence_is_the_likelihood_averaged_over_the_prior():
+    m, kappa, a, b = 0.3, 0.5, 3.5, 1.5
+    x = np.array([0.1, 1.4, -0.6])
+
+    def joint(mu, sigma2):
+        return density(mu, sigma2, m, kappa, a, b) * np.prod([stats.norm.pdf(v, mu, np.sqrt(sigma2)) for v in x], axis=0)
+
+    total = integral(joint, m)
+    moments = Moments(3.0, x.mean(), ((x - x.mean()) ** 2).sum())
+    evidence = NormalInverseGamma(*np.array([m, kappa, a, b])).log_evidence(moments)
+    np.testing.assert_allclose(evidence, np.log(total), rtol=1e-9)
+
+
+@given(prior=priors(), x=cells)
+def test_log_evidence_is_scipys_multivariate_t(prior, x):
+    evidence = np.asarray(log_evidence(prior, observe(x, np.zeros(6, int))))[0]
+    for j in range(2):
+        m, kappa, a, b = field(prior, 0, j)
+        v = x[~np.isnan(x[:, j]), j]
+        if len(v):
+            shape = b / a * (np.eye(len(v)) + 1 / kappa)
+            expected = stats.multivariate_t.logpdf(v, np.full(len(v), m), shape, df=2 * a)
+            np.testing.assert_allclose(evidence[j], expected, rtol=1e-9, atol=1e-9)
+        else:
+            assert evidence[j] == 0
+
+
+@pytest.mark.parametrize("improper", [{"kappa": 0.0}, {"rate": 0.0}, {"concentration": -0.5}])
+def test_an_improper_prior_has_no_evidence(improper):
+    prior = NormalInverseGamma(**{k: np.full((2, 2), improper.get(k, 1.0)) for k in FIELDS})
+    assert (np.asarray(prior.log_evidence(observe(X, [0, 1, 0, 1]))) == -np.inf).all()
+
+
+# -- the estimates -----------------------------------------------------------------------------------
+
+
+def test_mean_is_scipys():
+    mean = PRIOR.mean()
+    np.testing.assert_array_equal(mean.mu, FIELDS["loc"])
+    np.testing.assert_allclose(mean.sigma2, stats.invgamma.mean(FIELDS["concentration"], scale=FIELDS["rate"]), rtol=1e-13)
+
+
+def test_mode_is_where_the_joint_density_of_mean_and_variance_is_greatest():
+    mode = PRIOR.mode()
+    for c, j in np.ndindex(2, 2):
+        m, kappa, a, b = field(PRIOR, c, j)
+        scale = b / a
+
+        def loss(z, m=m, kappa=kappa, a=a, b=b, scale=scale):
+            return -np.log(density(m + z[0], scale * np.exp(z[1]), m, kappa, a, b))
+
+        best = optimize.minimize(loss, [0.1, 0.1], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-13}).x
+        np.testing.assert_allclose(mode.mu[c, j], m + best[0], atol=1e-5)
+        np.testing.assert_allclose(mode.sigma2[c, j], scale * np.exp(best[1]), rtol=1e-5)
+
+
+@given(prior=priors(), x=cells)
+def test_predictive_is_scipys_t(prior, x):
+    actual = np.asarray(log_predictive(prior, x))
+    m, kappa, a, b = (np.asarray(getattr(prior, name)) for name in FIELDS)
+    scale = np.sqrt(b * (kappa + 1) / (a * kappa))
+    expected = np.nansum(stats.t.logpdf(x[:, None], 2 * a, m, scale), axis=2)
+    np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_predictive_with_many_degrees_of_freedom_is_normal():
+    """Differences of log-gammas at a = 5e9 would be wrong in the seventh digit."""
+    a = 5e9
+    prior = NormalInverseGamma(np.zeros((1, 1)), np.full((1, 1), 1e10), np.full((1, 1), a), np.full((1, 1), 4 * a))
+    x = np.array([[0.0], [1.0], [-7.0]])
+    np.testing.assert_allclose(prior.log_predictive(x)[:, 0], stats.norm.logpdf(x[:, 0], 0, 2), rtol=1e-8)
+    assert abs(float(prior.log_predictive(x)[0, 0]) - stats.norm.logpdf(0, 0, 2)) < 1e-9
+
+
+@pytest.mark.parametrize("far", [1e100, -1e160, 1e300])
+def test_predictive_far_away_is_a_power_of_the_distance_and_finite(far):
+    log_prob = np.asarray(PRIOR.log_predictive(np.array([[far, np.nan], [far * 2, np.nan]])))
+    slope = (log_prob[1] - log_prob[0]) / np.log(2)
+    np.testing.assert_allclose(slope, -(2 * FIELDS["concentration"][:, 0] + 1), rtol=1e-10)
+
+
+def test_plug_in_likelihood_is_scipys_normal():
+    for likelihood in (PRIOR.mean(), PRIOR.mode()):
+        mu, sd = np.asarray(likelihood.mu), np.sqrt(np.asarray(likelihood.sigma2))
+        expected = np.nansum(stats.norm.logpdf(X[:, None], mu, sd), axis=2)
+        np.testing.assert_allclose(likelihood.log_prob(X), expected, rtol=1e-12)
+
+
+def test_moments_that_do_not_exist_are_nan_estimates_and_infinite_variances():
+    prior = NormalInverseGamma(*(np.array([v]) for v in ([[0.0] * 4, [1.0] * 4, [1.0, 1.5, 2.0, 3.0], [2.0] * 4])))
+    np.testing.assert_allclose(prior.mean().sigma2[0], [np.nan, 4.0, 2.0, 1.0])
+    np.testing.assert_allclose(prior.variance()["sigma2"][0], [np.inf, np.inf, np.inf, 1.0])
+    np.testing.assert_allclose(prior.variance()["mu"][0], [np.inf, 4.0, 2.0, 1.0])
+
+
+def test_mle_without_a_row_does_not_exist_and_of_equal_rows_is_a_point_mass():
+    x = np.array([[3.0, np.nan], [3.0, np.nan], [np.nan, 1.0]])
+    mle = PRIOR.limit().update(observe(x, [0, 0, 1])).mean()
+    np.testing.assert_array_equal(mle.mu, [[3.0, np.nan], [np.nan, 1.0]])
+    np.testing.assert_array_equal(mle.sigma2, [[0.0, np.nan], [np.nan, 0.0]])
+    log_prob = np.asarray(mle.log_prob(np.array([[3.0, np.nan], [3.5, np.nan], [np.nan, 1.0], [np.nan, np.nan]])))
+    np.testing.assert_array_equal(log_prob[:, 0], [np.inf, -np.inf, np.nan, 0.0])
+    np.testing.assert_array_equal(log_prob[:, 1], [np.nan, np.nan, np.inf, 0.0])
+
+
+# -- marginals, draws and moments ----------------------------------------------------------------------
+
+
+def test_marginals_are_integrals_of_the_joint_density():
+    m, kappa, a, b = 0.3, 0.5, 3.5, 1.5
+    marginals = NormalInverseGamma(m, kappa, a, b).marginals()
+    (t, of_mu), (invgamma, of_sigma2) = marginals["mu"], marginals["sigma2"]
+    for mu in (-1.0, 0.3, 2.0):
+        integral, _ = integrate.quad(lambda s, mu=mu: density(mu, s, m, kappa, a, b), 0, np.inf)
+        np.testing.assert_allclose(getattr(stats, t).pdf(mu, **of_mu), integral, rtol=1e-7)
+    for sigma2 in (0.2, 1.0, 3.0):
+        integral, _ = integrate.quad(lambda u, s=sigma2: density(u, s, m, kappa, a, b), -50, 50, points=[m])
+        np.testing.assert_allclose(getattr(stats, invgamma).pdf(sigma2, **of_sigma2), integral, rtol=1e-7)
+
+
+def test_draws_have_the_marginals_and_moments():
+    theta = draws()
+    variance = PRIOR.variance()
+    assert_moments(theta.mu, PRIOR.mean().mu, variance["mu"])
+    assert_moments(theta.sigma2, PRIOR.mean().sigma2, variance["sigma2"])
+    for name in ("mu", "sigma2"):
+        family, arguments = PRIOR.marginals()[name]
+        for c, j in np.ndindex(2, 2):
+            marginal = getattr(stats, family)(**{k: np.asarray(v)[c, j] for k, v in arguments.items()})
+            assert stats.kstest(np.asarray(getattr(theta, name))[:5000, c, j], marginal.cdf).pvalue > 1e-3
+    standard = (np.asarray(theta.mu) - FIELDS["loc"]) / np.sqrt(np.asarray(theta.sigma2) / FIELDS["kappa"])
+    assert_moments(standard, 0.0, 1.0)
+
+
+def test_log_likelihood_moments_are_those_of_draws():
+    mean, variance = PRIOR.log_likelihood_moments(X)
+    log_prob = np.asarray(jax.jit(jax.vmap(lambda draw: draw.log_prob(X)))(draws()))
+    assert_moments(log_prob, mean, variance)
+    np.testing.assert_array_equal(mean[3], 0.0)
+    np.testing.assert_array_equal(variance[3], 0.0)
+
+
+def test_variance_of_the_log_likelihood_does_not_cancel_where_much_data_has_been_seen():
+    """In exact arithmetic at n = 1e12: the terms a r²/4 and r/2 nearly cancel."""
+    from fractions import Fraction
+
+    from scipy.special import polygamma
+
+    n = 10**12
+    m, kappa, a, b, x = Fraction(0), Fraction(n), Fraction(n, 2), Fraction(n), Fraction(3)
+    d2 = (x - m) ** 2
+    rest = a * d2**2 / (4 * b**2) - d2 / (2 * b) + a * d2 / (b * kappa) + 1 / (2 * kappa**2)
+    expected = float(rest) + 0.25 * polygamma(1, float(a))
+    prior = NormalInverseGamma(*(np.full((1, 1), float(v)) for v in (m, kappa, a, b)))
+    _, variance = prior.log_likelihood_moments(np.array([[float(x)]]))
+    np.testing.assert_allclose(variance[0, 0], expected, rtol=1e-10)

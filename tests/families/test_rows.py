@@ -1,0 +1,285 @@
+"""The fast kinds of rows against the dense matrix of counts that they stand for, by brute force in NumPy.
+
+The rows come from the encoders, as in the estimators: packed and not, padded, with missing cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import digamma, gammaln, polygamma
+
+from bayesnb.encoding import BinaryColumns, CountColumns, LevelColumns, Levels, check_table
+from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.families.dirichlet import Multinomial
+
+N_CLASSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """The same rows as a kernel sees them, padded, and as dense counts (N, L) over groups."""
+
+    rows: Any
+    x: Any
+    dense: np.ndarray
+    group: np.ndarray
+
+    @property
+    def padded(self) -> int:
+        return 64
+
+    @property
+    def num_groups(self) -> int:
+        return int(self.group.max()) + 1
+
+    def totals(self) -> np.ndarray:
+        return np.stack([self.dense[:, self.group == g].sum(axis=1) for g in range(self.num_groups)], axis=1)
+
+
+def case(columns: Any, X: Any, dense: np.ndarray, group: np.ndarray) -> Case:
+    rows = columns.rows(columns.open(check_table(X, "test")))
+    return Case(rows, rows.block(0, len(dense), 64), dense, group)
+
+
+def categorical(sizes: list[int], rng: np.random.Generator, n: int = 50) -> Case:
+    """Cells drawn from all levels; a tenth is missing."""
+    F = len(sizes)
+    code = np.stack([rng.integers(0, size, n) for size in sizes], axis=1)
+    missing = rng.random((n, F)) < 0.1
+    X = np.where(missing, None, code.astype(object))
+    names = tuple(map(str, range(F)))
+    levels = tuple(Levels.of(range(size)) for size in sizes)
+    columns = LevelColumns(tuple(range(F)), names, F, levels, (True,) * F)
+    start = np.cumsum([0, *sizes[:-1]])
+    dense = np.zeros((n, sum(sizes)))
+    i, j = np.nonzero(~missing)
+    dense[i, start[j] + code[i, j]] = 1
+    return case(columns, X, dense, np.repeat(np.arange(F), sizes))
+
+
+def bernoulli(F: int, rng: np.random.Generator, n: int = 50) -> Case:
+    present = rng.random((n, F)) < 0.4
+    missing = rng.random((n, F)) < 0.1
+    X = np.where(missing, np.nan, present)
+    dense = np.stack([~present & ~missing, present & ~missing], axis=2).reshape(n, -1).astype(float)
+    return case(BinaryColumns(tuple(range(F)), ("f",) * F, F), X, dense, np.repeat(np.arange(F), 2))
+
+
+def presence(F: int, rng: np.random.Generator, n: int = 50) -> Case:
+    present = rng.random((n, F)) < 0.2
+    present[3] = False
+    dense = np.stack([~present, present], axis=2).reshape(n, -1).astype(float)
+    X = sp.csr_array(present.astype(np.int8))
+    return case(BinaryColumns(tuple(range(F)), ("f",) * F, F), X, dense, np.repeat(np.arange(F), 2))
+
+
+def words(V: int, rng: np.random.Generator, n: int = 50, sparse: bool = True, fractional: bool = False) -> Case:
+    dense = rng.poisson(0.5, (n, V)).astype(float) * (rng.integers(1, 4, (n, V)))
+    dense[7] = 0
+    dense *= 0.25 if fractional else 1.0
+    X = sp.csr_array(dense if fractional else dense.astype(np.uint8)) if sparse else dense
+    return case(CountColumns(tuple(range(V)), ("w",) * V, V), X, dense, np.zeros(V, int))
+
+
+def make(kind: str) -> Case:
+    rng = np.random.default_rng(0)
+    return {
+        "categorical, packed": lambda: categorical([2, 3, 2, 4, 1, 3, 2], rng),
+        "categorical, one column": lambda: categorical([3], rng),
+        "categorical, too wide to pack": lambda: categorical([40, 2, 35], rng),
+        "categorical, many columns": lambda: categorical([3, 5] * 70, rng),
+        "bernoulli": lambda: bernoulli(4, rng),
+        "bernoulli, many columns": lambda: bernoulli(131, rng),
+        "presence": lambda: presence(9, rng),
+        "words": lambda: words(12, rng),
+        "words, dense": lambda: words(12, rng, sparse=False),
+        "words, fractional": lambda: words(12, rng, fractional=True),
+    }[kind]()
+
+
+KINDS = (
+    "categorical, packed",
+    "categorical, one column",
+    "categorical, too wide to pack",
+    "categorical, many columns",
+    "bernoulli",
+    "bernoulli, many columns",
+    "presence",
+    "words",
+    "words, dense",
+    "words, fractional",
+)
+CASES: dict[str, Case] = {}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture
+def rows(kind) -> Case:
+    return CASES.setdefault(kind, make(kind))
+
+
+def alphas(rows: Case, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).gamma(1.5, size=(N_CLASSES, rows.dense.shape[1])) + 0.05
+
+
+def dirichlet(rows: Case, alpha: np.ndarray) -> Dirichlet:
+    return Dirichlet(alpha, rows.group.astype(np.int32), rows.num_groups)
+
+
+def first(rows: Case, scores: Any) -> np.ndarray:
+    """Scores of the rows that are there; those of the padding are of no account."""
+    return np.asarray(scores)[: len(rows.dense)]
+
+
+def dot(counts: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """(N, C) Σ x · table, 0 · (-inf) = 0."""
+    with np.errstate(invalid="ignore"):
+        terms = np.where(counts[:, None] == 0, 0.0, counts[:, None] * table)
+    return terms.sum(axis=2)
+
+
+@every_kind
+def test_tally_is_weights_times_rows(rows):
+    rng = np.random.default_rng(2)
+    label = rng.integers(0, N_CLASSES, rows.padded)
+    weight = np.where(np.arange(rows.padded) < len(rows.dense), rng.gamma(1.0, size=rows.padded), 0.0)
+    tally = jax.jit(LevelCounts.observe)(rows.rows.empty(N_CLASSES), rows.x, label, weight).count
+    n = len(rows.dense)
+    expected = np.stack([(weight[:n] * (label[:n] == c)) @ rows.dense for c in range(N_CLASSES)])
+    tally = np.asarray(tally)
+    if tally.shape[1] * 2 == expected.shape[1]:  # of sparse presences only these are counted
+        expected = expected[:, 1::2]
+    np.testing.assert_allclose(tally[:, : expected.shape[1]], expected, rtol=1e-12)
+    assert not tally[:, expected.shape[1] :].any()
+
+
+@every_kind
+def test_plug_in_score_is_rows_times_log_probabilities(rows):
+    log_theta = np.log(alphas(rows))
+    scores = jax.jit(lambda t, x: Multinomial(t).log_prob(x))(log_theta, rows.x)
+    np.testing.assert_allclose(first(rows, scores), dot(rows.dense, log_theta), rtol=1e-12, atol=1e-12)
+
+
+@every_kind
+@given(seed=st.integers(0, 2**32 - 1))
+def test_impossible_levels_are_impossible_where_they_occur_and_only_there(rows, seed):
+    """-inf is a real answer; p = 1 makes the other level of a pair impossible. Never NaN."""
+    rng = np.random.default_rng(seed)
+    log_theta = np.log(alphas(rows))
+    levels = rng.choice(log_theta.shape[1], size=min(5, log_theta.shape[1]), replace=False)
+    log_theta[rng.integers(0, N_CLASSES, len(levels)), levels] = -np.inf
+    scores = first(rows, plug_in(log_theta, rows.x))
+    np.testing.assert_allclose(scores, dot(rows.dense, log_theta), rtol=1e-12, atol=1e-12)
+
+
+plug_in = jax.jit(lambda t, x: Multinomial(t).log_prob(x))
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "bernoulli, many columns", "presence"])
+def test_a_sure_feature_that_is_absent_makes_the_row_impossible(kind, rows):
+    """p = 1 in one class, p = 0 in another: log 0 and log 1 on both sides of the pair."""
+    log_theta = np.log(alphas(rows))
+    log_theta[0, :2] = [-np.inf, 0.0]
+    log_theta[1, :2] = [0.0, -np.inf]
+    log_theta[2, 2:4] = [-np.inf, 0.0]
+    log_theta[2, :2] = [-np.inf, 0.0]
+    np.testing.assert_allclose(first(rows, plug_in(log_theta, rows.x)), dot(rows.dense, log_theta), rtol=1e-12)
+
+
+@every_kind
+def test_levels_whose_probability_does_not_exist_spoil_the_rows_that_need_them(rows):
+    """NaN, as the MLE of a class without rows; a multinomial row without words needs none."""
+    log_theta = np.log(alphas(rows))
+    log_theta[1] = np.nan
+    scores = first(rows, plug_in(log_theta, rows.x))
+    needs = rows.dense.sum(axis=1) > 0
+    assert np.isnan(scores[needs, 1]).all()
+    others = scores[:, [0, 2]]
+    np.testing.assert_allclose(others, dot(rows.dense, log_theta[[0, 2]]), rtol=1e-12, atol=1e-12)
+
+
+@every_kind
+def test_predictive_score_is_a_ratio_of_beta_functions(rows):
+    alpha = alphas(rows)
+    totals = np.stack([alpha[:, rows.group == g].sum(axis=1) for g in range(rows.num_groups)], axis=1)
+    x, t = rows.dense[:, None], rows.totals()[:, None]
+    expected = (gammaln(alpha + x) - gammaln(alpha)).sum(axis=2) - (gammaln(totals + t) - gammaln(totals)).sum(axis=2)
+    prior = dirichlet(rows, alpha)
+    scores = jax.jit(lambda p, x: p.predictive().log_prob(x))(prior, rows.x)
+    np.testing.assert_allclose(first(rows, scores), expected, rtol=1e-11, atol=1e-11)
+    prepared = jax.jit(lambda p, x: p.predictive().prepare(x).log_prob(x))(prior, rows.x)
+    np.testing.assert_allclose(first(rows, prepared), expected, rtol=1e-11, atol=1e-11)
+
+
+@every_kind
+def test_predictive_under_an_improper_prior_is_impossible_where_a_level_without_count_occurs(rows):
+    alpha = alphas(rows)
+    alpha[1, 0] = alpha[2, -1] = 0.0
+    prior = dirichlet(rows, alpha)
+    scores = first(rows, jax.jit(lambda p, x: p.predictive().log_prob(x))(prior, rows.x))
+    alone = np.bincount(rows.group) == 1  # a group of one level has no other: it does not exist
+    for c, level in ((1, 0), (2, rows.dense.shape[1] - 1)):
+        if not alone[rows.group[level]]:
+            np.testing.assert_array_equal(scores[:, c] == -np.inf, rows.dense[:, level] > 0)
+    assert np.isfinite(scores[:, 0]).all()
+
+
+@every_kind
+def test_log_likelihood_moments_are_sums_of_polygammas(rows):
+    alpha = alphas(rows)
+    totals = np.stack([alpha[:, rows.group == g].sum(axis=1) for g in range(rows.num_groups)], axis=1)
+    x, t = rows.dense, rows.totals()
+    prior = dirichlet(rows, alpha)
+    mean, variance = jax.jit(lambda p, x: p.log_likelihood_moments(x))(prior, rows.x)
+    base = gammaln(t + 1).sum(axis=1) - gammaln(x + 1).sum(axis=1)
+    expected = dot(x, digamma(alpha)) - dot(t, digamma(totals)) + base[:, None]
+    np.testing.assert_allclose(first(rows, mean), expected, rtol=1e-10, atol=1e-10)
+    expected = dot(x**2, polygamma(1, alpha)) - dot(t**2, polygamma(1, totals))
+    np.testing.assert_allclose(first(rows, variance), expected, rtol=1e-9, atol=1e-10)
+
+
+@every_kind
+def test_log_predictive_includes_the_multinomial_coefficient(rows):
+    prior = dirichlet(rows, alphas(rows))
+    full = jax.jit(lambda p, x: p.log_predictive(x) - p.predictive().log_prob(x))(prior, rows.x)
+    expected = gammaln(rows.totals() + 1).sum(axis=1) - gammaln(rows.dense + 1).sum(axis=1)
+    np.testing.assert_allclose(first(rows, full), np.broadcast_to(expected[:, None], full[: len(expected)].shape), atol=1e-10)
+
+
+@every_kind
+def test_rows_are_cut_anywhere(rows):
+    """Blocks of a few rows each, as of the whole."""
+    log_theta = np.log(alphas(rows))
+    whole = dot(rows.dense, log_theta)
+    for start, stop in ((0, 16), (16, 29), (40, 50), (49, 50)):
+        block = rows.rows.block(start, stop, 16)
+        np.testing.assert_allclose(plug_in(log_theta, block)[: stop - start], whole[start:stop], rtol=1e-12, atol=1e-12)
+        plain = rows.rows.plain().block(start, stop, 16)
+        np.testing.assert_allclose(plug_in(log_theta, plain)[: stop - start], whole[start:stop], rtol=1e-12, atol=1e-12)
+
+
+def test_counts_have_one_simplex():
+    rows = make("words")
+    prior = Dirichlet(alphas(rows), np.repeat([0, 1], 6), 2)
+    with pytest.raises(ValueError, match="one simplex"):
+        prior.predictive().log_prob(rows.x)
+
+
+def test_rows_that_are_arrays_are_counts_over_the_groups():
+    rows = make("categorical, packed")
+    alpha = alphas(rows)
+    prior = dirichlet(rows, alpha)
+    by_kind = first(rows, prior.log_predictive(rows.x))
+    np.testing.assert_allclose(prior.log_predictive(rows.dense), by_kind, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(prior.predictive().log_prob(rows.dense), by_kind, rtol=1e-11, atol=1e-11)
+    label, weight = np.zeros(50, int), np.ones(50)
+    counted = LevelCounts(np.zeros(alpha.shape)).observe(rows.dense, label, weight)
+    np.testing.assert_allclose(counted.count[0], rows.dense.sum(axis=0))

@@ -1,0 +1,77 @@
+"""The rising factorial, against 50-digit arithmetic."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesnb.families.special import log_rising
+from tests.families import oracles
+
+log_rising_jit = jax.jit(log_rising)
+positive = st.floats(-8, 15).map(lambda e: 10.0**e)
+
+
+def assert_exact(a: float, x: float, digits: float = 1e-14) -> None:
+    exact = float(oracles.log_rising(a, x))
+    assert abs(float(log_rising_jit(np.float64(a), np.float64(x))) - exact) <= digits * max(1.0, abs(exact))
+
+
+@pytest.mark.parametrize(
+    ("a", "x"),
+    [
+        (1e12, 1.0),
+        (1e12, 3.0),
+        (1e15, 0.5),
+        (1e-8, 1.0),
+        (1e-300, 2.0),
+        (0.5, 0.5),
+        (1.0, 1e6),
+        (15.999999, 1.0),
+        (16.0, 1.0),
+        (16.000001, 1.0),
+        (1e10, 1e10),
+        (3.0, 1e12),
+        (123.25, 0.0),
+    ],
+)
+def test_it_is_exact_where_differences_of_log_gamma_are_not(a, x):
+    assert_exact(a, x)
+
+
+@given(a=positive, x=st.one_of(st.integers(0, 10**6).map(float), positive))
+def test_it_is_exact_everywhere(a, x):
+    assert_exact(a, x)
+
+
+@given(a=st.integers(1, 40), x=st.integers(0, 40))
+def test_of_whole_numbers_it_is_the_log_of_a_product(a, x):
+    product = 1
+    for k in range(x):
+        product *= a + k
+    np.testing.assert_allclose(log_rising_jit(float(a), float(x)), np.log(float(product)), rtol=1e-13, atol=1e-14)
+
+
+@given(a=st.floats(1e-3, 1e12), x=st.integers(0, 1000))
+def test_one_more_multiplies_by_the_next_factor(a, x):
+    step = float(log_rising_jit(np.float64(a), np.float64(x + 1.0))) - float(log_rising_jit(np.float64(a), np.float64(x)))
+    size = abs(float(log_rising_jit(np.float64(a), np.float64(x + 1.0))))
+    assert abs(step - np.log(a + x)) <= 1e-14 * max(1.0, size)
+
+
+def test_at_zero_it_has_the_limits_of_an_improper_prior():
+    assert log_rising(0.0, 0.0) == 0
+    assert log_rising(0.0, 3.0) == -np.inf
+    assert log_rising(5.0, 0.0) == 0
+
+
+@pytest.mark.parametrize(("a", "x"), [(0.3, 2.0), (7.0, 1.0), (15.9, 3.0), (16.1, 3.0), (1e6, 2.0)])
+def test_its_gradient_is_a_difference_of_digammas(a, x):
+    from scipy.special import digamma
+
+    by_a, by_x = jax.grad(log_rising, argnums=(0, 1))(a, x)
+    np.testing.assert_allclose(by_a, digamma(a + x) - digamma(a), rtol=1e-9)
+    np.testing.assert_allclose(by_x, digamma(a + x), rtol=1e-9)

@@ -1,0 +1,104 @@
+"""A family that bayesnb does not have: exponential waiting times with Gamma rates.
+
+This one file is all that a new family needs; `test_house.py` shows that everything works on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import digamma, gammaln, polygamma
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.protocol import Additive, Conjugate
+from bayesnb.families.rows import sum_cells
+
+
+@pytree
+class WaitingTimes(Additive):
+    """Number of cells and their sum, (C, F) each."""
+
+    count: Any
+    total: Any
+
+    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> WaitingTimes:
+        x = jnp.asarray(x, float)
+        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
+        return WaitingTimes(
+            self.count + one_hot.T @ (~jnp.isnan(x)).astype(x.dtype), self.total + one_hot.T @ jnp.nan_to_num(x)
+        )
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        return jnp.zeros(jnp.shape(x)[0])
+
+
+@pytree
+class ExponentialGamma(Conjugate):
+    """Exponential rates with Gamma(concentration a, rate b) priors."""
+
+    concentration: Any
+    rate: Any
+
+    def update(self, statistics: WaitingTimes) -> Self:
+        return type(self)(self.concentration + statistics.count, self.rate + statistics.total)
+
+    def limit(self) -> Self:
+        return type(self)(self.concentration * 0.0, self.rate * 0.0)
+
+    def log_partition(self) -> jax.Array:
+        return gammaln(self.concentration) - self.concentration * jnp.log(self.rate)
+
+    def mean(self) -> Exponential:
+        return Exponential(self.concentration / self.rate)
+
+    def mode(self) -> Exponential:
+        return Exponential(jnp.where(self.concentration < 1, jnp.nan, self.concentration - 1.0) / self.rate)
+
+    def predictive(self) -> Lomax:
+        return Lomax(self.concentration, self.rate)
+
+    def variance(self) -> dict[str, jax.Array]:
+        return {"rate": self.concentration / self.rate**2}
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self.rate})}
+
+    def sample(self, key: jax.Array, n: int) -> Exponential:
+        shape = (n, *jnp.shape(self.concentration))
+        return Exponential(jax.random.gamma(key, self.concentration, shape) / self.rate)
+
+    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
+        a, b, x = self.concentration, self.rate, jnp.asarray(x)[:, None]
+        mean = digamma(a) - jnp.log(b) - x * a / b
+        variance = polygamma(1, a) + (x / b) ** 2 * a - 2 * x / b
+        return sum_cells(x, mean), sum_cells(x, variance)
+
+    log_base = staticmethod(WaitingTimes.log_base)
+
+
+@pytree
+class Exponential:
+    rate: Any
+
+    def prepare(self, x: Any) -> Exponential:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        x = jnp.asarray(x)[:, None]
+        return sum_cells(x, jnp.log(self.rate) - self.rate * x)
+
+
+@pytree
+class Lomax:
+    concentration: Any
+    rate: Any
+
+    def prepare(self, x: Any) -> Lomax:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        x, a, b = jnp.asarray(x)[:, None], self.concentration, self.rate
+        return sum_cells(x, jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b))

@@ -1,0 +1,71 @@
+"""Law 3: the predictive density of a row is the ratio of the evidences with and without it."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesnb.scoring import pad
+from tests.strategies import CLASSES, KINDS, Problem, log_base, problems, with_prior_of
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+model_log_predictive = jax.jit(lambda model, x: model.log_predictive(x))
+
+
+def log_predictive(nb, row: Problem) -> float:
+    """log p(y, x | data) of a single row, with what no class changes."""
+    joint = nb.predict_joint_log_proba(row.X, estimate="predictive")[0, CLASSES.index(row.y[0])]
+    return joint + log_base(row.kind, row.X)[0]
+
+
+@every_kind
+@given(data=st.data())
+def test_one_row(kind, data):
+    problem = data.draw(problems(kind, min_rows=2))
+    fixed = with_prior_of(problem.nb, problem.fit())
+    row = problem.take([data.draw(st.integers(0, len(problem) - 1))])
+    before = problem.fit(fixed)
+    after = problem.fit(fixed).partial_fit(row.X, row.y)
+    gain = after.log_evidence_ - before.log_evidence_
+    assert abs(log_predictive(before, row) - gain) <= 1e-9 * max(1.0, abs(before.log_evidence_))
+
+
+@every_kind
+@given(data=st.data())
+def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
+    problem = data.draw(problems(kind, max_rows=4))
+    whole = problem.fit()
+    fixed = with_prior_of(problem.nb, whole)
+    total = 0.0
+    nb = None
+    for i in np.repeat(np.arange(len(problem)), problem.weight.astype(int)):
+        row = problem.take([i])
+        if nb is None:  # nothing is known yet: forgetting the only row leaves the prior
+            nb = row.fit(fixed, weight=[1.0]).forget(row.X, row.y)
+            assert abs(nb.log_evidence_) <= 1e-12
+        total += log_predictive(nb, row)
+        nb.partial_fit(row.X, row.y)
+    assert abs(total - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
+    assert abs(nb.log_evidence_ - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
+
+
+@every_kind
+@given(data=st.data())
+def test_the_model_itself_on_encoded_rows(kind, data, x64):
+    """As a user of `NaiveBayes` would write it: no estimator between the data and the posterior."""
+    problem = data.draw(problems(kind, min_rows=2))
+    nb = problem.fit()
+    posterior = pad(nb.encoding_, nb.posterior_)
+    rows = nb.encoding_.rows(nb._table(problem.X))
+    x = tuple(r.block(0, len(problem), 16) for r in rows)
+    predictive = np.asarray(model_log_predictive(posterior, x))[: len(problem)]
+    i = data.draw(st.integers(0, len(problem) - 1))
+    for c, label in enumerate(CLASSES):
+        row = problem.take([i])
+        again = problem.fit(with_prior_of(problem.nb, nb)).partial_fit(row.X, [label])
+        gain = again.log_evidence_ - nb.log_evidence_
+        assert abs(predictive[i, c] - gain) <= 1e-9 * max(1.0, abs(nb.log_evidence_))
+

@@ -1,0 +1,123 @@
+"""The test of the house: a new conjugate family is one new file, and every analysis works on it."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy import stats
+from sklearn.base import clone
+
+from bayesnb.encoding import RealColumns
+from bayesnb.estimators.base import NaiveBayesClassifier
+from tests.laws.exponential import ExponentialGamma, WaitingTimes
+
+CLASSES = ["calm", "rush"]
+
+
+class ExponentialNB(NaiveBayesClassifier):
+    """All that an estimator of the new family has to say."""
+
+    def __init__(self, *, prior=None, class_alpha=1.0, class_prior=None, estimate="predictive"):
+        self.prior = prior
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.estimate = estimate
+
+    def _columns(self, table: Any) -> tuple:
+        n = len(table.names)
+        return (RealColumns(tuple(range(n)), table.names, n, WaitingTimes, nonnegative=True),)
+
+    def _block_prior(self, columns: Any, statistics: Any) -> ExponentialGamma:
+        shape = statistics.count.shape
+        return ExponentialGamma(np.full(shape, 2.0), np.full(shape, 3.0))
+
+
+times = st.one_of(st.integers(0, 100).map(lambda i: i / 8), st.just(np.nan))
+
+
+@st.composite
+def waits(draw, min_rows=2):
+    n = draw(st.integers(min_rows, 8))
+    label = draw(arrays(int, n, elements=st.integers(0, 1)))
+    return draw(arrays(float, (n, 3), elements=times)), np.array(CLASSES)[label]
+
+
+def fit(X, y, **parameters):
+    return ExponentialNB(**parameters).partial_fit(X, y, CLASSES)
+
+
+def by_hand(nb, x, c: int) -> float:
+    """log p(class, row | data): Lomax is SciPy's, a Gamma mixture of exponentials."""
+    a, b = nb.posterior_.blocks[0].concentration[c], nb.posterior_.blocks[0].rate[c]
+    alpha = 1.0 + nb.class_count_
+    return np.log(alpha[c] / alpha.sum()) + np.nansum(stats.lomax.logpdf(x, a, scale=b))
+
+
+@given(data=waits())
+def test_fit_counts_and_predict_scores(data):
+    X, y = data
+    nb = fit(X, y)
+    for c, label in enumerate(CLASSES):
+        np.testing.assert_array_equal(nb.posterior_.blocks[0].concentration[c], 2 + (~np.isnan(X[y == label])).sum(axis=0))
+        np.testing.assert_allclose(nb.posterior_.blocks[0].rate[c], 3 + np.nansum(X[y == label], axis=0), rtol=1e-14)
+    expected = np.array([[by_hand(nb, x, c) for c in (0, 1)] for x in X])
+    np.testing.assert_allclose(nb.predict_joint_log_proba(X), expected, rtol=1e-12)
+    assert list(nb.predict(X)) == [CLASSES[c] for c in expected.argmax(axis=1)]
+    np.testing.assert_allclose(nb.predict_proba(X).sum(axis=1), 1.0, rtol=1e-14)
+
+
+@given(data=waits(), i=st.integers(1, 7))
+def test_partial_fit_and_forget_are_inverse_and_any_chunking_is_the_whole(data, i):
+    X, y = data
+    i = min(i, len(X) - 1)
+    whole, first = fit(X, y), fit(X[:i], y[:i])
+    chunked = clone(whole).partial_fit(X[:i], y[:i], CLASSES).partial_fit(X[i:], y[i:])
+    forgot = fit(X, y).forget(X[i:], y[i:])
+    for a, b in ((chunked, whole), (forgot, first)):
+        for mine, theirs in zip(jax.tree.leaves(a.statistics_), jax.tree.leaves(b.statistics_), strict=True):
+            np.testing.assert_array_equal(mine, theirs)  # eighths add exactly
+
+
+@given(data=waits())
+def test_chain_rule_and_evidence(data):
+    X, y = data
+    nb = None
+    total = 0.0
+    for x, label in zip(X, y, strict=True):
+        if nb is None:
+            nb = fit(x[None], [label]).forget(x[None], [label])
+            assert nb.log_evidence_ == 0
+        total += by_hand(nb, x, CLASSES.index(label))
+        assert abs(nb.predict_joint_log_proba(x[None])[0, CLASSES.index(label)] - by_hand(nb, x, CLASSES.index(label))) < 1e-11
+        nb.partial_fit(x[None], [label])
+    assert abs(total - fit(X, y).log_evidence_) <= 1e-9 * max(1.0, abs(total))
+
+
+@pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
+def test_all_four_estimates_are_read_from_it(estimate):
+    X, y = np.array([[1.0, 2.0], [3.0, 4.0], [0.5, 9.0]]), ["calm", "calm", "rush"]
+    nb = ExponentialNB(estimate=estimate).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(nb.predict_proba(X)).all()
+    rate = {"mle": 2 / 4, "map": (2 + 2 - 1) / (3 + 4), "mean": (2 + 2) / (3 + 4)}.get(estimate)
+    if rate is not None:
+        other = nb.predict_joint_log_proba([[1.0, np.nan], [2.0, np.nan]])[:, 0]
+        assert abs(other[0] - other[1] - rate) < 1e-14
+
+
+def test_weights_a_known_class_prior_decay_and_the_number_of_parameters_work_too():
+    X, y = np.array([[1.0], [2.0]]), ["calm", "rush"]
+    nb = ExponentialNB(class_prior=[0.25, 0.75]).fit(X, y, sample_weight=[2, 1]).decay(0.5)
+    np.testing.assert_array_equal(nb.statistics_.blocks[0].total, [[1.0], [1.0]])
+    np.testing.assert_allclose(nb.predict_proba([[np.nan]]), [[0.25, 0.75]])
+    assert nb.n_parameters_ == 2
+    with pytest.raises(ValueError, match="negative"):
+        nb.forget([[50.0]], ["calm"])

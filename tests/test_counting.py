@@ -1,0 +1,450 @@
+"""Blocks, formats and dtypes: the statistics are those of the numbers, however they are stored and cut."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+import jax
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
+from bayesnb.encoding import rows as encoded_rows
+
+RNG = np.random.default_rng(0)
+N, F, C = 300, 5, 3
+Y = RNG.integers(0, C, N)
+COUNTS = RNG.poisson(1.0, (N, F))
+REALS = RNG.normal(3.0, 2.0, (N, F))
+WEIGHT = RNG.integers(1, 4, N).astype(float)
+SMALL_BLOCKS = 16 * F  # cells; the fewest rows of a block are 16
+
+
+def by_class(values: np.ndarray, y: np.ndarray = Y, weight: np.ndarray | None = None) -> np.ndarray:
+    """(C, …) weighted sums over the rows of each class, in exact integers or long doubles."""
+    weight = np.ones(len(y)) if weight is None else weight
+    return np.stack([np.tensordot(weight * (y == c), values.astype(float), axes=1) for c in range(y.max() + 1)])
+
+
+def leaves(nb) -> list[np.ndarray]:
+    return jax.tree.leaves(nb.statistics_)
+
+
+def assert_same_statistics(a, b, rtol=0.0):
+    for mine, theirs in zip(leaves(a), leaves(b), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)
+
+
+# -- what is counted -----------------------------------------------------------------------------------
+
+
+def test_counts_are_those_of_numpy():
+    nb = MultinomialNB().fit(COUNTS, Y, WEIGHT)
+    np.testing.assert_array_equal(nb.feature_count_, by_class(COUNTS, weight=WEIGHT))
+    nb = BernoulliNB().fit(COUNTS, Y, WEIGHT)
+    np.testing.assert_array_equal(nb.feature_count_, by_class(COUNTS > 0, weight=WEIGHT))
+    np.testing.assert_array_equal(nb.class_count_, by_class(np.ones(N), weight=WEIGHT))
+    nb = CategoricalNB().fit(COUNTS, Y, WEIGHT)
+    for j, (levels, count) in enumerate(zip(nb.categories_, nb.category_count_, strict=True)):
+        assert list(levels) == sorted(set(COUNTS[:, j]))
+        np.testing.assert_array_equal(count, by_class(COUNTS[:, [j]] == levels, weight=WEIGHT))
+    nb = PoissonNB().fit(COUNTS, Y, WEIGHT)
+    np.testing.assert_array_equal(nb.feature_count_, by_class(COUNTS, weight=WEIGHT))
+    moments = GaussianNB().fit(REALS, Y, WEIGHT).statistics_.blocks[0]
+    mean = by_class(REALS, weight=WEIGHT) / by_class(np.ones((N, F)), weight=WEIGHT)
+    np.testing.assert_allclose(moments.mean, mean, rtol=1e-13)
+    np.testing.assert_allclose(moments.m2, by_class((REALS - mean[Y]) ** 2, weight=WEIGHT), rtol=1e-13)
+
+
+@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
+def test_dense_and_every_sparse_format_are_the_same_data(make):
+    dense = make().fit(COUNTS, Y, WEIGHT)
+    with np.errstate(divide="ignore"):
+        expected = {e: dense.predict_joint_log_proba(COUNTS, estimate=e) for e in ("mle", "mean", "predictive")}
+    for convert in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.coo_array, sp.lil_array, sp.dok_array, sp.bsr_array):
+        X = convert(COUNTS)
+        nb = make().fit(X, Y, WEIGHT)
+        assert_same_statistics(nb, dense, rtol=1e-14)
+        for estimate, scores in expected.items():
+            actual = nb.predict_joint_log_proba(X, estimate=estimate)
+            np.testing.assert_allclose(actual, scores, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
+def test_unsorted_and_duplicate_entries_and_stored_zeros_are_added_up(make):
+    data = np.array([2.0, 1.0, 3.0, 0.0, 1.0, 1.0, 2.0])
+    indices = np.array([3, 0, 3, 1, 2, 2, 4])
+    indptr = np.array([0, 4, 4, 7])
+    X = sp.csr_array((data, indices, indptr), shape=(3, 5))
+    kept = [X.data.copy(), X.indices.copy(), X.indptr.copy()]
+    y = [0, 1, 1]
+    a, b = make().fit(X, y), make().fit(X.toarray(), y)
+    for original, now in zip(kept, (X.data, X.indices, X.indptr), strict=True):
+        np.testing.assert_array_equal(original, now)
+    assert_same_statistics(a, b, rtol=1e-14)
+    np.testing.assert_allclose(a.predict_joint_log_proba(X), b.predict_joint_log_proba(X.toarray()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
+def test_sparse_matrices_with_64_bit_indices_and_without_entries(make):
+    X = sp.csr_array(COUNTS)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    assert_same_statistics(make().fit(X, Y), make().fit(COUNTS, Y), rtol=1e-14)
+    empty = sp.csr_array((4, 3))
+    a, b = make().fit(empty, [0, 1, 0, 1]), make().fit(np.zeros((4, 3)), [0, 1, 0, 1])
+    assert_same_statistics(a, b)
+    np.testing.assert_allclose(a.predict_proba(empty), 0.5, rtol=1e-14)
+
+
+@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
+@given(seed=st.integers(0, 2**32 - 1))
+def test_sparse_and_dense_agree_under_fractional_weights_in_every_estimate(make, seed):
+    """Absences are what is left of a class: rounding may not leave less than nothing."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (12, 4)) * rng.integers(0, 2, 4)
+    X[:, 0] = 1
+    y, weight = np.arange(12) % 2, rng.random(12) + 0.01
+    a, b = make(alpha=0.0).fit(sp.csr_array(X), y, weight), make(alpha=0.0).fit(X, y, weight)
+    assert min(leaf.min() for leaf in leaves(a)[:2]) >= 0
+    assert_same_statistics(a, b, rtol=1e-13)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimate in ("mle", "mean", "predictive"):
+            np.testing.assert_allclose(
+                a.predict_joint_log_proba(X, estimate=estimate),
+                b.predict_joint_log_proba(X, estimate=estimate),
+                rtol=1e-9,
+                atol=1e-9,
+            )
+
+
+# -- how it is stored ------------------------------------------------------------------------------------
+
+DTYPES = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+DTYPES = [*DTYPES, "bool", "float16", "float32", "float64", "longdouble"]
+ESTIMATORS = [BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB, PoissonNB]
+every_estimator = pytest.mark.parametrize("make", ESTIMATORS)
+
+
+@every_estimator
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_holds_the_same_numbers(make, dtype):
+    X = (COUNTS > 0).astype(dtype) if dtype == "bool" else COUNTS.astype(dtype)
+    a, b = make().fit(X, Y), make().fit(X.astype(float), Y)
+    assert_same_statistics(a, b, rtol=1e-14)
+    np.testing.assert_allclose(a.predict_proba(X[:20]), b.predict_proba(X[:20].astype(float)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float16"])
+def test_every_dtype_of_sparse_data_holds_the_same_numbers(make, dtype):
+    X = sp.csr_array((COUNTS > 0).astype(dtype) if dtype == "bool" else COUNTS.astype(dtype))
+    b = make().fit(X.toarray().astype(float), Y)
+    assert_same_statistics(make().fit(X, Y), b, rtol=1e-14)
+    np.testing.assert_allclose(b.predict_proba(X), make().fit(X, Y).predict_proba(X), rtol=1e-10)
+
+
+def layouts(X: np.ndarray, folder):
+    """The same array in other places and orders of memory."""
+    memmap = np.memmap(folder / "X", dtype=X.dtype, mode="w+", shape=X.shape)
+    memmap[:] = X
+    memmap.flush()
+    wide = np.empty((2 * len(X), 3 * X.shape[1]), X.dtype)
+    wide[::2, ::3] = X
+    read_only = X.copy()
+    read_only.flags.writeable = False
+    shifted = np.empty(X.nbytes + 1, np.uint8)[1:].view(X.dtype).reshape(X.shape)
+    shifted[:] = X
+    return {
+        "Fortran order": np.asfortranarray(X),
+        "negative strides": np.ascontiguousarray(X[::-1, ::-1])[::-1, ::-1],
+        "every second row": wide[::2, ::3],
+        "broadcast": np.broadcast_to(X[:1], X.shape) if (X == X[:1]).all() else X,
+        "read-only": read_only,
+        "memmap": np.memmap(folder / "X", dtype=X.dtype, mode="r", shape=X.shape),
+        "not aligned": shifted,
+        "big-endian": X.astype(X.dtype.newbyteorder(">")),
+        "list": X.tolist(),
+    }
+
+
+@every_estimator
+@pytest.mark.parametrize("dtype", ["int32", "float64", "float32"])
+def test_the_layout_in_memory_does_not_matter_and_nothing_is_written_to_it(make, dtype, tmp_path):
+    X = COUNTS.astype(dtype)
+    reference = make().fit(X, Y)
+    expected = reference.predict_proba(X)
+    for name, other in layouts(X, tmp_path).items():
+        nb = make().fit(other, Y)
+        assert_same_statistics(nb, reference, rtol=1e-14)
+        np.testing.assert_allclose(nb.predict_proba(other), expected, rtol=1e-12, err_msg=name)
+        np.testing.assert_array_equal(other, X)
+
+
+@every_estimator
+def test_input_is_not_written_to(make):
+    X, y, weight = COUNTS.astype(float), Y.copy(), WEIGHT.copy()
+    if make in (GaussianNB, PoissonNB, BernoulliNB):
+        X[3, 2] = np.nan
+    before = X.copy()
+    nb = make().fit(X, y, weight).partial_fit(X, y, sample_weight=weight).forget(X, y, weight)
+    nb.predict_proba(X)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(y, Y)
+    np.testing.assert_array_equal(weight, WEIGHT)
+
+
+@every_estimator
+def test_a_result_does_not_change_when_the_input_does_afterwards(make):
+    """Kernels read their arguments later than they are called: all must be read when `fit` returns."""
+    X = np.tile(COUNTS.astype(float), (200, 1))
+    y = np.tile(Y, 200)
+    expected = [leaf.copy() for leaf in leaves(make().fit(X.copy(), y))]
+    for _ in range(3):
+        buffer = X.copy()
+        nb = make().fit(buffer, y)
+        buffer[:] = 1e6
+        for mine, theirs in zip(leaves(nb), expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_fit_does_not_copy_a_large_array():
+    import tracemalloc
+
+    X = RNG.normal(size=(200_000, 20))  # 32 MB
+    y = RNG.integers(0, 2, len(X))
+    nb = GaussianNB().fit(X[:100_000], y[:100_000])
+    nb.predict(X)
+    tracemalloc.start()
+    nb.fit(X, y)
+    nb.predict(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < X.nbytes / 2
+
+
+# -- large numbers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [MultinomialNB, PoissonNB, GaussianNB, BernoulliNB])
+@pytest.mark.parametrize("big", [10**12, 2**53, 2**62, 2**63 - 1])
+def test_huge_counts_add_up_and_score(make, big):
+    X = np.array([[big, 1, 0], [big, big, 2], [3, 0, big]])
+    y = [0, 0, 1]
+    a, b = make().fit(X, y), make().fit(X.astype(float), y)
+    assert_same_statistics(a, b, rtol=1e-14)
+    if make in (MultinomialNB, PoissonNB):
+        np.testing.assert_allclose(a.feature_count_, [[2.0 * big, big + 1.0, 2], [3, 0, big]], rtol=1e-15)
+    for estimate in ("mean", "predictive"):
+        scores = a.predict_joint_log_proba(X, estimate=estimate)
+        assert np.isfinite(scores).all()
+        np.testing.assert_allclose(scores, b.predict_joint_log_proba(X.astype(float), estimate=estimate), rtol=1e-12)
+    assert np.isfinite(a.log_evidence_)
+
+
+def test_huge_sparse_counts_are_those_of_the_dense_array():
+    X = np.array([[2**62, 2**62, 0], [2**62, 2**62, 2**62], [1, 0, 2**62]])
+    a, b = MultinomialNB().fit(sp.csr_array(X), [0, 0, 1]), MultinomialNB().fit(X.astype(float), [0, 0, 1])
+    assert_same_statistics(a, b, rtol=1e-14)
+    np.testing.assert_allclose(a.predict_joint_log_proba(sp.csr_array(X)), b.predict_joint_log_proba(X.astype(float)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
+    info = np.iinfo(dtype)
+    column = np.array([info.max, info.max - 1, info.min, info.min + 1, info.max, 5], dtype)[:, None]
+    nb = CategoricalNB().fit(column, [0, 0, 0, 1, 1, 1])
+    assert [int(v) for v in nb.categories_[0]] == sorted({int(v) for v in column[:, 0]})
+    np.testing.assert_array_equal(nb.category_count_[0].sum(axis=0), [1, 1, 1, 1, 2][: len(nb.categories_[0])])
+    near = np.full((6, 1), info.max, dtype) - np.arange(6, dtype=dtype)[:, None]
+    nb = CategoricalNB().fit(near, [0, 0, 0, 1, 1, 1])
+    assert [int(v) for v in nb.categories_[0]] == [int(info.max) - i for i in range(5, -1, -1)]
+    np.testing.assert_array_equal(nb.predict(near), [0, 0, 0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:8])
+def test_an_unknown_level_of_any_integer_type_is_a_missing_cell(dtype):
+    nb = CategoricalNB().fit(np.array([[1, 2], [3, 2], [1, 4]], dtype), [0, 1, 0])
+    with pytest.warns(UserWarning, match=r"7.*row 1"):
+        proba = nb.predict_proba(np.array([[1, 2], [7, 2]], dtype))
+    np.testing.assert_allclose(proba[1], nb.predict_proba(np.array([[None, 2]], object))[0], rtol=1e-14)
+
+
+def test_a_million_small_weights_are_not_lost():
+    """In float32 a count stops growing at 2²⁴."""
+    nb = BernoulliNB().fit(np.ones((1, 1)), [0], [2.0**25]).partial_fit(np.ones((1, 1)), [0], sample_weight=[1.0])
+    assert nb.class_count_[0] == 2**25 + 1
+    assert nb.feature_count_[0, 0] == 2**25 + 1
+
+
+# -- blocks ------------------------------------------------------------------------------------------
+
+CUTTABLE = {
+    "categorical": (CategoricalNB(), COUNTS),
+    "bernoulli": (BernoulliNB(), COUNTS),
+    "sparse bernoulli": (BernoulliNB(), sp.csr_array(COUNTS)),
+    "multinomial": (MultinomialNB(), COUNTS),
+    "sparse multinomial": (MultinomialNB(), sp.csr_array(COUNTS)),
+    "gaussian": (GaussianNB(), np.where(RNG.random((N, F)) < 0.1, np.nan, REALS)),
+    "poisson": (PoissonNB(), np.where(RNG.random((N, F)) < 0.1, np.nan, COUNTS)),
+    "mixed": (MixedNB(poisson=[0], multinomial=[1, 2], categorical=[3]), COUNTS),
+}
+
+
+@pytest.mark.parametrize("kind", CUTTABLE)
+def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
+    make, X = CUTTABLE[kind]
+    whole = make.fit(X, Y, WEIGHT)
+    statistics = [leaf.copy() for leaf in leaves(whole)]
+    estimates = ("mean", "predictive")
+    expected = {e: whole.predict_joint_log_proba(X, estimate=e) for e in estimates}
+    decisions = whole.predict(X)
+    monkeypatch.setattr(encoded_rows, "_CELLS", SMALL_BLOCKS)
+    blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole._table(X)), N))
+    assert len(blocks) > 3
+    again = make.fit(X, Y, WEIGHT)
+    for mine, theirs in zip(leaves(again), statistics, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+    for estimate in estimates:
+        np.testing.assert_allclose(again.predict_joint_log_proba(X, estimate=estimate), expected[estimate], rtol=1e-11, atol=1e-11)
+    np.testing.assert_array_equal(again.predict(X), decisions)
+
+
+def test_blocks_cover_all_rows_once_and_pad_with_nothing():
+    rows = encoded_rows.RealRows(REALS, object)
+    seen, weights = [], []
+    for piece, (block,), (weight,) in encoded_rows.blocks((rows,), N, WEIGHT):
+        assert len(block) == len(weight) >= piece.stop - piece.start
+        np.testing.assert_array_equal(block[: piece.stop - piece.start], REALS[piece])
+        assert not weight[piece.stop - piece.start :].any()
+        seen += range(piece.start, piece.stop)
+        weights.append(weight.sum())
+    assert seen == list(range(N))
+    assert sum(weights) == WEIGHT.sum()
+
+
+@pytest.mark.parametrize("kind", ["int8", "float64", "sparse"])
+def test_many_blocks_are_counted_and_scored_as_numpy_would(kind):
+    n = 300_000
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 4, n)
+    X = rng.integers(0, 3, (n, 8), dtype=np.int8)
+    weight = rng.integers(0, 3, n).astype(float)
+    if kind == "float64":
+        X = X + rng.normal(size=X.shape)
+        moments = GaussianNB().fit(X, y, weight).statistics_.blocks[0]
+        mean = by_class(X, y, weight) / by_class(np.ones((n, 8)), y, weight)
+        np.testing.assert_allclose(moments.mean, mean, rtol=1e-12)
+        np.testing.assert_allclose(moments.m2, by_class((X - mean[y]) ** 2, y, weight), rtol=1e-12)
+    elif kind == "sparse":
+        nb = MultinomialNB().fit(sp.csr_array(X), y, weight)
+        np.testing.assert_array_equal(nb.feature_count_, by_class(X, y, weight))
+        expected = X @ nb.feature_log_prob_.T + nb.class_log_prior_
+        np.testing.assert_allclose(nb.predict_joint_log_proba(sp.csr_array(X), estimate="mean"), expected, rtol=1e-11)
+    else:
+        nb = CategoricalNB().fit(X, y, weight)
+        log_theta = np.stack(nb.feature_log_prob_)
+        for j, count in enumerate(nb.category_count_):
+            np.testing.assert_array_equal(count, by_class(X[:, [j]] == np.arange(3), y, weight))
+        expected = sum(log_theta[j][:, X[:, j]].T for j in range(8)) + nb.class_log_prior_
+        np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate="mean"), expected, rtol=1e-11)
+
+
+# -- compilations --------------------------------------------------------------------------------------
+
+
+class Compilations(logging.Handler):
+    """Counts all that XLA compiles, single operations too."""
+
+    def __enter__(self):
+        self.names = []
+        self.loggers = [logging.getLogger(name) for name in ("jax._src.interpreters.pxla", "jax._src.dispatch")]
+        self.was = [(logger.level, logger.propagate) for logger in self.loggers]
+        for logger in self.loggers:
+            logger.addHandler(self)
+            logger.setLevel(logging.DEBUG)
+            logger.propagate = False
+        return self
+
+    def emit(self, record):
+        message = record.getMessage()
+        if message.startswith("Compiling "):
+            self.names.append(message.split()[1])
+
+    def __exit__(self, *exc):
+        for logger, (level, propagate) in zip(self.loggers, self.was, strict=True):
+            logger.removeHandler(self)
+            logger.setLevel(level)
+            logger.propagate = propagate
+
+
+def test_the_count_of_compilations_works():
+    with Compilations() as compiled:
+        jax.jit(lambda x: x + 41.5)(np.arange(17.0))
+    assert len(compiled.names) == 1
+
+
+# 40 sizes of batches, the first of them large enough to have all levels; blocks have 16, 64 or 256 rows.
+SIZES = [200, 1, 2, 3, 5, 7, 11, 15, 16, 17, 20, 31, 33, 40, 47, 63, 64, 65, 70, 80, 90, 99, 100, 110, 120, 127, 128]
+SIZES += [129, 140, 150, 160, 171, 180, 190, 210, 220, 230, 240, 255, 256]
+
+
+def work(nb, X, y):
+    nb.partial_fit(X, y, classes=range(C))
+    nb.predict(X)
+    nb.predict_proba(X)
+    nb.forget(X[: len(y) // 2 + 1], y[: len(y) // 2 + 1])
+    return nb.log_evidence_
+
+
+@pytest.mark.parametrize(
+    ("make", "convert", "extra"),
+    [
+        (CategoricalNB, lambda X: X.astype(np.int8), 0),
+        (BernoulliNB, lambda X: X.astype(float), 0),
+        (GaussianNB, lambda X: X.astype(float), 0),
+        (PoissonNB, lambda X: X.astype(float), 0),
+        # sparse: entries and distinct pairs are padded too
+        (BernoulliNB, sp.csr_array, 4),
+        (MultinomialNB, sp.csr_array, 12),
+    ],
+)
+def test_forty_sizes_of_batches_compile_a_few_kernels(make, convert, extra):
+    """Counting, tables, decisions and probabilities for three sizes of blocks; and the evidence."""
+    rng = np.random.default_rng(5)
+    assert len(set(SIZES)) == 40
+    before = counting._observe._cache_size(), scoring._score._cache_size()
+    nb = make()
+    with Compilations() as compiled:
+        for n in SIZES:
+            work(nb, convert(rng.poisson(1.0, (n, 7)).clip(0, 4)), rng.integers(0, C, n))
+    assert len(compiled.names) <= 4 * 3 + 3 + extra, compiled.names
+    assert counting._observe._cache_size() - before[0] <= 3 + extra
+    assert scoring._score._cache_size() - before[1] <= 2 * (3 + extra)
+
+
+def test_levels_that_grow_compile_seldom():
+    """300 levels arrive one after the other: rooms are powers of two."""
+    nb = CategoricalNB()
+    with Compilations() as compiled:
+        for i in range(300):
+            X = np.array([[f"level {i}", i % 7], [f"level {i // 2}", i % 3]], object)
+            nb.partial_fit(X, [0, 1], classes=[0, 1])
+            nb.predict_proba(X)
+    assert len(nb.categories_[0]) == 300
+    assert len(compiled.names) <= 45, compiled.names
+
+
+def test_classes_that_are_declared_later_compile_once_each():
+    nb = GaussianNB()
+    rng = np.random.default_rng(7)
+    with Compilations() as compiled:
+        for i in range(12):
+            nb.partial_fit(rng.normal(size=(5 + i, 4)), np.full(5 + i, i // 4), classes=range(i // 4 + 1))
+            nb.predict_proba(rng.normal(size=(3 + i, 4)))
+            assert np.isfinite(nb.log_evidence_)
+    assert len(compiled.names) <= 3 * 5, compiled.names

@@ -1,0 +1,446 @@
+"""Raw cells and labels to levels: any hashable value is a level, of whatever container it comes in."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesnb import CategoricalNB, GaussianNB, MixedNB
+from bayesnb.encoding import Levels
+from bayesnb.encoding.levels import factorize
+
+Y = np.array([0, 1, 0, 1])
+
+numbers = st.one_of(
+    st.booleans(), st.integers(-5, 5), st.integers(-(2**70), 2**70), st.floats(-5, 5).map(lambda x: round(x, 1))
+)
+values = st.one_of(numbers, st.text("ab", max_size=2), st.binary(max_size=1), st.tuples(st.integers(0, 2)))
+
+
+def column(cells) -> np.ndarray:
+    """An (N, 1) object array; tuples stay what they are."""
+    out = np.empty((len(cells), 1), object)
+    out[:, 0] = cells
+    return out
+
+
+def typed(levels) -> list:
+    return [(type(v).__name__, v) for v in levels]
+
+
+def levels_of(X, **parameters) -> list[list]:
+    return [c.tolist() for c in CategoricalNB(**parameters).fit(X, np.arange(len(X)) % 2).categories_]
+
+
+def counts_of(X, j: int = 0) -> list[float]:
+    return CategoricalNB().fit(X, np.arange(len(X)) % 2).category_count_[j].sum(axis=0).tolist()
+
+
+# -- levels ----------------------------------------------------------------------------------------------
+
+
+def test_levels_are_ordered_by_the_name_of_their_type_and_then_by_value():
+    mixed = ["b", 2, True, -1.5, "a", b"z", 10, False, 0.5, (2, 1), (1, 9)]
+    expected = [False, True, b"z", -1.5, 0.5, 2, 10, "a", "b", (1, 9), (2, 1)]
+    assert typed(Levels.of(mixed).values) == typed(expected)
+
+
+def test_levels_that_cannot_be_compared_have_an_order_too():
+    mixed = [frozenset({2}), frozenset({1}), (1, "a"), ("a", 1), 1j]
+    first, second = Levels.of(mixed), Levels.of(mixed[::-1])
+    assert first.values == second.values
+    assert set(first.values) == set(mixed)
+
+
+@given(a=st.lists(values, max_size=6), b=st.lists(values, max_size=6), c=st.lists(values, max_size=6))
+def test_union_is_associative_commutative_and_idempotent_with_an_identity(a, b, c):
+    a, b, c = map(Levels.of, (a, b, c))
+    assert typed(a.union(b).values) == typed(b.union(a).values)
+    assert typed(a.union(b).union(c).values) == typed(a.union(b.union(c)).values)
+    assert typed(a.union(a).values) == typed(a.values)
+    assert typed(a.union(Levels(())).values) == typed(Levels(()).union(a).values) == typed(a.values)
+
+
+@given(v=st.lists(values, max_size=8))
+def test_levels_are_distinct_and_know_their_positions(v):
+    levels = Levels.of(v)
+    assert len(levels) == len(set(v))
+    assert set(levels.values) == set(v)
+    assert levels.index(levels.values).tolist() == list(range(len(levels)))
+    assert all(levels.values[i] == x for i, x in zip(levels.index(v), v, strict=True))
+    assert levels.index(["no such level", 99, None]).max(initial=-1) < 0 or len(levels) == 0
+    assert levels.array().tolist() == list(levels.values)
+
+
+@given(v=st.lists(values, min_size=1, max_size=8), data=st.data())
+def test_the_order_of_the_rows_does_not_decide_how_a_level_is_called(v, data):
+    """1, 1.0 and True are one level, whichever comes first."""
+    shuffled = data.draw(st.permutations(v))
+    assert typed(CategoricalNB().fit(column(v), [0] * len(v)).encoding_.blocks[0].levels[0].values) == typed(
+        CategoricalNB().fit(column(shuffled), [0] * len(v)).encoding_.blocks[0].levels[0].values
+    )
+
+
+# -- factorize -----------------------------------------------------------------------------------------
+
+
+@given(v=st.lists(st.one_of(values, st.just(None), st.just(np.nan)), min_size=1, max_size=12))
+def test_factorize_can_be_undone(v):
+    codes, distinct = factorize(column(v)[:, 0], "here")
+    for code, cell in zip(codes, v, strict=True):
+        missing = cell is None or cell != cell
+        assert (code == -1) if missing else (distinct[code] == cell)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "bool", "float16", "float32", "float64", "U3", "S2"])
+def test_factorize_of_every_dtype_gives_python_values(dtype):
+    column = np.array([1, 0, 1, 1, 0]).astype(dtype)
+    codes, distinct = factorize(column, "here")
+    assert [distinct[c] for c in codes] == column.tolist()
+    assert all(type(v).__module__ == "builtins" for v in distinct)
+
+
+def test_factorize_of_far_apart_integers_does_not_tabulate_their_range():
+    column = np.array([10**15, -(10**15), 3])
+    codes, distinct = factorize(column, "here")
+    assert [distinct[c] for c in codes] == column.tolist()
+    assert len(distinct) == 3
+
+
+@pytest.mark.parametrize(
+    ("cells", "error", "words"),
+    [
+        ([[1], [2]], TypeError, r"'somewhere'.*row 0.*\[1\].*hashable"),
+        ([{}, "a"], TypeError, "row 0"),
+        (["a", {1, 2}], TypeError, "row 1"),
+        ([1.0, np.inf], ValueError, "somewhere.*infinity.*row 1"),
+        ([1, -np.inf], ValueError, "row 1"),
+        ([1j, 2.0], ValueError, "complex"),
+    ],
+)
+def test_what_cannot_be_a_level_is_refused_with_its_place(cells, error, words):
+    with pytest.raises(error, match=words):
+        factorize(column(cells)[:, 0], "'somewhere'")
+
+
+# -- cells in every container ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "levels"),
+    [
+        (np.array([3, 1, 3, 2], np.int8), [1, 2, 3]),
+        (np.array([3, 1, 3, 10**8]), [1, 3, 10**8]),
+        (np.array([True, False, True, True]), [False, True]),
+        (np.array([True, True, True, True]), [True]),
+        (np.array([0.7, 0.2, 0.7, np.nan]), [0.2, 0.7]),
+        (np.array([0.5, 2, 0.5, -0.0], np.float16), [0.0, 0.5, 2.0]),
+        (np.array(["b", "", "abc", "b"]), ["", "abc", "b"]),
+        (np.array([b"b", b"", b"abc", b"b"]), [b"", b"abc", b"b"]),
+        (["b", None, "a", np.nan], ["a", "b"]),
+        ([1, "1", 1.5, None], [1.5, 1, "1"]),
+        (["nan", "None", "b", "b"], ["None", "b", "nan"]),
+        ([2**70, 1, 2**70, 1], [1, 2**70]),
+        ([dt.date(2020, 1, 2), None, dt.date(2020, 1, 1), pd.NA], [dt.date(2020, 1, 1), dt.date(2020, 1, 2)]),
+        ([(1, 2), (1,), None, (1, 2)], [(1,), (1, 2)]),
+        ([np.int64(3), 3, np.float32(3), np.bool_(False)], [False, 3.0]),
+    ],
+)
+def test_cells_of_any_type_are_levels(cells, levels):
+    X = cells[:, None] if isinstance(cells, np.ndarray) else column(cells)
+    assert typed(levels_of(X)[0]) == typed(levels)
+    seen = [v for v in (X[:, 0].tolist()) if v is not None and v is not pd.NA and v == v]
+    assert counts_of(X) == [sum(v == level for v in seen) for level in levels]
+
+
+@pytest.mark.parametrize(
+    ("series", "levels"),
+    [
+        (pd.Series(["u", None, "v", "u"]), ["u", "v"]),
+        (pd.Series(["u", None, "v", "u"], dtype="string"), ["u", "v"]),
+        (pd.Series(["u", pd.NA, "v", None], dtype=object), ["u", "v"]),
+        (pd.Series([2, 1, None, 2], dtype="Int64"), [1, 2]),
+        (pd.Series([2**53 + 1, 2**53, None, 1], dtype="Int64"), [1, 2**53, 2**53 + 1]),
+        (pd.Series([2, 1, 1, 2], dtype="UInt8"), [1, 2]),
+        (pd.Series([2.5, None, 1.5, 2.5], dtype="Float64"), [1.5, 2.5]),
+        (pd.Series([True, None, False, True], dtype="boolean"), [False, True]),
+        (pd.Series([True, False, False, True]), [False, True]),
+        (pd.Series([2, 1, 3, 2], dtype="int16"), [1, 2, 3]),
+        (pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01", None, "2020-01-02"])), None),
+        (pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01", None, "2020-01-02"])).astype("datetime64[ns]"), None),
+        (pd.Series(pd.to_datetime(["2020-01-02", "2020-01-01", None, "2020-01-02"], utc=True)), None),
+        (pd.Series(pd.to_timedelta([2, 1, None, 2], unit="h")), None),
+    ],
+)
+def test_pandas_columns_are_what_they_show(series, levels):
+    frame = pd.DataFrame({"a": series, "b": ["x", "y", "y", "x"]})
+    levels = sorted(series.dropna().unique().tolist()) if levels is None else levels
+    nb = CategoricalNB().fit(frame, Y)
+    assert nb.categories_[0].tolist() == levels
+    expected = [int((series == level).sum()) for level in levels]
+    assert nb.category_count_[0].sum(axis=0).tolist() == expected
+    same = CategoricalNB().fit(frame.astype({"a": object}), Y)
+    assert same.categories_[0].tolist() == levels
+    np.testing.assert_array_equal(same.predict_proba(frame), nb.predict_proba(frame))
+
+
+def test_instants_are_the_same_level_at_every_resolution():
+    days = ["2020-01-02", "2020-01-01", "2020-01-02", "2020-01-01"]
+    fits = [CategoricalNB().fit(np.array(days, f"datetime64[{unit}]")[:, None], Y) for unit in ("D", "s", "ms", "us", "ns")]
+    fits.append(CategoricalNB().fit(pd.DataFrame({"0": pd.to_datetime(days)}).astype("datetime64[ns]"), Y))
+    fits.append(CategoricalNB().fit(column([pd.Timestamp(day) for day in days]), Y))
+    for nb in fits[1:]:
+        assert nb.categories_[0].tolist() == fits[0].categories_[0].tolist()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert nb.predict(np.array(days, "datetime64[s]")[:, None] if nb is not fits[5] else pd.DataFrame({"0": pd.to_datetime(days)})).tolist() == Y.tolist()
+
+
+def test_pandas_categories_are_declared_whether_or_not_they_occur():
+    frame = pd.DataFrame({"a": pd.Categorical(["b", "a", None, "b"], categories=["z", "b", "a"]), "b": [1, 2, 3, 4]})
+    nb = CategoricalNB().fit(frame, Y)
+    assert nb.categories_[0].tolist() == ["a", "b", "z"]
+    assert nb.category_count_[0].sum(axis=0).tolist() == [1, 2, 0]
+    more = frame.assign(a=pd.Categorical(["new", "a", "z", "b"]), b=[1, 2, 3, 5])
+    with pytest.warns(UserWarning, match=r"'new'.*row 0"):
+        nb.partial_fit(more, Y)
+    assert nb.categories_[0].tolist() == ["a", "b", "z"]  # declared: does not grow
+    assert nb.categories_[1].tolist() == [1, 2, 3, 4, 5]  # not declared: grows
+    assert nb.category_count_[0].sum(axis=0).tolist() == [2, 3, 1]
+
+
+def test_categories_in_another_order_are_the_same_levels():
+    cells = ["b", "a", "c", "b"]
+    orders = [["a", "b", "c"], ["c", "b", "a"], ["b", "c", "a"]]
+    fits = [CategoricalNB().fit(pd.DataFrame({"f": pd.Categorical(cells, categories=order)}), Y) for order in orders]
+    for order, nb in zip(orders, fits, strict=True):
+        np.testing.assert_array_equal(nb.category_count_[0], fits[0].category_count_[0])
+        frame = pd.DataFrame({"f": pd.Categorical(cells, categories=order)})
+        np.testing.assert_array_equal(fits[0].predict_proba(frame), nb.predict_proba(pd.DataFrame({"f": cells})))
+
+
+def test_polars_columns_are_what_they_show():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame(
+        {
+            "word": ["u", None, "v", "u"],
+            "number": [2**53 + 1, 2**53, None, 1],
+            "flag": [True, None, False, True],
+            "real": [1.5, float("nan"), None, 2.5],
+            "day": [dt.date(2020, 1, 2), dt.date(2020, 1, 1), None, dt.date(2020, 1, 1)],
+            "kind": pl.Series(["x", "y", None, "x"], dtype=pl.Enum(["y", "x", "z"])),
+            "sort": pl.Series(["x", "y", None, "x"], dtype=pl.Categorical),
+        }
+    )
+    nb = CategoricalNB().fit(frame, pl.Series([0, 1, 0, 1]))
+    assert list(nb.feature_names_in_) == frame.columns
+    assert [c.tolist() for c in nb.categories_] == [
+        ["u", "v"],
+        [1, 2**53, 2**53 + 1],
+        [False, True],
+        [1.5, 2.5],
+        [dt.date(2020, 1, 1), dt.date(2020, 1, 2)],
+        ["x", "y", "z"],
+        ["x", "y"],
+    ]
+    weighted = CategoricalNB().fit(frame, Y, sample_weight=[1, 0, 1, 1])
+    assert weighted.categories_[0].tolist() == ["u", "v"]
+    assert weighted.categories_[6].tolist() == ["x"]
+    as_pandas = pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
+    np.testing.assert_allclose(nb.predict_proba(frame), nb.predict_proba(as_pandas), rtol=1e-14)
+
+
+def test_polars_numbers_are_numbers():
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": [1.5, None, 2.0, 3.0], "b": [1, 2, 3, None]})
+    nb = GaussianNB().fit(frame, Y)
+    array = np.array([[1.5, 1], [np.nan, 2], [2, 3], [3, np.nan]])
+    np.testing.assert_array_equal(nb.theta_, GaussianNB().fit(array, Y).theta_)
+    kinds = MixedNB().fit(frame.with_columns(c=pl.Series(["u", "v", "u", "v"])), Y).kinds_
+    assert kinds == {"a": "gaussian", "b": "gaussian", "c": "categorical"}
+
+
+# -- missing cells -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), np.datetime64("NaT")])
+def test_every_kind_of_nothing_is_a_missing_cell(nothing):
+    nb = CategoricalNB().fit(column(["a", "b", nothing, "a"]), Y)
+    assert nb.categories_[0].tolist() == ["a", "b"]
+    assert nb.category_count_[0].tolist() == [[1, 0], [1, 1]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(nb.predict_proba(column([nothing])), [[0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("cells", "marks", "levels"),
+    [
+        (["?", "a", "b", "?"], "?", ["a", "b"]),
+        (["?", "a", "NA", "a"], ["?", "NA"], ["a"]),
+        (["?", "a", "", "a"], ("", None), ["?", "a"]),
+        ([-1, 5, 3, -1], -1, [3, 5]),
+        ([-9, 5, 3, -1], {-1, -9}, [3, 5]),
+        ([0.5, -99.0, 1.5, 0.5], -99, [0.5, 1.5]),
+        ([0.5, np.nan, 1.5, 0.5], np.nan, [0.5, 1.5]),
+        ([True, False, True, True], False, [True]),
+    ],
+)
+def test_marks_of_missing_cells_are_missing_and_no_level(cells, marks, levels):
+    array = np.array(cells)
+    for X in (column(cells), array[:, None], pd.DataFrame({"a": cells}), pd.DataFrame({"a": pd.Categorical(cells)})):
+        nb = CategoricalNB(missing_values=marks).fit(X, Y)
+        assert nb.categories_[0].tolist() == levels
+        present = [i for i, v in enumerate(cells) if v in levels]
+        np.testing.assert_array_equal(nb.category_count_[0].sum(axis=1), [sum(Y[present] == c) for c in (0, 1)])
+        gone = X.iloc[[i for i in range(4) if i not in present]] if hasattr(X, "iloc") else X[[i for i in range(4) if i not in present]]
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_allclose(nb.predict_proba(gone), 0.5)
+
+
+def test_a_mark_that_is_declared_as_a_category_is_still_missing():
+    nb = CategoricalNB(categories=[["a", "?", "b"]], missing_values="?").fit(column(["a", "?", "b", "a"]), Y)
+    assert nb.categories_[0].tolist() == ["a", "b"]
+    assert nb.category_count_[0].sum() == 3
+
+
+def test_a_mixed_table_has_missing_cells_of_both_kinds():
+    frame = pd.DataFrame({"s": ["u", "?", None, "v"], "x": [1.0, np.nan, 3.0, 4.0], "n": pd.array([1, None, 2, 3], dtype="Int64")})
+    nb = MixedNB(missing_values="?").fit(frame, Y)
+    assert nb.kinds_ == {"s": "categorical", "x": "gaussian", "n": "gaussian"}
+    assert nb.statistics_.blocks[0].count.sum() == 2
+    assert nb.statistics_.blocks[1].count.sum(axis=0).tolist() == [3, 3]
+
+
+# -- labels ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (["b", "a", "b", "a"], ["a", "b"]),
+        (np.array(["b", "a", "b", "a"], object), ["a", "b"]),
+        ([2, -1, 2, -1], [-1, 2]),
+        (np.array([200, 1, 200, 1], np.uint8), [1, 200]),
+        (np.array([2**63 + 5, 2**63, 2**63, 1], np.uint64), [1, 2**63, 2**63 + 5]),
+        ([2**70, 1, 1, 2**70], [1, 2**70]),
+        ([True, False, True, False], [False, True]),
+        ([1.0, 2.0, 1.0, 2.0], [1.0, 2.0]),
+        ([(1, 2), (3, 4), (1, 2), (3, 4)], [(1, 2), (3, 4)]),
+        ([(1, 2), (3,), (1, 2), (3,)], [(1, 2), (3,)]),
+        (["a", 1, "a", True], [True, "a"]),
+        ([b"x", b"y", b"x", b"y"], [b"x", b"y"]),
+        (pd.Series(["b", "a", "b", "a"], dtype="string"), ["a", "b"]),
+        (pd.Series(["b", "a", "b", "a"], dtype="category"), ["a", "b"]),
+        (pd.Series([2, 1, 2, 1], dtype="Int64"), [1, 2]),
+        (pd.Series([True, False, True, False], dtype="boolean"), [False, True]),
+        (pd.Series(pd.to_datetime(["2021", "2020", "2021", "2020"])), [pd.Timestamp("2020"), pd.Timestamp("2021")]),
+        ([dt.date(2021, 1, 1), dt.date(2020, 1, 1)] * 2, [dt.date(2020, 1, 1), dt.date(2021, 1, 1)]),
+        (np.array([["b"], ["a"], ["b"], ["a"]]), ["a", "b"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*column-vector")
+def test_labels_of_any_type_are_classes_and_come_back_from_predict(y, classes):
+    X = np.arange(4)[:, None]
+    nb = CategoricalNB(alpha=0.01).fit(X, y)
+    assert nb.classes_.tolist() == classes
+    assert typed(nb.classes_.tolist()) == typed(classes)
+    flat = np.asarray(y).ravel().tolist() if isinstance(y, np.ndarray) else list(y)
+    assert nb.predict(X).tolist() == flat
+    assert nb.class_count_.tolist() == [sum(v == c for v in flat) for c in classes]
+    nb.partial_fit(X, y)
+    assert nb.class_count_.sum() == 8
+
+
+def test_polars_labels_are_classes():
+    pl = pytest.importorskip("polars")
+    nb = CategoricalNB(alpha=0.01).fit([[0], [1], [2]], pl.Series(["b", "a", "b"]))
+    assert nb.predict([[0], [1]]).tolist() == ["b", "a"]
+
+
+@pytest.mark.parametrize("y", [["a", None, "b", "a"], [1.0, np.nan, 2.0, 1.0], pd.Series([1, None, 2, 1], dtype="Int64")])
+def test_a_missing_label_is_refused_with_its_row(y):
+    with pytest.raises(ValueError, match=r"y contains NaN.*row 1"):
+        CategoricalNB().fit(np.arange(4)[:, None], y)
+
+
+# -- names ---------------------------------------------------------------------------------------------------
+
+
+def test_names_of_columns_appear_in_messages_and_are_checked():
+    frame = pd.DataFrame({"colour": ["r", "g", "r", "g"], "size": [1, 2, 3, 4]})
+    nb = CategoricalNB().fit(frame, Y)
+    assert list(nb.feature_names_in_) == ["colour", "size"]
+    assert nb.n_features_in_ == 2
+    with pytest.warns(UserWarning, match=r"'purple'.*'colour'|'colour'.*'purple'"):
+        nb.predict(frame.assign(colour="purple"))
+    with pytest.raises(ValueError, match="feature names"):
+        nb.predict(frame.rename(columns={"size": "weight"}))
+    with pytest.raises(ValueError, match="infinity.*'x'"):
+        GaussianNB().fit(pd.DataFrame({"w": [1.0, 2.0, 3.0, 4.0], "x": [1.0, np.inf, 3.0, 4.0]}), Y)
+
+
+def test_arrays_have_no_names():
+    nb = CategoricalNB().fit(np.arange(8).reshape(4, 2), Y)
+    assert not hasattr(nb, "feature_names_in_")
+    assert nb.n_features_in_ == 2
+
+
+def test_declared_categories_may_be_keyed_by_name_or_position():
+    frame = pd.DataFrame({"a": ["x", "y", "x", "y"], "b": [1, 2, 1, 2]})
+    by_name = CategoricalNB(categories={"b": [1, 2, 3]}).fit(frame, Y)
+    by_position = CategoricalNB(categories={1: [3, 2, 1]}).fit(frame, Y)
+    listed = CategoricalNB(categories=["auto", [1, 2, 3]]).fit(frame, Y)
+    for nb in (by_name, by_position, listed):
+        assert [c.tolist() for c in nb.categories_] == [["x", "y"], [1, 2, 3]]
+        assert nb.log_evidence_ == by_name.log_evidence_
+
+
+# -- the three ways with an unknown level -----------------------------------------------------------------
+
+
+def test_an_ignored_unknown_level_is_a_missing_cell_and_one_warning_counts_and_names_an_example():
+    nb = CategoricalNB().fit(column(["a", "b", "a", "b"]), Y)
+    with pytest.warns(UserWarning) as caught:
+        proba = nb.predict_proba(column(["a", "new", "newer"]))
+    assert len(caught) == 1
+    assert all(word in str(caught[0].message) for word in ("2", "'new'", "row 1"))
+    np.testing.assert_allclose(proba[1:], 0.5)
+
+
+def test_an_unknown_level_is_an_error_if_so_wished():
+    nb = CategoricalNB(handle_unknown="error").fit(column(["a", "b", "a", "b"]), Y)
+    with pytest.raises(ValueError, match="unknown categories.*'new'"):
+        nb.predict(column(["a", "new"]))
+
+
+def test_the_reserved_level_has_its_own_concentration_and_is_learned_from_declared_features():
+    nb = CategoricalNB(handle_unknown="level", categories=[["a", "b"]], alpha=1.0)
+    with pytest.warns(UserWarning, match="'z'"):
+        nb.fit(column(["a", "b", "z", "a"]), [0, 0, 1, 1])
+    assert nb.category_count_[0].tolist() == [[1, 1, 0], [1, 0, 1]]
+    with pytest.warns(UserWarning, match="odds.*2"):
+        proba = nb.predict_proba(column(["q"]))
+    np.testing.assert_allclose(proba, [[1 / 3, 2 / 3]])
+
+
+@pytest.mark.parametrize("kind", ["levels", "range"])
+def test_levels_between_the_least_and_the_greatest_that_do_not_occur_are_none(kind):
+    cells = np.array([0, 3, 0, 7]) if kind == "range" else np.array([0, 3, 0, 10**6])
+    nb = CategoricalNB().fit(cells[:, None], Y)
+    assert nb.categories_[0].tolist() == sorted(set(cells.tolist()))
+    with pytest.warns(UserWarning, match="2"):
+        np.testing.assert_allclose(nb.predict_proba([[2]]), 0.5)
+
+
+def test_sparse_data_is_refused_where_zero_is_a_level_like_others():
+    with pytest.raises(TypeError, match="toarray"):
+        CategoricalNB().fit(sp.csr_array(np.eye(4)), Y)

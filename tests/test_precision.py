@@ -1,0 +1,196 @@
+"""Results are float64, and the same bits, whatever JAX is configured to do; the configuration stays the user's."""
+
+from __future__ import annotations
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+
+RNG = np.random.default_rng(0)
+N = 60
+Y = RNG.integers(0, 3, N)
+WEIGHT = RNG.random(N) + 0.5
+COUNTS = RNG.poisson(1.2, (N, 4)).astype(float)
+REALS = np.where(RNG.random((N, 4)) < 0.1, np.nan, 1e8 + RNG.normal(size=(N, 4)))
+FRAME = pd.DataFrame({"s": RNG.choice(["a", "b"], N), "x": REALS[:, 0], "n": COUNTS[:, 0], "w": COUNTS[:, 1]})
+CASES = {
+    "categorical": (lambda: CategoricalNB(), COUNTS.astype(int)),
+    "bernoulli": (lambda: BernoulliNB(), COUNTS),
+    "sparse bernoulli": (lambda: BernoulliNB(), sp.csr_array(COUNTS)),
+    "multinomial": (lambda: MultinomialNB(), COUNTS),
+    "sparse multinomial": (lambda: MultinomialNB(), sp.csr_array(COUNTS)),
+    "gaussian": (lambda: GaussianNB(), REALS),
+    "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.3, 0.5]), COUNTS),
+    "mixed": (lambda: MixedNB(poisson="n", multinomial=["w"]), FRAME),
+}
+every_kind = pytest.mark.parametrize("kind", CASES)
+ATTRIBUTES = ("class_log_prior_", "class_count_", "feature_log_prob_", "feature_count_", "theta_", "var_", "rate_")
+
+
+def head(X, n):
+    return X.iloc[:n] if hasattr(X, "iloc") else X[:n]
+
+
+def everything(kind):
+    """Every number that a user sees of one fit."""
+    make, X = CASES[kind]
+    nb = make().fit(X, Y, WEIGHT).partial_fit(X, Y).forget(head(X, 9), Y[:9], WEIGHT[:9]).decay(0.9)
+    return {
+        "proba": nb.predict_proba(X),
+        "log_proba": nb.predict_log_proba(X, class_prior=[0.5, 0.25, 0.25]),
+        "mean": nb.predict_joint_log_proba(X, estimate="mean"),
+        "mle": nb.predict_joint_log_proba(X, estimate="mle"),
+        "labels": nb.predict(X),
+        "evidence": np.float64(nb.log_evidence_),
+        "statistics": jax.tree.leaves(nb.statistics_),
+        "prior": jax.tree.leaves(nb.prior_),
+        "posterior": jax.tree.leaves(nb.posterior_),
+        "attributes": [getattr(nb, name) for name in ATTRIBUTES if hasattr(nb, name)],
+    }
+
+
+def arrays(tree) -> list:
+    return jax.tree.leaves(tree)
+
+
+def assert_same_bits(a, b):
+    for mine, theirs in zip(arrays(a), arrays(b), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.fixture
+def configure():
+    """Set JAX's options for a test as a user does, and set them back."""
+    names = ("jax_enable_x64", "jax_numpy_dtype_promotion", "jax_default_matmul_precision", "jax_debug_nans")
+    was = {name: getattr(jax.config, name) for name in names}
+
+    def update(**options):
+        for name, value in options.items():
+            jax.config.update(name, value)
+
+    yield update
+    update(**was)
+
+
+@every_kind
+def test_everything_is_numpy_in_float64(kind):
+    for leaf in arrays(everything(kind)):
+        assert isinstance(leaf, np.ndarray | np.generic), type(leaf)
+        if leaf.dtype.kind == "f":
+            assert leaf.dtype == np.float64
+
+
+@every_kind
+def test_the_same_bits_with_x64_off_on_and_scoped(kind, configure):
+    configure(jax_enable_x64=False)
+    off = everything(kind)
+    configure(jax_enable_x64=True)
+    on = everything(kind)
+    assert_same_bits(off, on)
+    with jax.enable_x64(False):
+        assert_same_bits(off, everything(kind))
+    configure(jax_enable_x64=False)
+    with jax.enable_x64(True):
+        assert_same_bits(off, everything(kind))
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@every_kind
+def test_the_configuration_is_the_users_afterwards(kind, x64, configure):
+    configure(jax_enable_x64=x64)
+    everything(kind)
+    assert jax.config.jax_enable_x64 is x64
+    assert jnp.ones(2).dtype == (np.float64 if x64 else np.float32)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_the_configuration_is_the_users_after_an_error_too(x64, configure):
+    configure(jax_enable_x64=x64)
+    nb = GaussianNB().fit(REALS, Y)
+    for attempt in (
+        lambda: GaussianNB().fit(np.full((3, 1), 1e200) * [[1], [2], [3]], [0, 0, 0]),  # squares overflow, in the kernel
+        lambda: nb.forget(np.tile(REALS, (2, 1)), np.tile(Y, 2)),
+        lambda: nb.predict(REALS[:, :2]),
+        lambda: nb.predict(REALS, estimate="no such estimate"),
+    ):
+        with pytest.raises(ValueError, match=r".+"):
+            attempt()
+        assert jax.config.jax_enable_x64 is x64
+        assert jnp.ones(2).dtype == (np.float64 if x64 else np.float32)
+
+
+@pytest.mark.parametrize("kind", ["categorical", "sparse multinomial", "mixed"])
+def test_a_user_of_strict_promotion_gets_the_same_numbers(kind, configure):
+    expected = everything(kind)
+    configure(jax_numpy_dtype_promotion="strict")
+    assert_same_bits(everything(kind), expected)
+    assert jax.config.jax_numpy_dtype_promotion == "strict"
+
+
+@every_kind
+def test_threads_compute_in_float64_and_leave_their_configuration(kind):
+    expected = everything(kind)
+
+    def work(_):
+        result = everything(kind)
+        return result, jax.config.jax_enable_x64, str(jnp.ones(1).dtype)
+
+    with ThreadPoolExecutor(2) as pool:
+        for result, x64, dtype in pool.map(work, range(4)):
+            assert_same_bits(result, expected)
+            assert (x64, dtype) == (False, "float32")
+
+
+@every_kind
+def test_what_was_fitted_in_one_configuration_predicts_the_same_in_another(kind, configure):
+    make, X = CASES[kind]
+    configure(jax_enable_x64=True)
+    nb = make().fit(X, Y)
+    on = nb.predict_proba(X)
+    configure(jax_enable_x64=False)
+    np.testing.assert_array_equal(nb.predict_proba(X), on)
+    again = pickle.loads(pickle.dumps(nb))
+    np.testing.assert_array_equal(again.predict_proba(X), on)
+    assert again.log_evidence_ == nb.log_evidence_
+
+
+@every_kind
+def test_all_fitted_state_is_numpy(kind):
+    make, X = CASES[kind]
+    nb = make().fit(X, Y)
+
+    def look(value, depth=0):
+        assert not isinstance(value, jax.Array)
+        if depth < 6 and hasattr(value, "__dict__"):
+            for inner in vars(value).values():
+                look(inner, depth + 1)
+        if isinstance(value, tuple | list):
+            for inner in value:
+                look(inner, depth + 1)
+
+    look(nb)
+
+
+def test_an_evidence_of_a_hundred_million_rows_is_right_to_the_ninth_digit():
+    """In float32 its first digit is wrong."""
+    from scipy.special import betaln
+
+    n, k = 10**8, 31_415_926
+    nb = BernoulliNB(class_prior=[1.0]).fit([[0], [1]], [0, 0], sample_weight=[n - k, k])
+    np.testing.assert_allclose(nb.log_evidence_, betaln(k + 1, n - k + 1), rtol=1e-12)
+
+
+def test_moments_far_from_zero_keep_their_digits():
+    x = np.array([4.0, 7.0, 13.0, 16.0]) + 1e9
+    nb = GaussianNB(estimate="mle").fit(x[:, None], [0, 0, 0, 0])
+    assert nb.statistics_.blocks[0].m2[0, 0] == 90.0
+    assert nb.statistics_.blocks[0].mean[0, 0] == 1e9 + 10
