@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -22,10 +23,26 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def in_float64(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.enable_x64(True):
+        with _settings():
             return jax.tree.map(_to_numpy, function(*args, **kwargs))
 
     return in_float64
+
+
+@contextmanager
+def _settings() -> Iterator[None]:
+    """Double precision; and JAX's own defaults where another setting would refuse our kernels.
+
+    NaN and infinity are answers here, and integers of different widths meet in indices.
+    """
+    with (
+        jax.enable_x64(True),
+        jax.numpy_dtype_promotion("standard"),
+        jax.debug_nans(False),
+        jax.debug_infs(False),
+        jax.transfer_guard("allow"),
+    ):
+        yield
 
 
 def _to_numpy(leaf: Any) -> Any:

@@ -36,9 +36,7 @@ LEVELS = (
 binary = st.sampled_from([0.0, 1.0, np.nan])
 counts = st.integers(0, 6).map(float)
 quarters = st.integers(-40, 40).map(lambda i: i / 4)
-reals = st.one_of(
-    st.integers(-40, 40).map(lambda i: i / 4), st.floats(-1000, 1000, width=32), st.just(np.nan)
-)
+reals = st.one_of(st.integers(-40, 40).map(lambda i: i / 4), st.floats(-1000, 1000, width=32), st.just(np.nan))
 rates = st.one_of(st.integers(0, 30).map(float), st.just(np.nan))
 
 
@@ -140,7 +138,9 @@ def with_prior_of(nb: Any, known: Any) -> Any:
     """A clone of `nb` whose prior, and whose levels, are those of the fitted `known`."""
     fixed = clone(nb)
     if hasattr(nb, "categories"):
-        named = [pair for b in known.encoding_.blocks if hasattr(b, "levels") for pair in zip(b.names, b.levels, strict=True)]
+        named = [
+            pair for b in known.encoding_.blocks if hasattr(b, "levels") for pair in zip(b.names, b.levels, strict=True)
+        ]
         fixed.set_params(categories={name: list(levels.values) for name, levels in named if len(levels)})
     return fixed.set_params(prior=known.prior_)
 
@@ -152,9 +152,7 @@ def counted(nb: Any) -> Counted:
 def log_base(kind: str, X: Any) -> np.ndarray:
     """(N,) multinomial coefficients and -log x!, from the definition."""
     if kind == "mixed":
-        return log_base("poisson", X[["visits"]].to_numpy()) + log_base(
-            "multinomial", X[["word", "other"]].to_numpy()
-        )
+        return log_base("poisson", X[["visits"]].to_numpy()) + log_base("multinomial", X[["word", "other"]].to_numpy())
     if kind.endswith("multinomial"):
         x = X.toarray() if sp.issparse(X) else X
         return gammaln(x.sum(axis=1) + 1) - gammaln(x + 1).sum(axis=1)

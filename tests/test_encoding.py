@@ -99,7 +99,9 @@ def test_factorize_can_be_undone(v):
         assert (code == -1) if missing else (distinct[code] == cell)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64", "bool", "float16", "float32", "float64", "U3", "S2"])
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int64", "uint64", "bool", "float16", "float32", "float64", "U3", "S2"]
+)
 def test_factorize_of_every_dtype_gives_python_values(dtype):
     column = np.array([1, 0, 1, 1, 0]).astype(dtype)
     codes, distinct = factorize(column, "here")
@@ -193,14 +195,23 @@ def test_pandas_columns_are_what_they_show(series, levels):
 
 def test_instants_are_the_same_level_at_every_resolution():
     days = ["2020-01-02", "2020-01-01", "2020-01-02", "2020-01-01"]
-    fits = [CategoricalNB().fit(np.array(days, f"datetime64[{unit}]")[:, None], Y) for unit in ("D", "s", "ms", "us", "ns")]
+    fits = [
+        CategoricalNB().fit(np.array(days, f"datetime64[{unit}]")[:, None], Y) for unit in ("D", "s", "ms", "us", "ns")
+    ]
     fits.append(CategoricalNB().fit(pd.DataFrame({"0": pd.to_datetime(days)}).astype("datetime64[ns]"), Y))
     fits.append(CategoricalNB().fit(column([pd.Timestamp(day) for day in days]), Y))
     for nb in fits[1:]:
         assert nb.categories_[0].tolist() == fits[0].categories_[0].tolist()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert nb.predict(np.array(days, "datetime64[s]")[:, None] if nb is not fits[5] else pd.DataFrame({"0": pd.to_datetime(days)})).tolist() == Y.tolist()
+            assert (
+                nb.predict(
+                    np.array(days, "datetime64[s]")[:, None]
+                    if nb is not fits[5]
+                    else pd.DataFrame({"0": pd.to_datetime(days)})
+                ).tolist()
+                == Y.tolist()
+            )
 
 
 def test_pandas_categories_are_declared_whether_or_not_they_occur():
@@ -270,7 +281,9 @@ def test_polars_numbers_are_numbers():
 # -- missing cells -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("nothing", [None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), np.datetime64("NaT")])
+@pytest.mark.parametrize(
+    "nothing", [None, np.nan, pd.NA, pd.NaT, float("nan"), np.float32("nan"), np.datetime64("NaT")]
+)
 def test_every_kind_of_nothing_is_a_missing_cell(nothing):
     nb = CategoricalNB().fit(column(["a", "b", nothing, "a"]), Y)
     assert nb.categories_[0].tolist() == ["a", "b"]
@@ -300,7 +313,11 @@ def test_marks_of_missing_cells_are_missing_and_no_level(cells, marks, levels):
         assert nb.categories_[0].tolist() == levels
         present = [i for i, v in enumerate(cells) if v in levels]
         np.testing.assert_array_equal(nb.category_count_[0].sum(axis=1), [sum(Y[present] == c) for c in (0, 1)])
-        gone = X.iloc[[i for i in range(4) if i not in present]] if hasattr(X, "iloc") else X[[i for i in range(4) if i not in present]]
+        gone = (
+            X.iloc[[i for i in range(4) if i not in present]]
+            if hasattr(X, "iloc")
+            else X[[i for i in range(4) if i not in present]]
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             np.testing.assert_allclose(nb.predict_proba(gone), 0.5)
@@ -313,7 +330,9 @@ def test_a_mark_that_is_declared_as_a_category_is_still_missing():
 
 
 def test_a_mixed_table_has_missing_cells_of_both_kinds():
-    frame = pd.DataFrame({"s": ["u", "?", None, "v"], "x": [1.0, np.nan, 3.0, 4.0], "n": pd.array([1, None, 2, 3], dtype="Int64")})
+    frame = pd.DataFrame(
+        {"s": ["u", "?", None, "v"], "x": [1.0, np.nan, 3.0, 4.0], "n": pd.array([1, None, 2, 3], dtype="Int64")}
+    )
     nb = MixedNB(missing_values="?").fit(frame, Y)
     assert nb.kinds_ == {"s": "categorical", "x": "gaussian", "n": "gaussian"}
     assert nb.statistics_.blocks[0].count.sum() == 2
@@ -366,7 +385,9 @@ def test_polars_labels_are_classes():
     assert nb.predict([[0], [1]]).tolist() == ["b", "a"]
 
 
-@pytest.mark.parametrize("y", [["a", None, "b", "a"], [1.0, np.nan, 2.0, 1.0], pd.Series([1, None, 2, 1], dtype="Int64")])
+@pytest.mark.parametrize(
+    "y", [["a", None, "b", "a"], [1.0, np.nan, 2.0, 1.0], pd.Series([1, None, 2, 1], dtype="Int64")]
+)
 def test_a_missing_label_is_refused_with_its_row(y):
     with pytest.raises(ValueError, match=r"y contains NaN.*row 1"):
         CategoricalNB().fit(np.arange(4)[:, None], y)
@@ -384,7 +405,7 @@ def test_names_of_columns_appear_in_messages_and_are_checked():
         nb.predict(frame.assign(colour="purple"))
     with pytest.raises(ValueError, match="feature names"):
         nb.predict(frame.rename(columns={"size": "weight"}))
-    with pytest.raises(ValueError, match="infinity.*'x'"):
+    with pytest.raises(ValueError, match=r"infinity.*'x'"):
         GaussianNB().fit(pd.DataFrame({"w": [1.0, 2.0, 3.0, 4.0], "x": [1.0, np.inf, 3.0, 4.0]}), Y)
 
 
@@ -409,7 +430,7 @@ def test_declared_categories_may_be_keyed_by_name_or_position():
 
 def test_an_ignored_unknown_level_is_a_missing_cell_and_one_warning_counts_and_names_an_example():
     nb = CategoricalNB().fit(column(["a", "b", "a", "b"]), Y)
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="does not know") as caught:
         proba = nb.predict_proba(column(["a", "new", "newer"]))
     assert len(caught) == 1
     assert all(word in str(caught[0].message) for word in ("2", "'new'", "row 1"))
@@ -418,7 +439,7 @@ def test_an_ignored_unknown_level_is_a_missing_cell_and_one_warning_counts_and_n
 
 def test_an_unknown_level_is_an_error_if_so_wished():
     nb = CategoricalNB(handle_unknown="error").fit(column(["a", "b", "a", "b"]), Y)
-    with pytest.raises(ValueError, match="unknown categories.*'new'"):
+    with pytest.raises(ValueError, match=r"unknown categories.*'new'"):
         nb.predict(column(["a", "new"]))
 
 

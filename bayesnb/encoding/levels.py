@@ -76,12 +76,12 @@ class Factors:
 
     def occurrences(self, column: int) -> np.ndarray:
         """How often each of `values[column]` occurs."""
-        code = self.raw[:, column].astype(np.int64) - self.low[column] + 1
+        code = self.raw[:, column].astype(np.int64) - int(self.low[column]) + 1
         return np.bincount(code, minlength=len(self.values[column]) + 1)[1:]
 
     def first_row(self, column: int, code: int) -> int:
         """First row in which `values[column][code]` stands."""
-        return int(np.argmax(self.raw[:, column].astype(np.int64) - self.low[column] == code))
+        return int(np.argmax(self.raw[:, column].astype(np.int64) - int(self.low[column]) == code))
 
 
 def factorize_integers(raw: np.ndarray) -> Factors | None:

@@ -202,7 +202,7 @@ class CountRows:
 
     @cached_property
     def _totals(self) -> np.ndarray:
-        return np.asarray(self.matrix.sum(axis=1), dtype=np.float64)
+        return self.matrix @ np.ones(self.matrix.shape[1])  # in float64: a sum of integers may overflow
 
     def block(self, start: int, stop: int, size: int) -> Counts | PairedCounts:
         level, row, indptr = _entries(self.matrix, start, stop, size)

@@ -30,10 +30,13 @@ def dirichlet(alpha=ALPHA) -> Dirichlet:
     return Dirichlet(alpha, GROUP, 3)
 
 
+FIRST = dirichlet(ALPHA[:1])
+
+
 @cache
 def draws() -> np.ndarray:
-    """(S, C, L) log θ."""
-    return np.asarray(jax.jit(lambda key: dirichlet().sample(key, DRAWS))(jax.random.key(0)).log_theta)
+    """(S, 1, L) log θ of the first class."""
+    return np.asarray(jax.jit(lambda key: FIRST.sample(key, DRAWS))(jax.random.key(0)).log_theta)
 
 
 def each_group(alpha):
@@ -59,7 +62,9 @@ def test_log_partition_is_log_beta(alpha):
 def test_log_partition_normalises_the_density():
     a, b = 1.7, 2.4
     total, _ = integrate.quad(lambda t: t ** (a - 1) * (1 - t) ** (b - 1), 0, 1, epsabs=1e-13)
-    np.testing.assert_allclose(Dirichlet(np.array([[a, b]]), np.zeros(2, int), 1).log_partition(), [[np.log(total)]], rtol=1e-10)
+    np.testing.assert_allclose(
+        Dirichlet(np.array([[a, b]]), np.zeros(2, int), 1).log_partition(), [[np.log(total)]], rtol=1e-10
+    )
 
 
 def test_log_evidence_is_the_likelihood_averaged_over_the_prior():
@@ -154,7 +159,9 @@ def test_predictive_is_scipys_dirichlet_multinomial(alpha, x):
     actual = np.asarray(log_predictive(dirichlet(alpha), x))
     expected = np.zeros((5, 2))
     for c, _, levels, a in each_group(alpha):
-        expected[:, c] += [stats.dirichlet_multinomial.logpmf(row.astype(int), a, int(row.sum())) for row in x[:, levels]]
+        expected[:, c] += [
+            stats.dirichlet_multinomial.logpmf(row.astype(int), a, int(row.sum())) for row in x[:, levels]
+        ]
     np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -170,8 +177,8 @@ def test_predictive_is_the_ratio_of_evidences(alpha, x):
 
 def test_predictive_of_improper_levels_is_impossible_only_where_they_occur():
     prior = Dirichlet(np.array([[0.0, 2.0, 1.0]]), np.zeros(3, int), 1)
-    log_prob = np.asarray(prior.predictive().log_prob(np.array([[0, 1, 1], [1, 1, 0], [0, 0, 0]])))[:, 0]
-    np.testing.assert_allclose(log_prob, [np.log(2 * 1 / (3 * 4)), -np.inf, 0.0])
+    log_prob = np.asarray(log_predictive(prior, np.array([[0.0, 1, 1], [1, 1, 0], [0, 0, 0]])))[:, 0]
+    np.testing.assert_allclose(log_prob, [np.log(2 * 2 * 1 / (3 * 4)), -np.inf, 0.0])
 
 
 # -- marginals, draws and moments ----------------------------------------------------------------------
@@ -187,13 +194,13 @@ def test_marginals_have_the_mean_and_variance_of_the_parameters():
 
 
 def test_draws_have_the_marginals_and_moments_and_sum_to_one():
-    prior = dirichlet()
+    prior = FIRST
     theta = np.exp(draws())
     np.testing.assert_allclose(theta[:, :, :3].sum(axis=2), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(theta[:, :, 5], 1.0)
     assert_moments(theta, prior.mean().theta, prior.variance()["theta"])
     _, arguments = prior.marginals()["theta"]
-    for c, j in np.ndindex(2, 5):
+    for c, j in np.ndindex(1, 5):
         marginal = stats.beta(*(arguments[k][c, j] for k in "ab"))
         assert stats.kstest(theta[:5000, c, j], marginal.cdf).pvalue > 1e-3
     covariance = np.cov(theta[:, 0, :3].T)
@@ -208,7 +215,7 @@ def test_draws_under_tiny_concentrations_do_not_underflow_to_nan():
 
 
 def test_log_likelihood_moments_are_those_of_draws():
-    prior = dirichlet()
+    prior = FIRST
     x = np.array([[1, 0, 0, 0, 1, 1], [3, 0, 2, 5, 1, 2], [0, 0, 0, 0, 0, 0]], float)
     mean, variance = prior.log_likelihood_moments(x)
     log_prob = np.einsum("nl,scl->snc", x, draws()) + np.asarray(prior.log_base(x))[:, None]

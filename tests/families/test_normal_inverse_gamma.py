@@ -66,7 +66,11 @@ def observe(x, label, weight=None) -> Moments:
 # -- counting and updating ---------------------------------------------------------------------------
 
 
-@given(x=cells, label=arrays(int, 6, elements=st.integers(0, 1)), weight=arrays(float, 6, elements=st.sampled_from([0, 1, 2.5])))
+@given(
+    x=cells,
+    label=arrays(int, 6, elements=st.integers(0, 1)),
+    weight=arrays(float, 6, elements=st.sampled_from([0, 1, 2.5])),
+)
 def test_moments_are_weighted_count_mean_and_centred_sum_of_squares(x, label, weight):
     moments = observe(x, label, weight)
     for c, j in np.ndindex(2, 2):
@@ -118,7 +122,9 @@ def test_log_evidence_is_the_likelihood_averaged_over_the_prior():
     x = np.array([0.1, 1.4, -0.6])
 
     def joint(mu, sigma2):
-        return density(mu, sigma2, m, kappa, a, b) * np.prod([stats.norm.pdf(v, mu, np.sqrt(sigma2)) for v in x], axis=0)
+        return density(mu, sigma2, m, kappa, a, b) * np.prod(
+            [stats.norm.pdf(v, mu, np.sqrt(sigma2)) for v in x], axis=0
+        )
 
     total = integral(joint, m)
     moments = Moments(3.0, x.mean(), ((x - x.mean()) ** 2).sum())
@@ -152,7 +158,9 @@ def test_an_improper_prior_has_no_evidence(improper):
 def test_mean_is_scipys():
     mean = PRIOR.mean()
     np.testing.assert_array_equal(mean.mu, FIELDS["loc"])
-    np.testing.assert_allclose(mean.sigma2, stats.invgamma.mean(FIELDS["concentration"], scale=FIELDS["rate"]), rtol=1e-13)
+    np.testing.assert_allclose(
+        mean.sigma2, stats.invgamma.mean(FIELDS["concentration"], scale=FIELDS["rate"]), rtol=1e-13
+    )
 
 
 def test_mode_is_where_the_joint_density_of_mean_and_variance_is_greatest():

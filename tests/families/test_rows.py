@@ -251,7 +251,9 @@ def test_log_predictive_includes_the_multinomial_coefficient(rows):
     prior = dirichlet(rows, alphas(rows))
     full = jax.jit(lambda p, x: p.log_predictive(x) - p.predictive().log_prob(x))(prior, rows.x)
     expected = gammaln(rows.totals() + 1).sum(axis=1) - gammaln(rows.dense + 1).sum(axis=1)
-    np.testing.assert_allclose(first(rows, full), np.broadcast_to(expected[:, None], full[: len(expected)].shape), atol=1e-10)
+    np.testing.assert_allclose(
+        first(rows, full), np.broadcast_to(expected[:, None], full[: len(expected)].shape), atol=1e-10
+    )
 
 
 @every_kind
@@ -277,9 +279,14 @@ def test_rows_that_are_arrays_are_counts_over_the_groups():
     rows = make("categorical, packed")
     alpha = alphas(rows)
     prior = dirichlet(rows, alpha)
-    by_kind = first(rows, prior.log_predictive(rows.x))
-    np.testing.assert_allclose(prior.log_predictive(rows.dense), by_kind, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(prior.predictive().log_prob(rows.dense), by_kind, rtol=1e-11, atol=1e-11)
-    label, weight = np.zeros(50, int), np.ones(50)
-    counted = LevelCounts(np.zeros(alpha.shape)).observe(rows.dense, label, weight)
+
+    @jax.jit
+    def scores(x):
+        return prior.log_predictive(x), prior.predictive().log_prob(x)
+
+    for dense, encoded in zip(scores(rows.dense), scores(rows.x), strict=True):
+        np.testing.assert_allclose(dense, first(rows, encoded), rtol=1e-11, atol=1e-11)
+    counted = jax.jit(LevelCounts.observe)(
+        LevelCounts(np.zeros(alpha.shape)), rows.dense, np.zeros(50, int), np.ones(50)
+    )
     np.testing.assert_allclose(counted.count[0], rows.dense.sum(axis=0))

@@ -57,7 +57,9 @@ def test_of_whole_numbers_it_is_the_log_of_a_product(a, x):
 
 @given(a=st.floats(1e-3, 1e12), x=st.integers(0, 1000))
 def test_one_more_multiplies_by_the_next_factor(a, x):
-    step = float(log_rising_jit(np.float64(a), np.float64(x + 1.0))) - float(log_rising_jit(np.float64(a), np.float64(x)))
+    step = float(log_rising_jit(np.float64(a), np.float64(x + 1.0))) - float(
+        log_rising_jit(np.float64(a), np.float64(x))
+    )
     size = abs(float(log_rising_jit(np.float64(a), np.float64(x + 1.0))))
     assert abs(step - np.log(a + x)) <= 1e-14 * max(1.0, size)
 

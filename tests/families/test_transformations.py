@@ -80,7 +80,6 @@ def test_jit_changes_nothing(name):
     posterior = family.update(statistics)
     assert_trees_close(jitted[0], posterior, 1e-12)
     assert_trees_close(jitted[2], posterior.mean(), 1e-12)
-    assert_trees_close(jitted[7], posterior.log_predictive(x), 1e-12)
 
 
 @each_family
@@ -132,10 +131,10 @@ def test_gradients_are_finite_beside_missing_cells_and_zero_counts(name):
 @each_family
 def test_results_have_the_precision_of_the_caller(name):
     with jax.enable_x64(False):
-        family, statistics, x, _ = jax.tree.map(
+        arguments = jax.tree.map(
             lambda v: np.asarray(v, np.float32) if np.asarray(v).dtype == float else v, with_statistics(name)[:3]
-        ) + (None,)
-        narrow = everything_jitted(family, statistics, x)
+        )
+        narrow = everything_jitted(*arguments)
         assert {leaf.dtype for leaf in jax.tree.leaves(narrow) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {
             np.dtype("float32")
         }
@@ -172,7 +171,8 @@ def test_log_joint_is_the_sum_over_class_prior_and_blocks(known):
     for estimate, read in (("predictive", "predictive"), ("mean", "mean"), ("map", "mode")):
         parts, joint = both(posterior, estimate, read)
         n = np.array([3.0, 4.0])
-        theta = {"map": (n + [0, 1]) / 8}.get(estimate, (n + [1, 2]) / 10)
+        alpha = np.array([1.0, 2.0])
+        theta = (n + alpha - 1) / 8 if estimate == "map" else (n + alpha) / 10
         expected = sum(map(np.asarray, parts)) + np.log([0.4, 0.6] if known else theta)
         np.testing.assert_allclose(joint, expected, rtol=1e-12)
     with pytest.raises(ValueError, match="mle"):

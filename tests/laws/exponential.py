@@ -5,7 +5,7 @@ This one file is all that a new family needs; `test_house.py` shows that everyth
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate
-from bayesnb.families.rows import sum_cells
+from bayesnb.families.rows import observed, sum_cells
 
 
 @pytree
@@ -24,11 +24,9 @@ class WaitingTimes(Additive):
     total: Any
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> WaitingTimes:
-        x = jnp.asarray(x, float)
+        seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
-        return WaitingTimes(
-            self.count + one_hot.T @ (~jnp.isnan(x)).astype(x.dtype), self.total + one_hot.T @ jnp.nan_to_num(x)
-        )
+        return WaitingTimes(self.count + one_hot.T @ seen.astype(x.dtype), self.total + one_hot.T @ x)
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -38,6 +36,8 @@ class WaitingTimes(Additive):
 @pytree
 class ExponentialGamma(Conjugate):
     """Exponential rates with Gamma(concentration a, rate b) priors."""
+
+    statistics: ClassVar[type] = WaitingTimes
 
     concentration: Any
     rate: Any
@@ -50,6 +50,12 @@ class ExponentialGamma(Conjugate):
 
     def log_partition(self) -> jax.Array:
         return gammaln(self.concentration) - self.concentration * jnp.log(self.rate)
+
+    def proper(self) -> jax.Array:
+        return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
+
+    def sample_size(self) -> dict[str, Any]:
+        return {"rate": self.concentration}
 
     def mean(self) -> Exponential:
         return Exponential(self.concentration / self.rate)
@@ -71,10 +77,11 @@ class ExponentialGamma(Conjugate):
         return Exponential(jax.random.gamma(key, self.concentration, shape) / self.rate)
 
     def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
-        a, b, x = self.concentration, self.rate, jnp.asarray(x)[:, None]
+        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+        seen, x = observed(jnp.asarray(x)[:, None])
         mean = digamma(a) - jnp.log(b) - x * a / b
         variance = polygamma(1, a) + (x / b) ** 2 * a - 2 * x / b
-        return sum_cells(x, mean), sum_cells(x, variance)
+        return sum_cells(seen, mean), sum_cells(seen, variance)
 
     log_base = staticmethod(WaitingTimes.log_base)
 
@@ -87,8 +94,8 @@ class Exponential:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        x = jnp.asarray(x)[:, None]
-        return sum_cells(x, jnp.log(self.rate) - self.rate * x)
+        seen, x = observed(jnp.asarray(x)[:, None])
+        return sum_cells(seen, jnp.log(self.rate) - self.rate * x)
 
 
 @pytree
@@ -100,5 +107,6 @@ class Lomax:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        x, a, b = jnp.asarray(x)[:, None], self.concentration, self.rate
-        return sum_cells(x, jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b))
+        a, b = self.concentration, self.rate
+        seen, x = observed(jnp.asarray(x)[:, None])
+        return sum_cells(seen, jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b))

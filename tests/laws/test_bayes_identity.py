@@ -91,7 +91,9 @@ def log_likelihood(problem: Problem, nb: Any, pi: np.ndarray, thetas: list) -> f
     for i, (label, weight) in enumerate(zip(problem.y, problem.weight, strict=True)):
         c = CLASSES.index(label)
         of_class = [tuple(part[c] for part in t) if isinstance(t, tuple) else t[c] for t in thetas]
-        total += weight * (np.log(pi[c]) + log_row(problem.kind, nb, of_class, X.iloc[i] if hasattr(X, "iloc") else X[i]))
+        total += weight * (
+            np.log(pi[c]) + log_row(problem.kind, nb, of_class, X.iloc[i] if hasattr(X, "iloc") else X[i])
+        )
     return total
 
 
@@ -108,7 +110,12 @@ def log_row(kind: str, nb: Any, thetas: list, row: Any) -> float:
         )
     if kind == "categorical":
         return log_categorical(nb.categories_, thetas[0], row)
-    density = {"bernoulli": log_bernoulli, "multinomial": log_multinomial, "gaussian": log_normal, "poisson": log_poisson}
+    density = {
+        "bernoulli": log_bernoulli,
+        "multinomial": log_multinomial,
+        "gaussian": log_normal,
+        "poisson": log_poisson,
+    }
     return density[kind.split()[-1]](thetas[0], row)
 
 

@@ -68,4 +68,3 @@ def test_the_model_itself_on_encoded_rows(kind, data, x64):
         again = problem.fit(with_prior_of(problem.nb, nb)).partial_fit(row.X, [label])
         gain = again.log_evidence_ - nb.log_evidence_
         assert abs(predictive[i, c] - gain) <= 1e-9 * max(1.0, abs(nb.log_evidence_))
-

@@ -16,6 +16,7 @@ from sklearn.base import clone
 
 from bayesnb.encoding import RealColumns
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.families import Family, SufficientStatistics
 from tests.laws.exponential import ExponentialGamma, WaitingTimes
 
 CLASSES = ["calm", "rush"]
@@ -65,7 +66,9 @@ def test_fit_counts_and_predict_scores(data):
     X, y = data
     nb = fit(X, y)
     for c, label in enumerate(CLASSES):
-        np.testing.assert_array_equal(nb.posterior_.blocks[0].concentration[c], 2 + (~np.isnan(X[y == label])).sum(axis=0))
+        np.testing.assert_array_equal(
+            nb.posterior_.blocks[0].concentration[c], 2 + (~np.isnan(X[y == label])).sum(axis=0)
+        )
         np.testing.assert_allclose(nb.posterior_.blocks[0].rate[c], 3 + np.nansum(X[y == label], axis=0), rtol=1e-14)
     expected = np.array([[by_hand(nb, x, c) for c in (0, 1)] for x in X])
     np.testing.assert_allclose(nb.predict_joint_log_proba(X), expected, rtol=1e-12)
@@ -85,6 +88,13 @@ def test_partial_fit_and_forget_are_inverse_and_any_chunking_is_the_whole(data, 
             np.testing.assert_array_equal(mine, theirs)  # eighths add exactly
 
 
+def test_it_offers_what_the_protocol_says_a_family_offers():
+    family = ExponentialGamma(np.ones((2, 3)), np.ones((2, 3)))
+    promised = {name for name in vars(Family) if not name.startswith("_")} - {"register"}
+    assert promised <= set(dir(family))
+    assert {name for name in vars(SufficientStatistics) if not name.startswith("_")} <= set(dir(WaitingTimes))
+
+
 @given(data=waits())
 def test_chain_rule_and_evidence(data):
     X, y = data
@@ -95,7 +105,10 @@ def test_chain_rule_and_evidence(data):
             nb = fit(x[None], [label]).forget(x[None], [label])
             assert nb.log_evidence_ == 0
         total += by_hand(nb, x, CLASSES.index(label))
-        assert abs(nb.predict_joint_log_proba(x[None])[0, CLASSES.index(label)] - by_hand(nb, x, CLASSES.index(label))) < 1e-11
+        assert (
+            abs(nb.predict_joint_log_proba(x[None])[0, CLASSES.index(label)] - by_hand(nb, x, CLASSES.index(label)))
+            < 1e-11
+        )
         nb.partial_fit(x[None], [label])
     assert abs(total - fit(X, y).log_evidence_) <= 1e-9 * max(1.0, abs(total))
 

@@ -82,7 +82,9 @@ def test_gaussian_mle_is_the_sample_mean_and_population_variance_and_map_is_that
         mean, variance = (x.mean(), x.var()) if len(x) else (np.nan, np.nan)
         for normal in (mle, mode):
             np.testing.assert_allclose(normal.mu[c, j], mean, rtol=1e-12, atol=1e-12)
-            np.testing.assert_allclose(normal.sigma2[c, j], variance, rtol=1e-9, atol=1e-12 * np.max(abs(x), initial=0) ** 2)
+            np.testing.assert_allclose(
+                normal.sigma2[c, j], variance, rtol=1e-9, atol=1e-12 * np.max(abs(x), initial=0) ** 2
+            )
 
 
 @given(data=st.data())

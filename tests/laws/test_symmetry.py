@@ -38,9 +38,7 @@ def test_permuting_rows_changes_nothing(kind, estimate, data):
     scores = nb.predict_joint_log_proba(problem.X, estimate=estimate)
     assert_close(permuted.predict_joint_log_proba(problem.X, estimate=estimate), scores)
     # Each row of a prediction depends on that row alone.
-    np.testing.assert_array_equal(
-        nb.predict_joint_log_proba(problem.take(order).X, estimate=estimate), scores[order]
-    )
+    np.testing.assert_array_equal(nb.predict_joint_log_proba(problem.take(order).X, estimate=estimate), scores[order])
 
 
 @every_kind
