@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from bayesnb.encoding.levels import MISSING, Factors
-from bayesnb.families import Counts, LevelCounts, OneHot, PairedCounts, Presence
+from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts, Presence
 
 _CELLS = 2**20
 _MOST_ROWS = 2**16
@@ -80,8 +80,11 @@ class RealRows(_PlainRows):
     def width(self) -> float:
         return self.values.shape[1]
 
-    def block(self, start: int, stop: int, size: int) -> np.ndarray:
-        return _pad(self.values[start:stop], size)
+    def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
+        values = self.values[start:stop]
+        with np.errstate(over="ignore", invalid="ignore"):
+            complete = values.dtype.kind != "f" or not np.isnan(np.sum(values))
+        return Complete(_pad(values, size)) if complete else _pad(values, size)
 
 
 @dataclass(frozen=True, eq=False)

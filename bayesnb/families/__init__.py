@@ -5,9 +5,10 @@ from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.known import Known
 from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
-from bayesnb.families.rows import Counts, OneHot, PairedCounts, Presence
+from bayesnb.families.rows import Complete, Counts, OneHot, PairedCounts, Presence
 
 __all__ = [
+    "Complete",
     "Counts",
     "Dirichlet",
     "Family",

@@ -10,7 +10,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Conjugate
-from bayesnb.families.rows import observed, sum_cells
+from bayesnb.families.rows import Complete, observed, sum_cells
 from bayesnb.families.special import log_rising
 
 _LOG_2PI = 1.8378770664093453
@@ -61,33 +61,24 @@ class Moments:
     @staticmethod
     def log_base(x: Any) -> jax.Array:
         """Zero: -½ log 2π belongs to the density."""
-        return jnp.zeros(jnp.shape(x)[0])
+        return jnp.zeros(x.shape[0])
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Moments:
         """Two passes over the block, corrected for the rounding of its means; NaN cells are skipped."""
+        complete = isinstance(x, Complete)
         seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
-
-        def block(x: jax.Array, seen: jax.Array | None) -> Moments:
-            total = one_hot.sum(axis=0)[:, None] if seen is None else one_hot.T @ seen.astype(x.dtype)
-            count = jnp.broadcast_to(total, self.count.shape)
-            inverse = 1.0 / jnp.where(count > 0, count, 1.0)
-            mean = (one_hot.T @ x) * inverse
-            deviation = x - mean[label]
-            deviation = deviation if seen is None else jnp.where(seen, deviation, 0.0)
-            shift = (one_hot.T @ deviation) * inverse
-            square = one_hot.T @ (deviation * deviation)
-            # Where all deviations are the rounding error of the mean, the cells are equal.
-            m2 = square - shift * shift * count
-            return Moments(count, mean + shift, jnp.where(m2 > 1e-9 * square, m2, 0.0))
-
-        return self.merge(
-            jax.lax.cond(
-                jnp.all(seen),
-                lambda: block(x, None),
-                lambda: block(x, seen),
-            )
-        )
+        cells = one_hot.sum(axis=0)[:, None] if complete else one_hot.T @ seen.astype(x.dtype)
+        count = jnp.broadcast_to(cells, self.count.shape)
+        inverse = 1.0 / jnp.where(count > 0, count, 1.0)
+        mean = (one_hot.T @ x) * inverse
+        deviation = jnp.where(seen, x - mean[label], 0.0)
+        # One product for the sums of deviations and of their squares.
+        sums = one_hot.T @ jnp.concatenate([deviation, deviation * deviation], axis=1)
+        shift, square = sums[:, : x.shape[1]] * inverse, sums[:, x.shape[1] :]
+        # Where all deviations are the rounding error of the mean, the cells are equal.
+        m2 = square - shift * shift * count
+        return self.merge(Moments(count, mean + shift, jnp.where(m2 > 1e-9 * square, m2, 0.0)))
 
 
 @pytree

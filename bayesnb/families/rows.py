@@ -369,12 +369,28 @@ def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
     return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)
 
 
+@pytree
+class Complete:
+    """Real-valued rows (N, F) of which no cell is missing: kernels need not look."""
+
+    values: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def __jax_array__(self) -> jax.Array:
+        return jnp.asarray(self.values)
+
+
 def observed(x: Any) -> tuple[jax.Array, jax.Array]:
     """Which cells of real-valued rows are observed, and the rows with 0 in the others.
 
     A NaN must not enter a formula even where its result is not used: its gradient would be NaN.
     """
-    x = jnp.asarray(x) * jnp.ones(())
+    complete, x = isinstance(x, Complete), jnp.asarray(x) * jnp.ones(())
+    if complete:
+        return jnp.ones(x.shape, bool), x  # a constant, which the compiler takes out again
     seen = ~jnp.isnan(x)
     return seen, jnp.where(seen, x, 0.0)
 

@@ -30,7 +30,7 @@ class WaitingTimes(Additive):
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
-        return jnp.zeros(jnp.shape(x)[0])
+        return jnp.zeros(x.shape[0])
 
 
 @pytree
