@@ -94,7 +94,7 @@ def mixed_frame(n: int) -> st.SearchStrategy[pd.DataFrame]:
         "size": (float, reals),
         "sort": (object, st.sampled_from(["a", 1, 1.0, True, None])),
         "heads": (float, binary),
-        "visits": (float, rates),
+        "visits": (float, counts),
         "weight": (float, reals),
         "word": (float, counts),
         "other": (float, counts),
