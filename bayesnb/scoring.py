@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import chain, pairwise
 from typing import Any
 
 import jax
@@ -28,14 +29,20 @@ def score_rows(
     """Apply `output`, one of the functions below, to the (N, C) joint log probabilities of n rows."""
     padded = pad(encoding, model)
     rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
-    reading = None
-    scores: list[Any] = []
-    for _, x, _ in blocks(rows, n):
-        reading = _prepare(padded, x, estimate) if reading is None else reading
-        scores.append(_score(reading, x, output))
-        # The next block is made while this one is scored, and no more of them wait in memory.
-        scores[-2:-1] = [np.asarray(block) for block in scores[-2:-1]]
-    return np.concatenate(scores)[:n]
+
+    def scored() -> Iterator[tuple[slice, jax.Array]]:
+        reading = None
+        for piece, x, _ in blocks(rows, n):
+            reading = reading or _prepare(padded, x, estimate)
+            yield piece, _score(reading, x, output)
+
+    scores = np.empty(0)
+    # The next block is made while this one is scored, and no more of them wait in memory.
+    for (piece, block), _ in pairwise(chain(scored(), [(slice(0), jnp.empty(0))])):
+        if piece.start == 0:
+            scores = np.empty((n, *block.shape[1:]), block.dtype)
+        scores[piece] = np.asarray(block)[: piece.stop - piece.start]
+    return scores
 
 
 @float64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -80,14 +81,14 @@ class RealColumns(FixedColumns):
     statistics: type
     nonnegative: bool = False
 
-    def open(self, table: Table) -> np.ndarray:
-        values = table.numbers(self.index, missing=True)
+    def open(self, table: Table) -> RealRows:
+        values = table.numbers(self.index)
         if self.nonnegative:
             table.check_nonnegative(values, self.index)
-        return values
+        return RealRows(values, self.statistics, partial(table.check_finite, index=self.index, missing=True))
 
-    def rows(self, opened: np.ndarray, policy: UnknownPolicy | None = None) -> Rows:
-        return RealRows(opened, self.statistics)
+    def rows(self, opened: RealRows, policy: UnknownPolicy | None = None) -> Rows:
+        return opened
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,15 +101,11 @@ class CountColumns(FixedColumns):
 
     def open(self, table: Table) -> sp.csr_array:
         if table.is_sparse:
-            matrix = table.matrix()
-        else:
-            values = table.numbers(self.index, missing=False)
-            matrix = sp.csr_array(values)
-        if matrix.nnz and matrix.data.min() < 0:
-            entry = int(np.argmax(matrix.data < 0))
-            row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-            table.refuse_negative(matrix.data[entry], row, self.index[int(matrix.indices[entry])])
-        return matrix
+            return table.matrix(nonnegative=True)
+        values = table.numbers(self.index)
+        table.check_finite(values, self.index, missing=False)
+        table.check_nonnegative(values, self.index)
+        return sp.csr_array(values)
 
     def rows(self, opened: sp.csr_array, policy: UnknownPolicy | None = None) -> Rows:
         return CountRows(opened)
@@ -144,7 +141,8 @@ class BinaryColumns(FixedColumns):
                 matrix = matrix.copy()
                 matrix.eliminate_zeros()
             return matrix
-        values = table.numbers(self.index, missing=True)
+        values = table.numbers(self.index)
+        table.check_finite(values, self.index, missing=True)
         if self.threshold is None:
             _check_binary(values, lambda i: (i // values.shape[1], self.names[i % values.shape[1]]))
         return values

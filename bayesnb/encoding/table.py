@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Number
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -76,13 +76,13 @@ class Table:
         """How messages name a column."""
         return f"Input X, column {self.names[j]!r}"
 
-    def numbers(self, index: Sequence[int], *, missing: bool) -> np.ndarray:
-        """Columns as a 2-D array of numbers, finite, and NaN only if `missing` is allowed.
+    def numbers(self, index: Sequence[int]) -> np.ndarray:
+        """Columns as a 2-D array of numbers, which `check_finite` has still to pass.
 
         Raises
         ------
         ValueError
-            Naming the first cell that is infinite, missing or not a number.
+            Naming the first cell that is not a number.
         """
         if self.is_sparse:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
@@ -93,10 +93,9 @@ class Table:
             values = self.data if len(index) == self.data.shape[1] else self.data[:, list(index)]
         else:
             values = np.stack([_to_float(self.data[:, j], self.where(j)) for j in index], axis=1)
-        self._check_finite(values, index, missing)
         return values
 
-    def matrix(self) -> sp.csr_array:
+    def matrix(self, *, nonnegative: bool = False) -> sp.csr_array:
         """All columns of a sparse table: canonical, finite, without stored zeros."""
         # Asked of the user's own object, which remembers the answer.
         canonical = self.data.has_canonical_format
@@ -104,10 +103,14 @@ class Table:
         if not canonical:
             matrix.sum_duplicates()
         if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
-            bad = np.flatnonzero(~np.isfinite(matrix.data))
-            if bad.size:
-                row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
-                self._refuse(matrix.data[bad[0]], row, int(matrix.indices[bad[0]]))
+            for bad, refuse in (
+                (~np.isfinite(matrix.data), self._refuse),
+                (nonnegative & (matrix.data < 0), self.refuse_negative),
+            ):
+                if bad.any():
+                    entry = int(np.argmax(bad))
+                    row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
+                    refuse(matrix.data[entry], row, int(matrix.indices[entry]))
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         return matrix
@@ -118,24 +121,34 @@ class Table:
             row, j = (int(i[0]) for i in np.nonzero(values < 0))
             self.refuse_negative(values[row, j], row, index[j])
 
-    def refuse_negative(self, value: Any, row: int, j: int) -> None:
+    def refuse_negative(self, value: Any, row: int, j: int) -> NoReturn:
+        if np.isinf(value):
+            self._refuse(value, row, j)
         raise ValueError(
             f"Negative values in data passed to {self.owner} (input X): {plain(value)!r} at row {row}, column "
             f"{self.names[j]!r}; counts must be at least 0."
         )
 
-    def _check_finite(self, values: np.ndarray, index: Sequence[int], missing: bool) -> None:
+    def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
+        """Whether no number is NaN, in rows from `start` on of the columns `index`.
+
+        Raises
+        ------
+        ValueError
+            Naming the first cell that is infinite, or NaN where no cell may be missing.
+        """
         if values.dtype.kind != "f":
-            return
+            return True
         with np.errstate(over="ignore", invalid="ignore"):
             if np.isfinite(np.sum(values)):
-                return
+                return True
         bad = np.isinf(values) if missing else ~np.isfinite(values)
         if bad.any():
             row, j = (int(i[0]) for i in np.nonzero(bad))
-            self._refuse(values[row, j], row, index[j])
+            self._refuse(values[row, j], start + row, index[j])
+        return not np.isnan(values).any()
 
-    def _refuse(self, value: Any, row: int, j: int) -> None:
+    def _refuse(self, value: Any, row: int, j: int) -> NoReturn:
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
         advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
         raise ValueError(
@@ -157,6 +170,12 @@ def check_table(X: Any, owner: str) -> Table:
         _check_size(n_rows, n_columns, owner)
         columns = [X.iloc[:, j] if hasattr(X, "iloc") else X[:, j] for j in range(n_columns)]
         return Table(columns, tuple(map(str, X.columns)), n_rows, owner)
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        row = tuple(int(i[0]) for i in np.nonzero(np.ma.getmaskarray(X)))
+        raise TypeError(
+            f"Input X is a masked array, with a masked cell at {row}; {owner} reads NaN or None as missing: use "
+            "X.astype(float).filled(numpy.nan)."
+        )
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
         X = _from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
@@ -268,16 +287,26 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
         )
 
 
-def _from_sequence(X: Any) -> np.ndarray:
+def _from_sequence(X: Any, name: str = "X") -> np.ndarray:
     """A list as an array, without turning the numbers beside a string into strings."""
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        lengths = [np.size(row) for row in X]
+        odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+        if odd is None:
+            raise
+        raise ValueError(
+            f"Input {name} is ragged: row {odd} has {lengths[odd]} entries where row 0 has {lengths[0]}; "
+            "give every row as many, None where one is missing."
+        ) from None
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
 
 
 def _from_labels(y: Any) -> np.ndarray:
     """A list of labels as an array; tuples are labels too."""
     if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
-        return _from_sequence(y)
+        return _from_sequence(y, "y")
     array = np.empty(len(y), dtype=object)
     for i, label in enumerate(y):
         array[i] = label

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,7 @@ class BernoulliNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         n = len(table.names)
-        return (BinaryColumns(range(n), table.names, n, self.binarize),)
+        return (binary_columns(table, range(n), self.binarize),)
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -245,6 +245,15 @@ class MultinomialNB(NaiveBayesClassifier):
         return tags
 
 
+def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
+    """Bernoulli columns of a table, cut at `binarize`."""
+    number = isinstance(binarize, int | float | np.number) and np.isfinite(binarize)
+    if binarize is not None and not number:
+        raise ValueError(f"binarize={binarize!r} must be a finite number, or None where cells are 0 or 1 already.")
+    names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
+    return BinaryColumns(index, names, len(table.names), binarize)
+
+
 def level_columns(
     table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
 ) -> LevelColumns:
@@ -252,6 +261,11 @@ def level_columns(
     if handle_unknown not in ("ignore", "error", "level"):
         raise ValueError(f"handle_unknown={handle_unknown!r} is unknown; use 'ignore', 'error' or 'level'.")
     marks = () if missing_values is None else _as_tuple(missing_values)
+    for mark in marks:
+        if not isinstance(mark, Hashable):
+            raise ValueError(
+                f"missing_values: {mark!r} cannot be the value of a cell; use a value or a list of values."
+            )
     declared = []
     for position, j in enumerate(index):
         levels = _declared(categories, position, j, table, len(index))
@@ -276,10 +290,19 @@ def _declared(categories: Any, position: int, j: int, table: Table, n: int) -> A
             raise ValueError(f"categories names a feature {strange[0]!r} that X does not have: {list(table.names)}.")
         levels = categories.get(table.names[j], categories.get(j))
     else:
+        if not isinstance(categories, Sequence | np.ndarray):
+            raise ValueError(
+                f"categories={categories!r} must be 'auto', a list with the levels of each feature, or a dict "
+                "{feature: levels}."
+            )
         if len(categories) != n:
             raise ValueError(f"categories has {len(categories)} entries, but there are {n} categorical features.")
         levels = categories[position]
-    return None if levels is None or (isinstance(levels, str) and levels == "auto") else levels
+    if levels is None or (isinstance(levels, str) and levels == "auto"):
+        return None
+    if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
+        raise ValueError(f"categories: the levels of feature {table.names[j]!r} are {levels!r}; give a list of them.")
+    return levels
 
 
 def _as_tuple(values: Any) -> tuple[Any, ...]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.encoding import BinaryColumns, Columns, CountColumns, RealColumns, Table
+from bayesnb.encoding import Columns, CountColumns, RealColumns, Table
 from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.discrete import level_columns
+from bayesnb.estimators.discrete import binary_columns, level_columns
 from bayesnb.families import LevelCounts, Moments, Totals
 from bayesnb.model import Estimate
 
@@ -112,7 +112,7 @@ class MixedNB(NaiveBayesClassifier):
                 table, i, self.categories, self.handle_unknown, self.missing_values
             ),
             "gaussian": lambda i, names: RealColumns(i, names, n, Moments),
-            "bernoulli": lambda i, names: BinaryColumns(i, names, n, self.binarize),
+            "bernoulli": lambda i, _: binary_columns(table, i, self.binarize),
             "poisson": lambda i, names: RealColumns(i, names, n, Totals, nonnegative=True),
             "multinomial": lambda i, names: CountColumns(i, names, n),
         }
@@ -124,6 +124,8 @@ class MixedNB(NaiveBayesClassifier):
         for kind in _KINDS:
             for column in _as_list(getattr(self, kind)):
                 j = _position(column, table.names, kind)
+                if kinds[j] == kind:
+                    raise ValueError(f"{kind} names column {table.names[j]!r} twice.")
                 if kinds[j] is not None:
                     raise ValueError(f"Column {table.names[j]!r} is named both {kinds[j]} and {kind}; choose one.")
                 kinds[j] = kind

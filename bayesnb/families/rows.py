@@ -298,14 +298,14 @@ class Presence:
         absent, present = table[:, 0::2], table[:, 1::2]
         sure = jnp.isneginf(absent)
         absent = jnp.where(sure, 0.0, absent)
-        return jnp.sum(absent, axis=1), (present - absent).T, sure.T.astype(table.dtype), jnp.any(sure)
+        return jnp.sum(absent, axis=1), (present - absent).T, sure.T, jnp.any(sure)
 
     def dot(self, tables: Any) -> jax.Array:
         intercept, gain, sure, any_sure = tables
         score = intercept + _product(1.0, self.level, self.indptr, gain)
 
         def without_impossible() -> jax.Array:
-            lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure)
+            lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure.astype(score.dtype))
             return jnp.where(lacking > 0.5, -jnp.inf, score)
 
         return jax.lax.cond(any_sure, without_impossible, lambda: score)

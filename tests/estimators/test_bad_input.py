@@ -957,3 +957,56 @@ def test_sparse_input_is_not_written_to(case):
     np.testing.assert_array_equal(entries.indices, indices)
     np.testing.assert_array_equal(entries.data, data)
     np.testing.assert_array_equal(nb.feature_count_, case.fit().feature_count_)
+
+
+@pytest.mark.parametrize("make", [bnb.GaussianNB, bnb.CategoricalNB, bnb.MultinomialNB])
+def test_ragged_rows(make):
+    says = ("X is ragged", "row 2 has 1", "row 0 has 2")
+    assert_refused(make(), "fit", [[1, 2], [3, 4], [5]], [0, 1, 1], says=says)
+
+
+def test_a_masked_cell_is_not_silently_a_number():
+    X = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, False], [True, False]])
+    assert_refused(bnb.GaussianNB(), "fit", X, [0, 1], says=("masked", r"\(1, 0\)", "filled"), error=TypeError)
+    bnb.GaussianNB().fit(np.ma.masked_array(X.data), [0, 1])
+
+
+@pytest.mark.parametrize("binarize", [math.nan, math.inf, "a", [1]])
+@pytest.mark.parametrize("make", [bnb.BernoulliNB, lambda **options: bnb.MixedNB(bernoulli=[0, 1], **options)])
+def test_a_threshold_that_is_no_number(make, binarize):
+    says = ("binarize", re.escape(repr(binarize)), "finite")
+    assert_refused(make(binarize=binarize), "fit", [[1, 0], [0, 1]], [0, 1], says=says)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"missing_values": [["?"]]}, ("missing_values", r"\['\?'\]", "cell")),
+        ({"categories": 3}, ("categories=3", "auto", "dict")),
+        ({"categories": [3, 4]}, ("categories", "feature '0'", "list")),
+        ({"categories": ["ab", "cd"]}, ("categories", "feature '0'", "'ab'")),
+    ],
+)
+def test_marks_and_levels_of_a_wrong_form(options, says):
+    assert_refused(bnb.CategoricalNB(**options), "fit", [[1, 2], [3, 4]], [0, 1], says=says)
+
+
+def test_a_column_named_twice():
+    says = ("categorical", "'0'", "twice")
+    assert_refused(bnb.MixedNB(categorical=[0, 0]), "fit", [[1, 2], [3, 4]], [0, 1], says=says)
+
+
+def test_infinity_beyond_the_first_block_of_rows():
+    X = np.zeros((70_000, 2))
+    X[::2] = 1.0
+    y = np.arange(len(X)) % 2
+    bad = X.copy()
+    bad[-1, 1] = np.inf
+    nb = bnb.GaussianNB().fit(X, y)
+    for method, args in (("fit", (bad, y)), ("predict", (bad,))):
+        assert_refused(nb, method, *args, says=("infinity", "row 69999", "column '1'"), good=X[:3])
+
+
+def test_negative_cells_of_a_sparse_matrix_are_absent_to_bernoulli():
+    X = sp.csr_array([[-1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
+    np.testing.assert_array_equal(bnb.BernoulliNB().fit(X, [0, 1]).feature_count_, [[0, 0, 1], [1, 0, 0]])
