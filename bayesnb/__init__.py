@@ -5,7 +5,7 @@ from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, 
 from bayesnb.evaluation import compare_estimates
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty import ImproperPosteriorError, parameter_table
+from bayesnb.uncertainty import ImproperPosteriorError, parameter_table, posterior_draws
 
 __version__ = "0.1.0"
 
@@ -24,4 +24,5 @@ __all__ = [
     "compare_estimates",
     "datasets",
     "parameter_table",
+    "posterior_draws",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +31,11 @@ class Columns(Protocol):
 
     @property
     def n_features(self) -> int: ...
+
+    @property
+    def kind(self) -> str:
+        """What the user calls such columns, as in `MixedNB(gaussian=...)`."""
+        ...
 
     def open(self, table: Table) -> Any:
         """Check this block's columns and bring them into a common form."""
@@ -81,6 +86,10 @@ class RealColumns(FixedColumns):
     statistics: type
     nonnegative: bool = False
 
+    @property
+    def kind(self) -> str:
+        return {"Moments": "gaussian", "Totals": "poisson"}.get(self.statistics.__name__, self.statistics.__name__)
+
     def open(self, table: Table) -> RealRows:
         values = table.numbers(self.index)
         if self.nonnegative:
@@ -98,6 +107,7 @@ class CountColumns(FixedColumns):
     index: Sequence[int]
     names: Sequence[str]
     n_features: int
+    kind: ClassVar[str] = "multinomial"
 
     def open(self, table: Table) -> sp.csr_array:
         if table.is_sparse:
@@ -127,6 +137,7 @@ class BinaryColumns(FixedColumns):
     names: Sequence[str]
     n_features: int
     threshold: float | None = 0.0
+    kind: ClassVar[str] = "bernoulli"
 
     def open(self, table: Table) -> Any:
         if table.is_sparse:
@@ -196,6 +207,7 @@ class LevelColumns:
     declared: tuple[bool, ...]
     unknown: HandleUnknown = "ignore"
     missing_values: tuple[Hashable, ...] = ()
+    kind: ClassVar[str] = "categorical"
 
     def open(self, table: Table) -> Factors:
         if table.is_sparse:

@@ -92,9 +92,7 @@ class MixedNB(NaiveBayesClassifier):
     def kinds_(self) -> dict[str, str]:
         """Kind of each column."""
         self._require_fitted("kinds_")
-        kinds = {
-            j: (name, _kind_of(b)) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)
-        }
+        kinds = {j: (name, b.kind) for b in self.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
         return dict(kinds[j] for j in sorted(kinds))
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
@@ -163,11 +161,3 @@ def _kind_from_dtype(column: Any) -> str:
     if hasattr(dtype, "is_numeric"):
         return "gaussian" if dtype.is_numeric() else "categorical"
     return "gaussian" if getattr(dtype, "kind", "O") in "iuf" else "categorical"
-
-
-def _kind_of(block: Any) -> str:
-    if isinstance(block, RealColumns):
-        return "gaussian" if block.statistics is Moments else "poisson"
-    return {"LevelColumns": "categorical", "BinaryColumns": "bernoulli", "CountColumns": "multinomial"}[
-        type(block).__name__
-    ]

@@ -15,15 +15,10 @@ from bayesnb.families import LevelCounts
 from bayesnb.families._pytree import pytree, static
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.precision import float64
+from bayesnb.uncertainty.proper import CLASS, require_proper
 
 if TYPE_CHECKING:
     import pandas as pd
-
-CLASS = "(class)"
-
-
-class ImproperPosteriorError(ValueError):
-    """A posterior that cannot be normalised, and so has no draws and no intervals."""
 
 
 def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
@@ -80,7 +75,7 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
     Examples
     --------
     >>> from bayesnb import CategoricalNB
-    >>> from bayesnb.uncertainty import parameter_table
+    >>> from bayesnb import parameter_table
     >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
     >>> parameter_table(nb).query("feature == '0'")[["class", "level", "count", "mle", "mean"]]
       class level  count  mle      mean
@@ -93,10 +88,10 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
 
     if not 0 < prob < 1:
         raise ValueError(f"prob={prob!r} must be a number between 0 and 1, such as 0.9.")
+    require_proper(nb.encoding_, nb.posterior_)
     parts = _summaries(nb.prior_, nb.statistics_)
     axis = _axis(nb.encoding_, parts)
     values = {name: _flat(parts, name) for name in ("count", "mle", "map", "mean", "prior_weight")}
-    _refuse_improper(nb.encoding_, axis, _flat(parts, "improper"), values["mean"])
     intervals = [_interval(summary, prob) for summary in _each(parts)]
     lower, upper = (np.concatenate(ends) for ends in zip(*intervals, strict=True))
     columns = {
@@ -124,7 +119,6 @@ class _Summary:
     mean: Any
     variance: Any
     prior_weight: Any
-    improper: Any
     arguments: dict[str, Any]
     distribution: str = static()
 
@@ -169,7 +163,6 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
             mean=mean[name],
             variance=variance[name],
             prior_weight=jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
-            improper=~posterior.proper(),
             arguments=arguments,
             distribution=distribution,
         )
@@ -234,17 +227,3 @@ def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     index = np.empty(rows.shape[1], np.intp)
     index[order] = np.cumsum(first) - 1
     return ordered[:, first], index
-
-
-def _refuse_improper(encoding: Encoding, axis: _Axis, improper: np.ndarray, mean: np.ndarray) -> None:
-    if not improper.any():
-        return
-    # In an improper group of levels the mean says which of them is to blame.
-    culprit = improper & ~(mean > 0)
-    i = int(np.argmax(culprit if culprit.any() else improper))
-    label = encoding.classes.values[axis.label[i]]
-    raise ImproperPosteriorError(
-        f"The posterior of class {label!r}, feature {axis.feature[i]!r}, {axis.level[i]!r} is improper (the "
-        f"first of {int(improper.sum())} such parameters): its prior has a zero concentration and no data make "
-        "up for it, so it has no interval. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
-    )

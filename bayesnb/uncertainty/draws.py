@@ -1,0 +1,153 @@
+"""Independent draws of the parameters from the exact posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesnb.encoding import Columns, Encoding
+from bayesnb.families import Dirichlet
+from bayesnb.model import NaiveBayes
+from bayesnb.precision import float64
+from bayesnb.uncertainty.proper import require_proper
+
+_CELLS = 2**20
+CLASS_PROB = "class_prob"
+
+
+def posterior_draws(
+    nb: Any, draws: int = 1000, seed: int = 0, features: Iterable[Any] | None = None
+) -> dict[str, np.ndarray]:
+    """Independent draws of all parameters from the exact posterior.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    draws : int
+        Number of draws, S.
+    seed : int
+        The same seed gives the same draws.
+    features : iterable of column names or indices, optional
+        Draw the parameters of these features only; of a multinomial the probabilities of these words.
+
+    Returns
+    -------
+    dict of arrays, float64
+        "class_prob" (S, C), and the parameters of each block of features, (S, C, K): "theta" for levels and
+        words, "mu" and "sigma2" for Gaussian, "rate" for Poisson features, a name that two blocks of a MixedNB
+        share with the kind behind it, such as "theta_categorical". Axis K is that of the statistics: levels of
+        a feature in the order of `categories_`, (absent, present) for Bernoulli features, else features.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If a zero concentration met a zero count.
+    ValueError
+        If `draws` is not positive, or `features` names a column that there is not.
+
+    Notes
+    -----
+    Probabilities are normalised gamma variates, computed in log space. Beyond the result the draws need
+    memory for a few of them only.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, posterior_draws
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> posterior_draws(nb, draws=100)["theta"].shape
+    (100, 2, 2)
+    """
+    if not isinstance(draws, int | np.integer) or draws < 1:
+        raise ValueError(f"draws={draws!r} must be a positive integer.")
+    require_proper(nb.encoding_, nb.posterior_)
+    return draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features)
+
+
+def draw_parameters(
+    encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[Any] | None = None
+) -> dict[str, np.ndarray]:
+    """As `posterior_draws`, from any proper distribution over the parameters."""
+    chosen = None if features is None else _positions(encoding, features)
+    keys = [jax.random.key(s) for s in np.random.SeedSequence(seed).generate_state(1 + len(model.blocks))]
+    found = {CLASS_PROB: _draw(model.class_prior, draws, keys[0])["theta"][:, 0]}
+    sites = site_names(encoding, model)
+    for columns, family, key, names in zip(encoding.blocks, model.blocks, keys[1:], sites, strict=True):
+        keep = np.ones(len(columns.axis()[0]), bool) if chosen is None else _kept(columns, chosen)
+        if keep.any():
+            drawn = _draw(_marginal(family, keep), draws, key)
+            found |= {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
+    return found
+
+
+def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
+    """For each block the names of its parameters: with the kind of column behind where two blocks share one."""
+    own = [list(jax.eval_shape(lambda f: f.mean().parameters(), family)) for family in model.blocks]
+    every = [name for names in own for name in names]
+    return [
+        {name: name if every.count(name) == 1 else f"{name}_{columns.kind}" for name in names}
+        for columns, names in zip(encoding.blocks, own, strict=True)
+    ]
+
+
+def _marginal(family: Any, keep: np.ndarray) -> Any:
+    """The distribution of the parameters at some positions; of a simplex the others become one more level."""
+    if keep.all():
+        return family
+    if not isinstance(family, Dirichlet):
+        return jax.tree.map(lambda field: np.asarray(field)[:, keep], family)
+    alpha, group = np.asarray(family.concentration), np.asarray(family.group)
+    chosen, index = np.unique(group[keep], return_inverse=True)
+    others = ~keep & np.isin(group, chosen)
+    if not others.any():
+        return Dirichlet(alpha[:, keep], index, len(chosen))
+    rest = alpha[:, others].sum(axis=1, keepdims=True)
+    return Dirichlet(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
+
+
+def _kept(columns: Columns, chosen: set[int]) -> np.ndarray:
+    """Positions of the last axis that belong to the chosen columns of X."""
+    index = np.asarray(columns.index)
+    return np.isin(index, list(chosen))[columns.axis()[0]]
+
+
+def _positions(encoding: Encoding, features: Iterable[Any]) -> set[int]:
+    """Columns of X by name or index."""
+    names = {name: int(j) for b in encoding.blocks for j, name in zip(b.index, b.names, strict=True)}
+    known = set(names.values())
+    found = set()
+    for feature in [features] if isinstance(features, str) else features:
+        if isinstance(feature, int | np.integer) and int(feature) in known:
+            found.add(int(feature))
+        elif feature in names:
+            found.add(names[feature])
+        else:
+            some = list(names)[:8]
+            raise ValueError(f"features: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}.")
+    return found
+
+
+def _draw(family: Any, draws: int, key: jax.Array) -> dict[str, np.ndarray]:
+    """(S, C, K) draws of each parameter, some at a time, written to where they are to stay."""
+    shape = np.shape(jax.tree.leaves(family)[0])
+    chunk = int(min(draws, max(1, _CELLS // max(1, shape[0] * shape[1]))))
+    out: dict[str, np.ndarray] = {}
+    for start in range(0, draws, chunk):
+        part = _sample(family, key, start, chunk)
+        for name, values in part.items():
+            if name not in out:
+                out[name] = np.empty((draws, *values.shape[1:]))
+            out[name][start : start + chunk] = values[: draws - start]
+    return out
+
+
+@float64
+def _sample(family: Any, key: jax.Array, start: int, n: int) -> dict[str, np.ndarray]:
+    return _sample_kernel(family, jax.random.fold_in(key, start), n)
+
+
+@jax.jit(static_argnames="n")
+def _sample_kernel(family: Any, key: jax.Array, n: int) -> dict[str, jax.Array]:
+    return family.sample(key, n).parameters()
