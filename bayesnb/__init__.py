@@ -5,7 +5,14 @@ from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, 
 from bayesnb.evaluation import compare_estimates
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty import ImproperPosteriorError, parameter_table, posterior_draws
+from bayesnb.uncertainty import (
+    ImproperPosteriorError,
+    decompose_uncertainty,
+    log_odds_moments,
+    parameter_table,
+    posterior_draws,
+    predict_interval,
+)
 
 __version__ = "0.1.0"
 
@@ -23,6 +30,9 @@ __all__ = [
     "PoissonNB",
     "compare_estimates",
     "datasets",
+    "decompose_uncertainty",
+    "log_odds_moments",
     "parameter_table",
     "posterior_draws",
+    "predict_interval",
 ]

@@ -46,9 +46,15 @@ class Rows(Protocol):
         ...
 
 
-def blocks(rows: tuple[Rows, ...], n: int, *arrays: np.ndarray) -> Iterator[tuple[slice, tuple[Any, ...], list]]:
-    """Cut n rows, and arrays with an entry a row, into padded blocks; the padding of arrays is zero."""
-    largest = min(_MOST_ROWS, _power_of_four(_CELLS / max(1.0, sum(r.width() for r in rows)), down=True))
+def blocks(
+    rows: tuple[Rows, ...], n: int, *arrays: np.ndarray, cells: float = 0.0
+) -> Iterator[tuple[slice, tuple[Any, ...], list]]:
+    """Cut n rows, and arrays with an entry a row, into padded blocks; the padding of arrays is zero.
+
+    `cells` is the room that a row takes in what is made of it, if that is more than the row itself.
+    """
+    width = max(1.0, cells, sum(r.width() for r in rows))
+    largest = min(_MOST_ROWS, _power_of_four(_CELLS / width, down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
         size = min(largest, _power_of_four(stop - start))

@@ -17,6 +17,7 @@ from bayesnb.encoding import (
     Encoding,
     LevelColumns,
     Levels,
+    Rows,
     Table,
     Unknown,
     check_labels,
@@ -331,10 +332,15 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         if class_prior is not None:
             known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
             model = NaiveBayes(known, model.blocks)
-        table = self._table(X)
-        rows = self.encoding_.rows(table, self._report_unknown)
+        rows, n = self._encode(X)
         reading: Estimate = "mean" if estimate == "mle" else estimate
-        return scoring.score_rows(self.encoding_, model, rows, table.n_rows, reading, output)
+        return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
+
+    def _encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
+        """Rows of X under the fitted encoding, and how many they are."""
+        check_is_fitted(self)
+        table = self._table(X)
+        return self.encoding_.rows(table, self._report_unknown), table.n_rows
 
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any) -> np.ndarray:
         """Index of the class that `predict` returns."""

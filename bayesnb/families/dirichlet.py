@@ -12,7 +12,9 @@ from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate
-from bayesnb.families.rows import LINEAR, RISING, SQUARE, OneHot, Presence, Term, as_rows
+from bayesnb.families.row_draws import draw_log_likelihood
+from bayesnb.families.rows import RISING, OneHot, Presence, Term, as_rows, linear
+from bayesnb.families.variates import Variates
 
 
 @pytree
@@ -114,21 +116,24 @@ class Dirichlet(Conjugate):
         rest = self.total()[:, self.group] - self.concentration
         return {"theta": ("beta", {"a": self.concentration, "b": rest})}
 
-    def sample(self, key: jax.Array, n: int) -> Multinomial:
+    def draw(self, variates: Variates, n: int) -> Multinomial:
         """Normalised gamma variates, in log space: small concentrations do not underflow."""
         alpha = jnp.asarray(self.concentration)
-        log_gamma = jax.random.loggamma(key, alpha, (n, *alpha.shape))
+        log_gamma = variates.log_gamma(alpha, n)
         return Multinomial(jax.vmap(lambda draw: draw - self._logsumexp(draw)[:, self.group])(log_gamma))
 
-    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
-        """Mean Σ x [ψ(α) - ψ(α₀)] and variance Σ x² ψ₁(α) - Σ t² ψ₁(α₀) of log p(row | class, θ)."""
+    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
+        """With α = α' + added · x, mean Σ x [ψ(α) - ψ(α₀)] and variance Σ x² ψ₁(α) - Σ t² ψ₁(α₀)."""
         x, total = self._rows(x), self.total()
 
-        def moment(term: Term, psi: Callable[[jax.Array], jax.Array]) -> jax.Array:
-            tables = x.contrast_layout(term, psi(self.concentration), psi(total), self.group)
-            return x.contrast(term, tables)
+        def moment(power: int, psi: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            term = Term(lambda x, a: linear(x**power, psi(a + added * x)), lambda a: psi(a + added))
+            return x.contrast(term, x.contrast_layout(term, self.concentration, total, self.group))
 
-        return moment(LINEAR, digamma) + x.log_base()[:, None], moment(SQUARE, partial(polygamma, 1))
+        return moment(1, digamma) + x.log_base()[:, None], moment(2, partial(polygamma, 1))
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        return draw_log_likelihood(self, variates, n, self._rows(x), added)
 
     def log_base(self, x: Any) -> jax.Array:
         return self._rows(x).log_base()

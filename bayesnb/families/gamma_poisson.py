@@ -12,6 +12,7 @@ from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate
 from bayesnb.families.rows import linear, observed, sum_cells
 from bayesnb.families.special import log_rising
+from bayesnb.families.variates import Variates
 
 
 @pytree
@@ -92,21 +93,33 @@ class GammaPoisson(Conjugate):
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self._rate()})}
 
-    def sample(self, key: jax.Array, n: int) -> Poisson:
-        shape = (n, *jnp.shape(self.concentration))
-        return Poisson(jnp.exp(jax.random.loggamma(key, self.concentration, shape)) / self.rate)
+    def draw(self, variates: Variates, n: int) -> Poisson:
+        return Poisson(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
-    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
+    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
         """Mean x[ψ(a) - log b] - a/b - log x! and variance x²ψ₁(a) + a/b² - 2x/b, summed over features."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+            a, b = a + added * x, b + added
             mean = linear(x, digamma(a) - jnp.log(b)) - a / b
             variance = linear(x * x, polygamma(1, a)) + (a / b - 2.0 * x) / b
             return sum_cells(seen, mean), sum_cells(seen, variance)
 
         mean, variance = jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
         return mean + self.log_base(jnp.where(seen, x, jnp.nan))[:, None], variance
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        """x log λ - λ; a Gamma(a + x) variate is a Gamma(a) one, shared by the rows, plus a row's own Gamma(x)."""
+        seen, x = observed(x)
+        log_gamma, own = variates.log_gamma(self.concentration, n), variates.log_gamma(added * x, n)
+
+        def one_class(log_gamma: jax.Array, rate: jax.Array, own: jax.Array) -> jax.Array:
+            log_rate = jnp.logaddexp(log_gamma, own) - jnp.log(rate + added)
+            return sum_cells(seen, linear(x, log_rate) - jnp.exp(log_rate))
+
+        over_classes = jax.vmap(one_class, in_axes=(0, 0, None), out_axes=1)
+        return jax.lax.map(lambda draw: over_classes(draw[0], self._rate(), draw[1]), (log_gamma, own))
 
     log_base = staticmethod(Totals.log_base)
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.variates import KeyVariates, Variates
 
 
 @pytree
@@ -57,6 +58,9 @@ class Known:
     def proper(self) -> jax.Array:
         return jnp.ones_like(jnp.asarray(self.log_prob), bool)
 
-    def sample(self, key: jax.Array, n: int) -> Multinomial:
+    def draw(self, variates: Variates, n: int) -> Multinomial:
         log_prob = jnp.asarray(self.log_prob)
         return Multinomial(jnp.broadcast_to(log_prob, (n, *log_prob.shape)))
+
+    def sample(self, key: jax.Array, n: int) -> Multinomial:
+        return self.draw(KeyVariates(key), n)

@@ -12,6 +12,7 @@ from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Conjugate
 from bayesnb.families.rows import Complete, observed, sum_cells
 from bayesnb.families.special import log_rising
+from bayesnb.families.variates import Variates
 
 _LOG_2PI = 1.8378770664093453
 
@@ -169,24 +170,22 @@ class NormalInverseGamma(Conjugate):
             "sigma2": ("invgamma", {"a": self.concentration, "scale": self.rate}),
         }
 
-    def sample(self, key: jax.Array, n: int) -> Normal:
-        for_variance, for_mean = jax.random.split(key)
-        shape = (n, *jnp.shape(self.loc))
-        sigma2 = self.rate * jnp.exp(-jax.random.loggamma(for_variance, self.concentration, shape))
-        noise = jax.random.normal(for_mean, shape, sigma2.dtype)
-        return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * noise, sigma2)
+    def draw(self, variates: Variates, n: int) -> Normal:
+        sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
+        return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
 
     log_base = staticmethod(Moments.log_base)
 
-    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
+    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
         """Mean and variance of Σ_f log Normal(x; μ, σ²) over (μ, σ²); d = x - m.
 
         Mean -½ log 2π + ½[ψ(a) - log b] - ½[a d²/b + 1/κ]; variance
         ¼ψ₁(a) + a d⁴/(4b²) - d²/(2b) + a d²/(bκ) + 1/(2κ²).
         """
 
-        def one_class(m: jax.Array, kappa: jax.Array, a: jax.Array, b: jax.Array) -> Any:
-            ratio = (x - m) ** 2 / b
+        def one_class(prior: NormalInverseGamma) -> tuple[jax.Array, jax.Array]:
+            distance, kappa, a, b = prior._with_cell(x, added)
+            ratio = distance**2 / b
             mean = 0.5 * (digamma(a) - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
             # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
             variance = (
@@ -195,8 +194,27 @@ class NormalInverseGamma(Conjugate):
             return sum_cells(seen, mean), sum_cells(seen, variance)
 
         seen, x = observed(x)
-        fields = [jnp.asarray(v) for v in (self.loc, self.kappa, self.concentration, self.rate)]
-        return jax.vmap(one_class, out_axes=1)(*fields)
+        return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self))
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        """½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² with g ~ Gamma(a), z standard normal."""
+        log_gamma, normal = variates.log_gamma(self.concentration + added / 2, n), variates.normal(self.loc, n)
+        seen, x = observed(x)
+
+        def one_class(prior: NormalInverseGamma, log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
+            distance, kappa, _, b = prior._with_cell(x, added)
+            log_precision = log_gamma - jnp.log(b)
+            z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
+            return sum_cells(seen, 0.5 * (log_precision - _LOG_2PI - z * z))
+
+        fields = jax.tree.map(jnp.asarray, self)
+        return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
+
+    def _with_cell(self, x: jax.Array, added: float) -> tuple[Any, Any, Any, Any]:
+        """x - m, κ, a and b after each cell of x (N, F) was seen `added` more times."""
+        distance, kappa = x - self.loc, self.kappa + added
+        share = self.kappa / kappa
+        return distance * share, kappa, self.concentration + added / 2, self.rate + added / 2 * share * distance**2
 
 
 @pytree

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Protocol, Self
 import jax
 import jax.numpy as jnp
 
+from bayesnb.families.variates import KeyVariates, Variates
+
 
 class Likelihood(Protocol):
     """p(x | c), one reading of a posterior: with parameters plugged in, or with them integrated out."""
@@ -89,16 +91,30 @@ class Family(Protocol):
         """For each position of the last axis whether the distribution of its parameters is proper."""
         ...
 
-    def sample(self, key: jax.Array, n: int) -> Likelihood:
+    def draw(self, variates: Variates, n: int) -> Likelihood:
         """n independent draws of the parameters: a likelihood with a leading axis."""
+        ...
+
+    def sample(self, key: jax.Array, n: int) -> Likelihood:
+        """As `draw`, with variates from a JAX key."""
         ...
 
     def log_predictive(self, x: Any) -> jax.Array:
         """(N, C) log p(row | class), parameters integrated out, base measure included."""
         ...
 
-    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
-        """(N, C) mean and variance of log p(row | class, θ) over θ."""
+    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
+        """(N, C) mean and variance of log p(row | class, θ) over θ, the row `added` times among the data.
+
+        θ has, row by row, the posterior after `added` more rows like this one: 0 is the posterior itself.
+        """
+        ...
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ) - log base, the row `added` times among the data.
+
+        For each row alone these are independent draws, also between classes; rows share variates.
+        """
         ...
 
 
@@ -132,7 +148,14 @@ class Conjugate:
         """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
-    # Supplied by each family; declared for the two methods above.
+    def sample(self, key: jax.Array, n: int) -> Likelihood:
+        """n independent draws of the parameters: a likelihood with a leading axis."""
+        return self.draw(KeyVariates(key), n)
+
+    # Supplied by each family; declared for the methods above.
+    def draw(self, variates: Variates, n: int) -> Likelihood:
+        raise NotImplementedError
+
     def log_base(self, x: Any) -> jax.Array:
         raise NotImplementedError
 

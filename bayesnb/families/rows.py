@@ -33,8 +33,6 @@ def linear(x: jax.Array, table: jax.Array) -> jax.Array:
     return jnp.where(x == 0, 0.0, x * table)
 
 
-LINEAR = Term(linear, jnp.asarray)
-SQUARE = Term(lambda x, a: linear(x * x, a), jnp.asarray)
 RISING = Term(lambda x, a: log_rising(a, x), jnp.log)
 
 

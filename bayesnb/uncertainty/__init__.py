@@ -3,13 +3,17 @@
 from bayesnb.uncertainty.draws import draw_parameters, posterior_draws, site_names
 from bayesnb.uncertainty.parameters import parameter_table
 from bayesnb.uncertainty.proper import CLASS, ImproperPosteriorError, require_proper
+from bayesnb.uncertainty.rows import decompose_uncertainty, log_odds_moments, predict_interval
 
 __all__ = [
     "CLASS",
     "ImproperPosteriorError",
+    "decompose_uncertainty",
     "draw_parameters",
+    "log_odds_moments",
     "parameter_table",
     "posterior_draws",
+    "predict_interval",
     "require_proper",
     "site_names",
 ]

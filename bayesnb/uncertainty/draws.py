@@ -13,6 +13,7 @@ from bayesnb.families import Dirichlet
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import require_proper
+from bayesnb.uncertainty.variates import Asked, Given, draw_variates
 
 _CELLS = 2**20
 CLASS_PROB = "class_prob"
@@ -71,13 +72,13 @@ def draw_parameters(
 ) -> dict[str, np.ndarray]:
     """As `posterior_draws`, from any proper distribution over the parameters."""
     chosen = None if features is None else _positions(encoding, features)
-    keys = [jax.random.key(s) for s in np.random.SeedSequence(seed).generate_state(1 + len(model.blocks))]
-    found = {CLASS_PROB: _draw(model.class_prior, draws, keys[0])["theta"][:, 0]}
+    rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
+    found = {CLASS_PROB: _draw(model.class_prior, draws, rngs[0])["theta"][:, 0]}
     sites = site_names(encoding, model)
-    for columns, family, key, names in zip(encoding.blocks, model.blocks, keys[1:], sites, strict=True):
+    for columns, family, rng, names in zip(encoding.blocks, model.blocks, rngs[1:], sites, strict=True):
         keep = np.ones(len(columns.axis()[0]), bool) if chosen is None else _kept(columns, chosen)
         if keep.any():
-            drawn = _draw(_marginal(family, keep), draws, key)
+            drawn = _draw(_marginal(family, keep), draws, rng)
             found |= {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
     return found
 
@@ -129,13 +130,12 @@ def _positions(encoding: Encoding, features: Iterable[Any]) -> set[int]:
     return found
 
 
-def _draw(family: Any, draws: int, key: jax.Array) -> dict[str, np.ndarray]:
+def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """(S, C, K) draws of each parameter, some at a time, written to where they are to stay."""
-    shape = np.shape(jax.tree.leaves(family)[0])
-    chunk = int(min(draws, max(1, _CELLS // max(1, shape[0] * shape[1]))))
+    chunk = int(min(draws, max(1, _CELLS // np.size(jax.tree.leaves(family)[0]))))
     out: dict[str, np.ndarray] = {}
     for start in range(0, draws, chunk):
-        part = _sample(family, key, start, chunk)
+        part = _sample(family, rng, chunk)
         for name, values in part.items():
             if name not in out:
                 out[name] = np.empty((draws, *values.shape[1:]))
@@ -144,10 +144,17 @@ def _draw(family: Any, draws: int, key: jax.Array) -> dict[str, np.ndarray]:
 
 
 @float64
-def _sample(family: Any, key: jax.Array, start: int, n: int) -> dict[str, np.ndarray]:
-    return _sample_kernel(family, jax.random.fold_in(key, start), n)
+def _sample(family: Any, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+    return _parameters(family, draw_variates(_ask(family, n), n, rng), n)
 
 
 @jax.jit(static_argnames="n")
-def _sample_kernel(family: Any, key: jax.Array, n: int) -> dict[str, jax.Array]:
-    return family.sample(key, n).parameters()
+def _ask(family: Any, n: int) -> tuple[list[jax.Array], list[jax.Array]]:
+    asked = Asked()
+    family.draw(asked, n)
+    return asked.gammas, asked.normals
+
+
+@jax.jit(static_argnames="n")
+def _parameters(family: Any, variates: tuple[list, list], n: int) -> dict[str, jax.Array]:
+    return family.draw(Given(variates), n).parameters()

@@ -1,0 +1,121 @@
+"""Draws of log P(class | row, θ) for blocks of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb.encoding import blocks
+from bayesnb.families import Known
+from bayesnb.model import NaiveBayes
+from bayesnb.precision import float64
+from bayesnb.scoring import pad
+from bayesnb.uncertainty.proper import require_proper
+from bayesnb.uncertainty.row_moments import RowMoments, row_moments
+from bayesnb.uncertainty.variates import Asked, Given, draw_variates
+
+_CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws of log P(class | row, θ), θ from the posterior or, `given="row"`, from that with the row added.
+
+    For θ | D, row the class k of the row is drawn from P(k | row, D); then the parameters of class k know the
+    row, and those of the others do not. `method` says whether the row's log-likelihoods are normal variates
+    with the exact moments, or come from draws of θ.
+    """
+
+    method: str
+    given: str
+    draws: int
+    seed: int
+
+    @property
+    def _added(self) -> tuple[float, ...]:
+        return (0.0, 1.0) if self.given == "row" else (0.0,)
+
+    @float64
+    def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
+        require_proper(nb.encoding_, nb.posterior_)
+        rows, n = nb._encode(X)
+        model = pad(nb.encoding_, nb.posterior_)
+        n_classes = len(nb.classes_)
+        found = []
+        for piece, x, _ in blocks(rows, n, cells=self.draws * n_classes / 16):
+            # Every block has the same variates: the answer for a row does not depend on its place.
+            rng = np.random.default_rng(self.seed)
+            moments = row_moments(model, x)
+            log_class, own_log_class = _log_class(model.class_prior, self.draws, n_classes, rng)
+            parts = [self._log_likelihood(model, x, moments, added, rng) for added in self._added]
+            order = (rng.permutation(self.draws) + rng.random(self.draws)) / self.draws
+            log_proba = _combine(moments.log_proba, log_class, own_log_class, order, *parts)
+            size = piece.stop - piece.start
+            found.append(output(np.asarray(log_proba)[:, :size], np.asarray(moments.log_proba)[:size]))
+        return np.concatenate(found)
+
+    def _log_likelihood(
+        self, model: NaiveBayes, x: tuple[Any, ...], moments: RowMoments, added: float, rng: np.random.Generator
+    ) -> Any:
+        """(S, n, C) draws of log p(row | class, θ)."""
+        if self.method == "moments":
+            mean, variance = (moments.own_mean, moments.own_variance) if added else (moments.mean, moments.variance)
+            return mean + jnp.sqrt(variance) * rng.standard_normal((self.draws, 1, mean.shape[1]))
+        total: Any = 0.0
+        for family, rows in zip(model.blocks, x, strict=True):
+            wanted = _ask(family, rows, added)
+            chunk = min(self.draws, max(1, _CELLS // (1 + sum(a.size for part in wanted for a in part))))
+            drawn = [
+                np.asarray(_draw(family, rows, draw_variates(wanted, chunk, rng), chunk, added))
+                for _ in range(0, self.draws, chunk)
+            ]
+            total = total + np.concatenate(drawn)[: self.draws]
+        return total
+
+
+@jax.jit(static_argnames="added")
+def _ask(family: Any, rows: Any, added: float) -> tuple[list[jax.Array], list[jax.Array]]:
+    asked = Asked()
+    family.draw_log_likelihood(asked, 1, rows, added)
+    return asked.gammas, asked.normals
+
+
+@jax.jit(static_argnames=("n", "added"))
+def _draw(family: Any, rows: Any, variates: tuple[list, list], n: int, added: float) -> jax.Array:
+    return family.draw_log_likelihood(Given(variates), n, rows, added)
+
+
+def _log_class(class_prior: Any, n: int, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draws (S, C) of log π up to a constant, and of log(π_k) where the class is that of one more row."""
+    if isinstance(class_prior, Known):
+        log_prob = np.broadcast_to(np.asarray(class_prior.log_prob)[0], (n, n_classes))
+        return log_prob, log_prob
+    gamma = rng.standard_gamma(np.asarray(class_prior.concentration)[0], (n, n_classes))
+    with np.errstate(divide="ignore"):
+        return np.log(gamma), np.log(gamma + rng.standard_exponential((n, 1)))
+
+
+@jax.jit
+def _combine(
+    log_proba: jax.Array,
+    log_class: jax.Array,
+    own_log_class: jax.Array,
+    order: jax.Array,
+    likelihood: jax.Array,
+    own_likelihood: jax.Array | None = None,
+) -> jax.Array:
+    """(S, n, C) log P(class | row, θ)."""
+    score = likelihood + log_class[:, None]
+    if own_likelihood is not None:
+        # The class of the row: the first whose cumulative probability exceeds a stratified uniform.
+        cumulative = jnp.cumsum(jnp.exp(log_proba), axis=1)
+        k = jnp.sum(order[:, None, None] >= cumulative[:, :-1], axis=-1)
+        own = k[..., None] == jnp.arange(log_proba.shape[1])
+        score = jnp.where(own, own_likelihood + own_log_class[:, None], score)
+    return jax.nn.log_softmax(score, axis=-1)

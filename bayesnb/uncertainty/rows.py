@@ -1,0 +1,278 @@
+"""How sure of P(class | row): intervals, the split of entropy, moments of log odds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import numpy as np
+
+from bayesnb.encoding import blocks
+from bayesnb.model import NaiveBayes
+from bayesnb.precision import float64
+from bayesnb.scoring import pad
+from bayesnb.uncertainty.proper import require_proper
+from bayesnb.uncertainty.row_draws import Sampler
+from bayesnb.uncertainty.row_moments import given_data, given_row, row_moments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Given = Literal["row", "data"]
+Method = Literal["moments", "draws"]
+
+_NODES = 40
+_STEPS = 100
+_TOLERANCE = 1e-10
+_SQRT_2PI = (2.0 * np.pi) ** 0.5
+_FARTHEST = 800.0  # beyond this logit a probability is 0 or 1 in float64
+
+
+def predict_interval(
+    nb: Any,
+    X: Any,
+    prob: float = 0.9,
+    method: Method = "moments",
+    given: Given = "row",
+    draws: int = 1000,
+    seed: int = 0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Equal-tailed posterior interval of P(class | row, θ) for each row and class.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    X : (N, F) rows
+    prob : float, default 0.9
+        Posterior probability of the interval.
+    method : {"moments", "draws"}
+        "moments" takes the scores log p(class, row | θ) for normal with their exact moments: two classes in
+        closed form, more by `draws` of the scores. "draws" samples θ itself, exactly: slower by far.
+    given : {"row", "data"}
+        "row": θ | data, row, for rows that come from the population that the data come from; the average over
+        it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
+    draws, seed : int
+        Number of draws, where there are any, and their seed.
+
+    Returns
+    -------
+    lower, upper : (N, C) arrays
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the posterior is improper.
+    ValueError
+        If an argument is none of the above.
+
+    Notes
+    -----
+    With s_c = log π_c + log p(row | c, θ), independent between classes but for π, and
+    θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
+    distributions whose means and variances are known exactly, see `docs/derivations.md`; here of normals.
+
+    The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
+    probability of being right, and it shrinks as rows come whether or not the model is right.
+    """
+    _check(prob=prob, method=method, given=given, draws=draws)
+    if method == "moments" and len(nb.classes_) == 2:
+        lower, upper = _by_block(nb, X, given, lambda w, m, v, _: _normal_interval(w, m, v, prob))
+        return lower, upper
+    quantiles = [(1 - prob) / 2, (1 + prob) / 2]
+    sampler = Sampler(method, given, draws, seed)
+    found = sampler.map(nb, X, lambda log_proba, _: np.exp(np.quantile(log_proba, quantiles, axis=0)).swapaxes(0, 1))
+    return found[:, 0], found[:, 1]
+
+
+def decompose_uncertainty(
+    nb: Any, X: Any, given: Given = "row", method: Method = "moments", draws: int = 1000, seed: int = 0
+) -> pd.DataFrame:
+    """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
+
+    Parameters
+    ----------
+    nb, X, given, method, draws, seed
+        As for `predict_interval`.
+
+    Returns
+    -------
+    DataFrame
+        One row a row of X, in nats but for `p_top`.
+
+        total : entropy of the average of P(· | row, θ); under `given="row"` that average is `predict_proba`, up
+            to the approximation or the Monte Carlo error of the method.
+        aleatoric : average entropy of P(· | row, θ), what would remain were the parameters known.
+        epistemic : total - aleatoric, the mutual information of class and parameters; never negative, since
+            all three are taken from the same draws or nodes.
+        p_top : posterior probability, under the model, that the class which `predict` returns is the most
+            probable one given θ. Not the probability that the label is right.
+
+    Raises
+    ------
+    ImproperPosteriorError, ValueError
+        As for `predict_interval`.
+
+    References
+    ----------
+    Depeweg et al., *Decomposition of uncertainty in Bayesian deep learning* (2018), for the split.
+    """
+    import pandas as pd
+
+    _check(method=method, given=given, draws=draws)
+    if method == "moments" and len(nb.classes_) == 2:
+        found = np.stack(_by_block(nb, X, given, _normal_entropies), axis=1)
+    else:
+        found = Sampler(method, given, draws, seed).map(nb, X, _entropies)
+    columns = ["total", "aleatoric", "epistemic", "p_top"]
+    return pd.DataFrame(found, columns=columns, index=getattr(X, "index", None))
+
+
+def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data") -> tuple[np.ndarray, np.ndarray]:
+    """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    X : (N, F) rows
+    against : label, default the first of `nb.classes_`
+    given : {"data", "row"}
+        As for `predict_interval`.
+
+    Returns
+    -------
+    mean, sd : (N, C) arrays
+        Column c is class `nb.classes_[c]`; zeros where that is `against`.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the posterior is improper.
+    ValueError
+        If `against` is no class of `nb`.
+
+    Notes
+    -----
+    No sampling: log-likelihoods of features add, and their moments are closed forms of polygamma functions
+    (`docs/derivations.md`).
+    """
+    _check(given=given)
+    labels = list(nb.encoding_.classes.values)
+    if against is not None and against not in labels:
+        raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
+    a = 0 if against is None else labels.index(against)
+    mean, sd = _by_block(nb, X, given, lambda w, m, v, _: _log_odds(w, m, v, a))
+    return mean, sd
+
+
+def _check(**options: Any) -> None:
+    prob = options.get("prob", 0.5)
+    if not 0 < prob < 1:
+        raise ValueError(f"prob={prob!r} must be a number between 0 and 1, such as 0.9.")
+    for name, allowed in (("method", ("moments", "draws")), ("given", ("row", "data"))):
+        if options.get(name, allowed[0]) not in allowed:
+            raise ValueError(f"{name}={options[name]!r} is unknown; use {' or '.join(map(repr, allowed))}.")
+    draws = options.get("draws", 1)
+    if not isinstance(draws, int | np.integer) or draws < 1:
+        raise ValueError(f"draws={draws!r} must be a positive integer.")
+
+
+@float64
+def _by_block(nb: Any, X: Any, given: Given, output: Callable[..., tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
+    """Apply `output` to weight, mean, variance of the scores, and log P(class | row), block by block."""
+    model = nb.posterior_
+    require_proper(nb.encoding_, model)
+    rows, n = nb._encode(X)
+    model, n_classes = pad(nb.encoding_, model), len(nb.classes_)
+    parts = []
+    for piece, x, _ in blocks(rows, n, cells=4 * n_classes**2):
+        size = piece.stop - piece.start
+        parts.append(output(*(np.asarray(part)[:size] for part in _scores(model, x, given))))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
+@jax.jit(static_argnames="given")
+def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, ...]:
+    moments = row_moments(model, x)
+    return *(given_row if given == "row" else given_data)(model, moments), moments.log_proba
+
+
+def _log_odds(
+    weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, against: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Moments of a mixture: E m_k, and E(v_k + m_k²) - (E m_k)²."""
+    odds = mean - mean[..., against, None]
+    other = np.arange(mean.shape[-1]) != against
+    spread = np.where(other, variance + variance[..., against, None], 0.0)
+    average = np.sum(weight[..., None] * odds, axis=1)
+    between = np.sum(weight[..., None] * (odds - average[:, None]) ** 2, axis=1)
+    return average, np.sqrt(np.sum(weight[..., None] * spread, axis=1) + between)
+
+
+def _logit(mean: Any, variance: Any) -> tuple[Any, Any]:
+    """Mean and sd (N, K) of the logit of the second class."""
+    logit = (mean[..., 1] - mean[..., 0]).clip(-_FARTHEST, _FARTHEST)
+    return logit, (variance[..., 0] + variance[..., 1]) ** 0.5
+
+
+def _normal_interval(
+    weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, prob: float
+) -> tuple[np.ndarray, np.ndarray]:
+    from scipy.special import expit
+
+    logit, sd = _logit(mean, variance)
+    low, high = (_mixture_quantile(weight, logit, sd, q) for q in ((1 - prob) / 2, (1 + prob) / 2))
+    lower = np.stack([expit(-high), expit(low)], axis=1)
+    upper = np.stack([expit(-low), expit(high)], axis=1)
+    return lower, upper
+
+
+def _mixture_quantile(weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, q: float) -> np.ndarray:
+    """(N,) quantiles of mixtures of K normals: Newton's method, and bisection where that leaves the bracket."""
+    from scipy.special import ndtr, ndtri
+
+    ends = mean + sd * ndtri(q)
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    at = np.sum(weight * ends, axis=1)
+    for _ in range(_STEPS):
+        z = (at[:, None] - mean) / sd
+        excess = np.sum(weight * ndtr(z), axis=1) - q
+        low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
+        density = np.sum(weight / sd * np.exp(-0.5 * z * z), axis=1) / _SQRT_2PI
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = at - excess / density
+        following = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
+        step, at = abs(following - at), following
+        if (np.minimum(step, high - low) < _TOLERANCE).all():
+            break
+    return at
+
+
+def _normal_entropies(
+    weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, log_proba: np.ndarray
+) -> tuple[np.ndarray, ...]:
+    """Entropies of two classes by Gauss–Hermite quadrature over the components of the mixture."""
+    from scipy.special import expit, ndtr, xlogy
+
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    logit, sd = _logit(mean, variance)
+    z = logit[..., None] + sd[..., None] * nodes
+    share = weight[..., None] * (weights / weights.sum())
+    p, q = (np.sum(share * expit(side), axis=(1, 2)) for side in (z, -z))
+    total = -xlogy(p, p) - xlogy(q, q)
+    # Entropy of Bernoulli(expit(z)): log(1 + e^-|z|) + |z| expit(-|z|).
+    z = abs(z)
+    aleatoric = np.sum(share * (np.log1p(np.exp(-z)) + z * expit(-z)), axis=(1, 2))
+    sign = np.where(log_proba[:, 1] > log_proba[:, 0], 1.0, -1.0)
+    p_top = np.sum(weight * ndtr(sign[:, None] * logit / sd), axis=1)
+    return total, aleatoric, total - aleatoric, p_top
+
+
+def _entropies(log_proba: np.ndarray, predictive: np.ndarray) -> np.ndarray:
+    """(N, 4) from draws (S, N, C) of log P(· | row, θ)."""
+    p = np.exp(log_proba)
+    average = p.mean(axis=0)
+    total = -np.sum(average * np.log(np.where(average > 0, average, 1.0)), axis=1)
+    aleatoric = -np.mean(np.sum(p * np.where(p > 0, log_proba, 0.0), axis=2), axis=0)
+    p_top = np.mean(log_proba.argmax(axis=2) == predictive.argmax(axis=1), axis=0)
+    return np.stack([total, aleatoric, total - aleatoric, p_top], axis=1)

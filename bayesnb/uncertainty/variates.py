@@ -1,0 +1,61 @@
+"""Variates from NumPy for jitted kernels: its gamma sampler is some twenty times faster than JAX's on a CPU.
+
+A kernel that needs variates is traced twice: once to learn for which parameters, and once to use them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Asked:
+    """Notes what is asked for, and gives zeros."""
+
+    def __init__(self) -> None:
+        self.gammas: list[jax.Array] = []
+        self.normals: list[jax.Array] = []
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        self.gammas.append(jnp.asarray(a))
+        return jnp.zeros((n, *jnp.shape(a)))
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        self.normals.append(jnp.asarray(like))
+        return jnp.zeros((n, *jnp.shape(like)))
+
+
+class Given:
+    """Gives what was drawn, in the order in which it was asked for."""
+
+    def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:
+        self._gammas, self._normals = map(iter, drawn)
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        return next(self._gammas)
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        return next(self._normals)
+
+
+def draw_variates(asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator) -> tuple[list, list]:
+    """n variates for each entry of the arrays in `asked`: (gammas, normals)."""
+    gammas, normals = asked
+    return (
+        [log_gamma(rng, np.asarray(a), (n, *a.shape)) for a in gammas],
+        [rng.standard_normal((n, *like.shape)) for like in normals],
+    )
+
+
+def log_gamma(rng: np.random.Generator, a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Logarithms of gamma variates; for a < 1 by Gamma(a) = Gamma(a + 1) · U^(1/a), which does not underflow."""
+    a = np.broadcast_to(a, shape)
+    small = a < 1
+    drawn = np.log(rng.standard_gamma(np.where(small, a + 1.0, a)))
+    if small.any():
+        with np.errstate(divide="ignore"):
+            drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
+    return drawn
