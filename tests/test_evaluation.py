@@ -14,12 +14,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from bayesnb import CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
 from bayesnb.datasets import load_watermelon
-from bayesnb.evaluation import compare_estimates, compare_folds, scores
+from bayesnb.evaluation import compare_estimates, compare_folds, reliability, scores, stratified_splits
 from tests.data import arff
 
-COLUMNS = ["brier", "log_loss", "log_loss_clipped", "accuracy", "ece", "impossible_rows", "undefined_rows"]
+COLUMNS = [
+    *("brier", "log_loss", "log_loss_clipped", "accuracy", "confidence", "ece"),
+    *("impossible_rows", "undefined_rows"),
+]
+DIFFERENCES = ["brier_difference", "brier_difference_se", "log_loss_difference", "log_loss_difference_se"]
 
 
 def random_predictions(seed, n_classes, n_rows, sharpness):
@@ -53,6 +57,7 @@ def test_scores_are_those_of_scikit_learn(seed, n_classes, n_rows, sharpness):
     if n_classes == 2:
         # scikit-learn's score of two classes counts one of the two terms, which are equal.
         assert ours["brier"] == pytest.approx(2 * np.mean((proba[:, 1] - y) ** 2))
+    assert ours["confidence"] == pytest.approx(proba.max(axis=1).mean())
     assert ours["ece"] == pytest.approx(calibration_error(proba, predicted == y), abs=1e-12)
     assert (ours["impossible_rows"], ours["undefined_rows"]) == (0, 0)
 
@@ -130,7 +135,7 @@ def test_rows_are_the_four_readings():
     X, y = levels(80)
     train, test = slice(0, 50), slice(50, None)
     table = compare_estimates(CategoricalNB(alpha=2.0), X[train], y[train], X[test], y[test])
-    assert list(table.columns) == [*COLUMNS, "log_evidence"]
+    assert list(table.columns) == [*COLUMNS, *DIFFERENCES, "log_evidence"]
     assert table.index.tolist() == ["mle", "map", "mean = predictive"]
     codes = (X == "on").astype(int)
     # Laplace smoothing with λ is the mean under Dirichlet(λ), and the mode under Dirichlet(λ + 1).
@@ -172,16 +177,19 @@ def test_the_mle_has_no_evidence():
     assert table.loc["mle", "log_loss"] == pytest.approx(loss, rel=1e-9)
 
 
-def test_one_fit_a_prior(monkeypatch):
+def test_rows_are_counted_once_for_all_priors(monkeypatch):
     calls = []
     original = MultinomialNB.fit
     monkeypatch.setattr(MultinomialNB, "fit", lambda self, *args: calls.append(self.alpha) or original(self, *args))
     X, y = np.random.default_rng(0).poisson(2, size=(30, 4)), np.arange(30) % 3
     nb = MultinomialNB(alpha=0.3)
-    compare_estimates(nb, X[:20], y[:20], X[20:], y[20:], {"Laplace": 1, "Jeffreys": 0.5})
-    assert calls == [0.3, 1, 0.5]
+    table = compare_estimates(nb, X[:20], y[:20], X[20:], y[20:], {"Laplace": 1, "Jeffreys": 0.5})
+    assert calls == [0.3]
     assert not hasattr(nb, "statistics_")
     assert nb.alpha == 0.3
+    laplace = MultinomialNB(alpha=1).fit(X[:20], y[:20])
+    assert table.loc["Laplace", "log_evidence"] == laplace.log_evidence_
+    assert table.loc["Laplace", "log_loss"] == pytest.approx(metrics.log_loss(y[20:], laplace.predict_proba(X[20:])))
 
 
 class Stump(ClassifierMixin, BaseEstimator):
@@ -244,8 +252,203 @@ def test_estimates_far_apart_below_1e_12_are_not_merged():
 
 
 def test_priors_need_alpha():
-    with pytest.raises(ValueError, match="alpha"):
+    with pytest.raises(ValueError, match=r"PoissonNB has no concentration `alpha`.*baselines=\[PoissonNB\(prior="):
         compare_estimates(PoissonNB(), [[1], [2]], [0, 1], [[1]], [0], priors={"Laplace": 1})
+    X, y = levels(20)
+    complete = CategoricalNB(prior=CategoricalNB().fit(X, y).prior_)
+    with pytest.raises(ValueError, match="prior=None"):
+        compare_estimates(complete, X, y, X, y, priors={"Laplace": 1})
+
+
+@pytest.mark.parametrize("alpha", ["1/V", "Perks", -1.0, [1.0, 2.0]])
+def test_a_bad_concentration_is_refused(alpha):
+    X, y = levels(20)
+    with pytest.raises(ValueError, match=r"alpha|1/V|1/L"):
+        compare_estimates(CategoricalNB(), X, y, X, y, priors={"mine": alpha})
+
+
+def test_two_rows_of_one_name_are_refused():
+    X, y = levels(20)
+    with pytest.raises(ValueError, match=r"named 'Stump\(\)'"):
+        compare_estimates(CategoricalNB(), X, y, X, y, baselines=[Stump(), Stump()])
+    with pytest.raises(ValueError, match="named 'map'"):
+        compare_estimates(CategoricalNB(), X, y, X, y, priors={"map": 1})
+
+
+def table_of(kind, n=60):
+    """Rows of features with 2, 3 and 4 levels, counts of 5 words, or some of both; the model, and α = 1/L."""
+    rng = np.random.default_rng(2)
+    y = np.arange(n) % 2
+    coded = rng.integers([2, 3, 4], size=(n, 3)) * (rng.random((n, 3)) < 0.5 + 0.3 * y[:, None])
+    counts = rng.poisson(1 + y[:, None] * [0, 1, 0, 2, 0])
+    if kind == "categorical":
+        return CategoricalNB(), coded, y, [[1 / 2] * 2, [1 / 3] * 3, [1 / 4] * 4]
+    if kind == "bernoulli":
+        return BernoulliNB(), coded, y, [1 / 2] * 3
+    if kind == "multinomial":
+        return MultinomialNB(), counts, y, [1 / 5] * 5
+    X = np.column_stack([counts[:, :2], coded, counts[:, 2:]])
+    nb = MixedNB(poisson=[0], multinomial=[1, 5, 6, 7], categorical=[2, 3, 4])
+    return nb, X, y, [1, 1 / 4, 1 / 2, 1 / 3, 1 / 4, 1 / 4, 1 / 4, 1 / 4]
+
+
+@pytest.mark.parametrize("kind", ["categorical", "bernoulli", "multinomial", "mixed"])
+def test_perks_is_one_over_the_number_of_levels(kind):
+    nb, X, y, alpha = table_of(kind)
+    table = compare_estimates(nb, X[:40], y[:40], X[40:], y[40:], {"Perks": "1/L"})
+    by_hand = nb.set_params(alpha=alpha).fit(X[:40], y[:40])
+    perks = table[table.index.str.contains("Perks")].iloc[0]
+    assert perks["log_evidence"] == pytest.approx(by_hand.log_evidence_, rel=1e-12)
+    assert perks["log_loss"] == pytest.approx(metrics.log_loss(y[40:], by_hand.predict_proba(X[40:])), rel=1e-12)
+
+
+def clipped(proba, y):
+    return -np.log(np.maximum(proba[np.arange(len(y)), y], 1e-15))
+
+
+def brier(proba, y):
+    return np.sum((proba - np.eye(proba.shape[1])[y]) ** 2, axis=1)
+
+
+def two_normals(n=90, seed=4):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3 // 2
+    return rng.normal(size=(n, 2)) + 0.8 * y[:, None], y
+
+
+def test_differences_are_paired_by_row():
+    X, y = two_normals()
+    train, test = slice(0, 20), slice(20, None)
+    table = compare_estimates(GaussianNB(), X[train], y[train], X[test], y[test], baselines=[LogisticRegression()])
+    assert table.loc["mle", DIFFERENCES].tolist() == [0, 0, 0, 0]
+    nb = GaussianNB().fit(X[train], y[train])
+    other = {name: nb.predict_proba(X[test], estimate=name) for name in ("mle", "map", "mean", "predictive")}
+    other["LogisticRegression()"] = LogisticRegression().fit(X[train], y[train]).predict_proba(X[test])
+    for name, proba in other.items():
+        for title, score in (("brier", brier), ("log_loss", clipped)):
+            difference = score(proba, y[test]) - score(other["mle"], y[test])
+            assert table.loc[name, f"{title}_difference"] == pytest.approx(difference.mean(), rel=1e-9)
+            error = np.sqrt(np.sum((difference - difference.mean()) ** 2) / (70 * 69))
+            assert table.loc[name, f"{title}_difference_se"] == pytest.approx(error, rel=1e-9)
+
+
+def test_of_one_row_there_is_no_standard_error():
+    X, y = two_normals()
+    table = compare_estimates(GaussianNB(), X, y, X[:1], y[:1])
+    assert np.isfinite(table["brier_difference"]).all()
+    assert table["brier_difference_se"].isna().all()
+
+
+def test_repeats_are_the_corrected_resampled_t():
+    X, y = two_normals()
+    table = compare_estimates(GaussianNB(), X, y, repeats=6, test_size=0.2, seed=5, baselines=[LogisticRegression()])
+    splits = stratified_splits(y, 6, 0.2, 5)
+    found = {name: [] for name in ("mle", "predictive", "LogisticRegression()")}
+    evidence = []
+    for train, test in splits:
+        nb = GaussianNB().fit(X[train], y[train])
+        proba = {name: nb.predict_proba(X[test], estimate=name) for name in ("mle", "predictive")}
+        proba["LogisticRegression()"] = LogisticRegression().fit(X[train], y[train]).predict_proba(X[test])
+        evidence.append(nb.log_evidence_)
+        for name, p in proba.items():
+            found[name].append((brier(p, y[test]).mean(), clipped(p, y[test]).mean(), np.mean(p.argmax(1) == y[test])))
+    assert table.loc["predictive", "log_evidence"] == pytest.approx(np.mean(evidence))
+    for name, rows in found.items():
+        mean = np.mean(rows, axis=0)
+        assert table.loc[name, ["brier", "log_loss_clipped", "accuracy"]].tolist() == pytest.approx(mean, rel=1e-9)
+        for k, title in enumerate(("brier", "log_loss")):
+            d = np.array([a[k] - b[k] for a, b in zip(rows, found["mle"], strict=True)])
+            assert table.loc[name, f"{title}_difference"] == pytest.approx(d.mean(), rel=1e-9, abs=1e-15)
+            # Of 60 and 30 rows a fifth is tested: 18 of 90.
+            error = np.sqrt((1 / 6 + 18 / 72) * np.sum((d - d.mean()) ** 2) / 5)
+            assert table.loc[name, f"{title}_difference_se"] == pytest.approx(error, rel=1e-9, abs=1e-15)
+
+
+@pytest.mark.filterwarnings("ignore:.*levels that the model does not know")
+def test_what_does_not_coincide_in_every_split_is_not_merged():
+    """Where "rare" is not among the rows fitted there is one level, and all readings agree."""
+    X, y = np.array([["often"]] * 9 + [["rare"]]), np.arange(10) % 2
+    splits = stratified_splits(y, 8, 0.3, 1)
+    assert {9 in train for train, _ in splits} == {True, False}
+    table = compare_estimates(CategoricalNB(categories="auto"), X, y, repeats=8, seed=1)
+    assert table.index.tolist() == ["mle = map", "mean = predictive"]
+
+
+def test_an_infinite_loss_in_one_split_stays_infinite():
+    X, y = np.array([["on"], ["off"]] * 9 + [["rare"], ["on"]]), np.array(["p", "q"] * 10)
+    table = compare_estimates(CategoricalNB(categories=[["on", "off", "rare"]]), X, y, repeats=8, seed=1)
+    assert table.loc["mle = map", "log_loss"] == math.inf
+    assert np.isfinite(table.loc["mle = map", "log_loss_difference":].drop("log_evidence")).all()
+    assert 0 < table.loc["mle = map", "impossible_rows"] < 8
+    assert math.isfinite(table.loc["mean = predictive", "log_loss"])
+
+
+def test_unknown_levels_are_warned_of_once():
+    X, y = np.array([[f"level {i}"] for i in range(20)]), np.arange(20) % 2
+    with pytest.warns(UserWarning, match="levels") as caught:
+        compare_estimates(CategoricalNB(), X, y, repeats=4)
+    assert len(caught) == 1
+
+
+def test_splits_are_stratified_and_reproducible():
+    y = np.array(["a"] * 50 + ["b"] * 7 + ["c"] * 2)
+    splits = stratified_splits(y, 20, 0.3, 9)
+    for train, test in splits:
+        assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(59))
+        assert [np.sum(y[test] == c) for c in "abc"] == [15, 2, 1]
+    assert len({tuple(test) for _, test in splits}) == 20
+    again = stratified_splits(y.tolist(), 20, 0.3, 9)
+    assert all(np.array_equal(a[1], b[1]) for a, b in zip(splits, again, strict=True))
+    assert {tuple(test) for _, test in stratified_splits(y, 20, 0.3, 8)} != {tuple(test) for _, test in splits}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "either X_test and y_test, or repeats"),
+        ({"X_test": [[0.0]], "y_test": [0], "repeats": 3}, "either X_test and y_test, or repeats"),
+        ({"X_test": [[0.0]]}, "either X_test and y_test, or repeats"),
+        ({"repeats": 1}, "repeats=1 must be"),
+        ({"repeats": 2.5}, "repeats=2.5 must be"),
+        ({"repeats": 3, "test_size": 30}, "test_size=30 must be between 0 and 1"),
+    ],
+)
+def test_rows_to_test_are_given_in_one_way(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare_estimates(GaussianNB(), [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1], **arguments)
+
+
+def test_a_class_of_one_row_cannot_be_split():
+    with pytest.raises(ValueError, match="class 'q' has 1 row; it needs 2"):
+        compare_estimates(GaussianNB(), [[0.0], [1.0], [2.0]], ["p", "p", "q"], repeats=3)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), st.integers(1, 60), st.integers(1, 20))
+def test_reliability_is_the_table_of_bins(seed, n_classes, n_rows, bins):
+    log_proba, y = random_predictions(seed, n_classes, n_rows, 2.0)
+    table = reliability(log_proba, y, np.arange(n_classes), bins)
+    assert list(table.columns) == ["lower", "upper", "count", "confidence", "accuracy"]
+    top, correct = np.exp(log_proba).max(axis=1), log_proba.argmax(axis=1) == y
+    expected = []
+    for k in range(bins):
+        inside = (top > k / bins) & (top <= (k + 1) / bins)
+        if inside.any():
+            expected.append((k / bins, (k + 1) / bins, inside.sum(), top[inside].mean(), correct[inside].mean()))
+    assert table.to_numpy() == pytest.approx(np.array(expected))
+    assert table["count"].sum() == n_rows
+    if bins == 15:
+        ece = scores(log_proba, y, np.arange(n_classes))["ece"]
+        assert np.sum(table["count"] * abs(table["confidence"] - table["accuracy"])) / n_rows == pytest.approx(ece)
+
+
+def test_reliability_of_undefined_rows_and_bad_bins():
+    log_proba = np.log([[0.9, 0.1], [math.nan, math.nan], [math.nan, math.nan]])
+    table = reliability(log_proba, [0, 0, 1], [0, 1], 2, predicted=[0, 0, 0])
+    assert table.to_numpy().tolist() == [[0, 0.5, 2, 0.5, 0.5], [0.5, 1, 1, pytest.approx(0.9), 1]]
+    assert reliability(log_proba, [0, 0, 1], [0, 1], 2)["accuracy"].tolist() == [0, 1]
+    for bins in (0, 2.5, True):
+        with pytest.raises(ValueError, match="bins="):
+            reliability(log_proba, [0, 0, 1], [0, 1], bins)
 
 
 def test_folds_are_pooled():

@@ -1,0 +1,224 @@
+"""The estimates side by side, scored on held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from bayesnb.evaluation import estimates
+from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
+from bayesnb.evaluation.scores import RowScores, average, pool, summarize
+from bayesnb.progress import progress as progress_bar
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
+
+
+def compare_estimates(
+    nb: Any,
+    X: Any,
+    y: Any,
+    X_test: Any = None,
+    y_test: Any = None,
+    priors: Mapping[str, Any] | None = None,
+    baselines: Iterable[Any] = (),
+    *,
+    repeats: int | None = None,
+    test_size: float = 0.3,
+    seed: int = 0,
+    progress: str | None = None,
+) -> pd.DataFrame:
+    """Maximum likelihood beside the Bayesian estimates, scored on held-out rows.
+
+    Parameters
+    ----------
+    nb : classifier of bayesnb
+        Its hyperparameters are used; it is neither changed nor has it to be fitted.
+    X, y
+        Rows to fit; with `repeats` all rows.
+    X_test, y_test : optional
+        Rows to score.
+    priors : dict of str to alpha, optional
+        Further rows with the predictive of the same classifier under other concentrations, such as
+        {"Laplace": 1, "Jeffreys": 0.5, "Perks": "1/L"}; "1/L" is one over the number of levels of each
+        feature, over the number of words for counts of words. Where levels are not declared, those of the
+        rows fitted count. Not for classifiers without `alpha`.
+    baselines : iterable of scikit-learn classifiers, optional
+        Further rows, named by their `repr`.
+    repeats : int, optional
+        In place of `X_test`: that many random splits of (X, y), stratified, see
+        `bayesnb.evaluation.stratified_splits`; 2 or more.
+    test_size : float, default 0.3
+        Share of each class that `repeats` test.
+    seed : int, default 0
+        Of `repeats`.
+    progress : str, optional
+        Title of a progress bar on a terminal, shown after a second; default: none.
+
+    Returns
+    -------
+    DataFrame
+        One row an estimate: "mle", "map", "mean", "predictive", then `priors` and `baselines`. Estimates
+        whose probabilities of every class agree to 1e-12 (in every split) are one row, named so:
+        "mle = map". Columns:
+
+        `scores` : with `repeats` their means over the splits, also of the numbers of rows. Confidence is
+            the accuracy that the probabilities state; beside it stands the observed one.
+        brier_difference, log_loss_difference : mean score less that of "mle", paired by row; negative is
+            better than "mle". Of the clipped log loss, as the strict one may be infinite.
+        brier_difference_se, log_loss_difference_se : their standard errors, see Notes.
+        log_evidence : that of (X, y) under the prior of the row, with `repeats` the mean over the rows
+            fitted in each split; NaN for "mle" and baselines, which have none.
+
+    Raises
+    ------
+    ValueError
+        If the data or a hyperparameter cannot be used; if both or neither of test rows and `repeats` are
+        given.
+
+    Notes
+    -----
+    With one set of test rows the standard error is sd/√n over the differences of these rows. It speaks of
+    these fits on other rows, and says nothing of how fits to other training rows would differ. With `repeats` it is the
+    corrected resampled t of Nadeau and Bengio (2003), √((1/K + n_test/n_train) s²), with s² the variance of
+    the difference over the K splits, to be held against t of K - 1 degrees of freedom: it speaks of fits to
+    other training rows too.
+    """
+    priors, baselines = dict(priors or {}), list(baselines)
+    names = estimates.row_names(nb, priors, baselines)
+    if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
+        raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
+    if repeats is None:
+        with progress_bar(progress, len(names)) as tick, estimates.warn_once():
+            fits = estimates.alternatives(clone(nb).fit(X, y), priors)
+            fitted = estimates.fit_baselines(baselines, X, y)
+            classes = fits[""].classes_
+            predictions = estimates.predict(fits, fitted, names, X_test, classes, tick)
+        rows = {name: p.score(y_test, classes) for name, p in predictions.items()}
+        return _of_rows(rows, estimates.coincidences(predictions), estimates.log_evidence(fits))
+    classes, y = estimates.labels(X, y, type(nb).__name__)
+    splits = stratified_splits(y, repeats, test_size, seed)
+    parts, same, evidence = _over_splits(nb, X, y, splits, priors, baselines, names, classes, progress)
+    return _of_splits(parts, same, evidence, len(splits[0][0]), len(splits[0][1]))
+
+
+def compare_folds(
+    nb: Any,
+    X: Any,
+    y: Any,
+    folds: Iterable[tuple[np.ndarray, np.ndarray]],
+    priors: Mapping[str, Any] | None = None,
+    baselines: Iterable[Any] = (),
+    progress: str | None = None,
+) -> pd.DataFrame:
+    """As `compare_estimates`, the held-out rows of several splits pooled before they are scored.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or DataFrame of shape (N, F)
+    y : (N,) array-like
+    folds : iterable of (train, test)
+        Indices of the rows, such as `StratifiedKFold().split(X, y)` gives.
+    nb, priors, baselines, progress
+        As for `compare_estimates`.
+
+    Returns
+    -------
+    DataFrame
+        As `compare_estimates`; log_evidence is that of all rows. The standard errors are sd/√n over the
+        pooled rows, as if these were independent: what rows share by being scored by the same fit, or by
+        fits to much the same rows, is not in them.
+    """
+    priors, baselines, folds = dict(priors or {}), list(baselines), list(folds)
+    names = estimates.row_names(nb, priors, baselines)
+    classes, y = estimates.labels(X, y, type(nb).__name__)
+    whole = estimates.alternatives(clone(nb).fit(X, y), priors)
+    parts, same, _ = _over_splits(nb, X, y, folds, priors, baselines, names, classes, progress)
+    rows = {name: pool([part[name] for part in parts]) for name in names}
+    return _of_rows(rows, same, estimates.log_evidence(whole))
+
+
+def _over_splits(
+    nb: Any,
+    X: Any,
+    y: np.ndarray,
+    splits: Sequence[tuple[np.ndarray, np.ndarray]],
+    priors: Mapping[str, Any],
+    baselines: Sequence[Any],
+    names: Sequence[str],
+    classes: np.ndarray,
+    progress: str | None,
+) -> tuple[list[dict[str, RowScores]], np.ndarray, list[dict[str, float]]]:
+    """For each split the scores of rows and the log evidence; which estimates coincide in all of them."""
+    parts, evidence = [], []
+    same = np.ones((len(names), len(names)), bool)
+    with progress_bar(progress, len(splits) * (len(names) + 1)) as tick, estimates.warn_once():
+        for train, test in splits:
+            X_train, y_train = estimates.take(X, train), y[train]
+            fits = estimates.alternatives(clone(nb).fit(X_train, y_train), priors)
+            fitted = estimates.fit_baselines(baselines, X_train, y_train)
+            tick()
+            predictions = estimates.predict(fits, fitted, names, estimates.take(X, test), classes, tick)
+            parts.append({name: p.score(y[test], classes) for name, p in predictions.items()})
+            evidence.append(estimates.log_evidence(fits))
+            same &= estimates.coincidences(predictions)
+    return parts, same, evidence
+
+
+def _of_rows(rows: Mapping[str, RowScores], same: np.ndarray, evidence: Mapping[str, float]) -> pd.DataFrame:
+    """The table of one set of rows."""
+    mle, table = rows["mle"], {}
+    for name, mine in rows.items():
+        table[name] = dict(summarize(mine))
+        for title, score in _DIFFERENCES.items():
+            difference = getattr(mine, score) - getattr(mle, score)
+            table[name] |= {
+                f"{title}_difference": float(np.mean(difference)),
+                f"{title}_difference_se": standard_error(difference),
+            }
+        table[name]["log_evidence"] = evidence.get(name, np.nan)
+    return _frame(table, same)
+
+
+def _of_splits(
+    parts: Sequence[Mapping[str, RowScores]],
+    same: np.ndarray,
+    evidence: Sequence[Mapping[str, float]],
+    n_train: int,
+    n_test: int,
+) -> pd.DataFrame:
+    """The table of means over splits of the same sizes."""
+    found = {name: [summarize(part[name]) for part in parts] for name in parts[0]}
+    table = {}
+    for name, mine in found.items():
+        table[name] = average(mine)
+        for title, score in _DIFFERENCES.items():
+            difference = paired(mine, found["mle"], score)
+            table[name] |= {
+                f"{title}_difference": float(np.mean(difference)),
+                f"{title}_difference_se": corrected_error(difference, n_train, n_test),
+            }
+        table[name]["log_evidence"] = float(np.mean([e.get(name, np.nan) for e in evidence]))
+    return _frame(table, same)
+
+
+def paired(mine: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]], score: str) -> np.ndarray:
+    """(K,) differences of a score over splits."""
+    return np.array([a[score] - b[score] for a, b in zip(mine, other, strict=True)])
+
+
+def _frame(table: Mapping[str, dict[str, float]], same: np.ndarray) -> pd.DataFrame:
+    """Estimates that coincide as one row: the scores of the first, the evidence of the first that has one."""
+    import pandas as pd
+
+    rows, names = [], []
+    for group in estimates.merge_names(list(table), same):
+        known = [table[name]["log_evidence"] for name in group if not np.isnan(table[name]["log_evidence"])]
+        rows.append({**table[group[0]], "log_evidence": known[0] if known else np.nan})
+        names.append(" = ".join(group))
+    return pd.DataFrame(rows, index=pd.Index(names, name="estimate"))

@@ -1,0 +1,205 @@
+"""The estimates that are compared: how they are fitted, what they predict, which coincide."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from bayesnb.encoding import Encoding, Levels, check_labels
+from bayesnb.evaluation.scores import RowScores, score_rows
+from bayesnb.model import NaiveBayes
+
+READINGS = ("mle", "map", "mean", "predictive")
+_SAME = 1e-12
+_PERKS = "1/L"
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """What an estimate says of rows: log probabilities (N, C) and predicted labels (N,)."""
+
+    log_proba: np.ndarray
+    labels: np.ndarray
+
+    def score(self, y: Any, classes: np.ndarray) -> RowScores:
+        """Scores of each row."""
+        return score_rows(self.log_proba, y, classes, self.labels)
+
+
+def row_names(nb: Any, priors: Mapping[str, Any], baselines: Sequence[Any]) -> list[str]:
+    """Names of all estimates in the order of the table, before anything is fitted.
+
+    Raises
+    ------
+    ValueError
+        If `nb` has no use for `priors`, or two estimates have one name.
+    """
+    first = next(iter(priors.items()), None)
+    owner = type(nb).__name__
+    if first is not None and "alpha" not in nb.get_params(deep=False):
+        raise ValueError(
+            f"priors={{{first[0]!r}: {first[1]!r}}}: {owner} has no concentration `alpha` to set. Leave `priors` out; "
+            f"for other priors of {owner} pass classifiers as baselines, such as baselines=[{owner}(prior=...)]."
+        )
+    if first is not None and isinstance(getattr(nb, "prior", None), NaiveBayes):
+        raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
+    names = [*READINGS, *priors, *(" ".join(repr(b).split()) for b in baselines)]
+    twice = [name for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        raise ValueError(f"Two rows would be named {twice[0]!r}; rename it in `priors`, or leave a baseline out.")
+    return names
+
+
+def alternatives(fitted: Any, priors: Mapping[str, Any]) -> dict[str, Any]:
+    """`fitted`, named "", and the same counts under each of `priors`.
+
+    Raises
+    ------
+    ValueError
+        If a concentration cannot be used.
+    """
+    return {"": fitted, **{name: _under(fitted, name, alpha) for name, alpha in priors.items()}}
+
+
+def fit_baselines(baselines: Sequence[Any], X: Any, y: Any) -> list[Any]:
+    """Clones of `baselines`, fitted."""
+    return [clone(b).fit(X, y) for b in baselines]
+
+
+def predict(
+    fits: Mapping[str, Any],
+    baselines: Sequence[Any],
+    names: Sequence[str],
+    X: Any,
+    classes: np.ndarray,
+    tick: Callable[[], object],
+) -> dict[str, Predictions]:
+    """Predictions of every estimate, under the names of `row_names`; `fits` are of `alternatives`."""
+    readers = [(fits[""], {"estimate": estimate}) for estimate in READINGS]
+    readers += [(nb, {"estimate": "predictive"}) for name, nb in fits.items() if name]
+    readers += [(b, {}) for b in baselines]
+    predictions = {}
+    for name, (classifier, reading) in zip(names, readers, strict=True):
+        predictions[name] = _predict_one(classifier, X, reading, classes)
+        tick()
+    return predictions
+
+
+def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
+    """Log evidence of each estimate that has a prior."""
+    own = fits[""].log_evidence_
+    other = {name: nb.log_evidence_ for name, nb in fits.items() if name}
+    return {"map": own, "mean": own, "predictive": own, **other}
+
+
+def coincidences(predictions: Mapping[str, Predictions]) -> np.ndarray:
+    """(E, E) bool: which estimates say the same, each class of each row to 1e-12 in the probabilities."""
+    given = list(predictions.values())
+    return np.array([[i >= j or _same(a, b) for j, b in enumerate(given)] for i, a in enumerate(given)])
+
+
+def merge_names(names: Sequence[str], same: np.ndarray) -> list[list[str]]:
+    """Estimates in groups of the same; `same` as `coincidences` has it above the diagonal."""
+    groups: list[list[int]] = []
+    for j in range(len(names)):
+        home = next((group for group in groups if same[group[0], j]), None)
+        if home is None:
+            groups.append([j])
+        else:
+            home.append(j)
+    return [[names[j] for j in group] for group in groups]
+
+
+def labels(X: Any, y: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and the labels of the rows of X as an array."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    classes, index = check_labels(y, n_rows, owner)
+    return classes.array(), classes.array()[index]
+
+
+def take(X: Any, index: np.ndarray) -> Any:
+    """Rows of an array, list, sparse matrix or DataFrame."""
+    return X.tocsr()[index] if sp.issparse(X) else _safe_indexing(X, index)
+
+
+@contextmanager
+def warn_once() -> Iterator[None]:
+    """Warn once of what many fits and predictions warn of, and not of undefined rows: the table counts them."""
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield
+    finally:
+        told: dict[Any, warnings.WarningMessage] = {}
+        for w in caught:
+            text = str(w.message)
+            unknown = "levels that the model does not know" in text
+            if "rows have no class probabilities" not in text:
+                told.setdefault((w.category, "unknown levels" if unknown else text), w)
+        for w in told.values():
+            warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
+
+
+def _under(fitted: Any, name: str, alpha: Any) -> Any:
+    if isinstance(alpha, str):
+        if alpha != _PERKS:
+            raise ValueError(
+                f"priors[{name!r}]={alpha!r} is unknown; give a concentration as `alpha` takes it, or {_PERKS!r}."
+            )
+        alpha = _perks(fitted.encoding_)
+    other = copy.copy(fitted).set_params(alpha=alpha)
+    # The prior is derived when asked for; a bad concentration is to be refused here.
+    _ = other.prior_
+    return other
+
+
+def _perks(encoding: Encoding) -> np.ndarray:
+    """(F,) array: one over the number of levels in each feature's group; 1 where there are no levels."""
+    alpha = np.ones(encoding.blocks[0].n_features)
+    columns: Any
+    for columns in encoding.blocks:
+        if hasattr(columns, "groups"):
+            # As long as `groups` in order: the group of a feature is that of its first level.
+            groups, sizes = columns.groups(), columns.sizes()
+            filled = sizes > 0
+            group = groups[(np.cumsum(sizes) - sizes)[filled]]
+            alpha[np.asarray(columns.index)[filled]] = 1 / np.bincount(groups)[group]
+    return alpha
+
+
+def _predict_one(classifier: Any, X: Any, reading: Mapping[str, str], classes: np.ndarray) -> Predictions:
+    log_proba = _log_proba(classifier, X, reading, classes)
+    if not reading or np.isnan(log_proba).any():
+        return Predictions(log_proba, classifier.predict(X, **reading))
+    return Predictions(log_proba, classes[np.argmax(log_proba, axis=1)])
+
+
+def _log_proba(classifier: Any, X: Any, reading: Mapping[str, str], classes: np.ndarray) -> np.ndarray:
+    """Log probabilities of `classes`, -inf for those that the classifier does not know."""
+    if hasattr(classifier, "predict_log_proba"):
+        with np.errstate(divide="ignore"):
+            found = classifier.predict_log_proba(X, **reading)
+    else:
+        with np.errstate(divide="ignore"):
+            found = np.log(classifier.predict_proba(X))
+    position = Levels(tuple(classes)).index(classifier.classes_)
+    log_proba = np.full((len(found), len(classes)), -np.inf)
+    log_proba[:, position] = found
+    return np.where(np.isnan(found).any(axis=1)[:, None], np.nan, log_proba)
+
+
+def _same(a: Predictions, b: Predictions) -> bool:
+    """To 1e-12 in the probabilities; their logarithms tell apart what is far below that."""
+    return bool(
+        np.allclose(np.exp(a.log_proba), np.exp(b.log_proba), rtol=0, atol=_SAME, equal_nan=True)
+        and np.allclose(a.log_proba, b.log_proba, rtol=1e-9, atol=1e-9, equal_nan=True)
+    )

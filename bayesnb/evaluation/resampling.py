@@ -1,0 +1,122 @@
+"""Random splits of labelled rows, and what they say of a difference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesnb.encoding import Levels, check_labels
+
+
+def stratified_splits(
+    y: Any, repeats: int, test_size: float = 0.3, seed: int = 0
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Random splits into rows to fit and rows to test, class by class.
+
+    Parameters
+    ----------
+    y : (N,) array-like
+        Labels.
+    repeats : int
+        Number of splits, independent of each other.
+    test_size : float in (0, 1)
+        Share of each class that is tested, rounded; at least one row, and all but one at most.
+    seed : int
+
+    Returns
+    -------
+    list of (train, test)
+        Indices of rows; of the same number in each split.
+
+    Raises
+    ------
+    ValueError
+        If `test_size` or `repeats` is out of range, or a class has less than two rows.
+    """
+    check_repeats(repeats)
+    if not 0 < test_size < 1:
+        raise ValueError(
+            f"test_size={test_size!r} must be between 0 and 1: the share of each class to test, such as 0.3."
+        )
+    groups = _rows_by_class(y, 2, "one to fit and one to test")
+    tested = [min(max(round(test_size * len(g)), 1), len(g) - 1) for g in groups]
+    rng = np.random.default_rng(seed)
+    splits = []
+    for _ in range(repeats):
+        orders = [rng.permutation(g) for g in groups]
+        test = np.sort(np.concatenate([g[:n] for g, n in zip(orders, tested, strict=True)]))
+        train = np.sort(np.concatenate([g[n:] for g, n in zip(orders, tested, strict=True)]))
+        splits.append((train, test))
+    return splits
+
+
+def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Random orders of rows to fit, the classes in turn, and the rows left over to test.
+
+    Parameters
+    ----------
+    y : (N,) array-like
+        Labels, of C classes.
+    largest : int
+        Rows of each class to fit, at most.
+    repeats : int
+        Number of splits, independent of each other.
+    seed : int
+
+    Returns
+    -------
+    list of (order, test)
+        Indices of rows. The first C·n of the C·`largest` in `order` are n rows of each class, whatever n:
+        training sets that contain each other. `test` are the other N - C·`largest`.
+
+    Raises
+    ------
+    ValueError
+        If a class has no more than `largest` rows, or `repeats` is out of range.
+    """
+    check_repeats(repeats)
+    groups = _rows_by_class(y, largest + 1, f"{largest} to fit and one to test")
+    rng = np.random.default_rng(seed)
+    splits = []
+    for _ in range(repeats):
+        orders = [rng.permutation(g) for g in groups]
+        order = np.stack([g[:largest] for g in orders], axis=1).ravel()
+        splits.append((order, np.sort(np.concatenate([g[largest:] for g in orders]))))
+    return splits
+
+
+def standard_error(values: np.ndarray) -> float:
+    """sd/√n of the mean of n independent values; NaN if there is one."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
+
+
+def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float:
+    """Standard error of a mean over K random splits of the same rows: the corrected resampled t.
+
+    Notes
+    -----
+    √((1/K + n_test/n_train) s²), with s² the variance of the differences over splits: Nadeau and Bengio,
+    "Inference for the generalization error", Machine Learning 52 (2003), section 4. Splits share rows, so
+    that s²/K is too small. Compare with t of K - 1 degrees of freedom.
+    """
+    return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
+
+
+def check_repeats(repeats: Any) -> None:
+    """Refuse what is no number of splits that has a variance."""
+    if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 2:
+        raise ValueError(f"repeats={repeats!r} must be an integer of 2 or more: random splits, whose variation counts.")
+
+
+def _rows_by_class(y: Any, least: int, meaning: str) -> list[np.ndarray]:
+    classes, label = check_labels(y, None, "A stratified split")
+    count = np.bincount(label, minlength=len(classes))
+    if (count < least).any():
+        raise ValueError(f"y: {_few(classes, count, least)}; it needs {least}, {meaning}. Leave that class out.")
+    return [np.flatnonzero(label == c) for c in range(len(classes))]
+
+
+def _few(classes: Levels, count: np.ndarray, least: int) -> str:
+    c = int(np.argmax(count < least))
+    return f"class {classes.values[c]!r} has {count[c]} row{'' if count[c] == 1 else 's'}"

@@ -1,0 +1,179 @@
+"""Scores of predicted class probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesnb.encoding import Levels
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CLIP = 1e-15
+_BINS = 15
+
+
+def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[str, float]:
+    """Scores of predicted class probabilities.
+
+    Parameters
+    ----------
+    log_proba : (N, C) array
+        Log probabilities of the classes; NaN in rows where they are undefined.
+    y : (N,) array-like
+        True labels. A label that is not in `classes` has probability zero.
+    classes : (C,) array-like
+        Label of each column.
+    predicted : (N,) array-like, optional
+        Predicted labels. Default: the most probable class, and no prediction (an error) in undefined rows.
+
+    Returns
+    -------
+    dict
+        With p_i the probabilities of row i, 1/C each where they are undefined, and t_i its true class:
+
+        brier : mean of Σ_c (p_ic - [c = t_i])², from 0 to 2.
+        log_loss : mean of -log p_i(t_i), in nats; inf if a row is impossible, else NaN if one is undefined.
+        log_loss_clipped : the same with probabilities of at least 1e-15.
+        accuracy : share of rows whose predicted label is the true one.
+        confidence : mean of max_c p_ic: the accuracy that the probabilities state.
+        ece : expected calibration error, Σ_b n_b/N · \\|accuracy - confidence\\| over the 15 bins of
+            `reliability`.
+        impossible_rows : number of rows whose true class has probability zero.
+        undefined_rows : number of rows without probabilities.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not agree or there is no row.
+    """
+    return summarize(score_rows(log_proba, y, classes, predicted))
+
+
+def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, predicted: Any = None) -> pd.DataFrame:
+    """Stated against observed accuracy, by the top probability: what a reliability diagram draws.
+
+    Parameters
+    ----------
+    log_proba, y, classes, predicted
+        As for `scores`; an undefined row states 1/C.
+    bins : int, default 15
+        Number of bins of equal width: (0, 1/bins], (1/bins, 2/bins], …
+
+    Returns
+    -------
+    DataFrame
+        One row a bin that is not empty: lower and upper end, count of rows, confidence (mean top
+        probability) and accuracy (share of the rows that are right). Weighted by count, the gaps between
+        the last two add up to `ece` of `scores` (at 15 bins). It speaks of these rows, and of few rows
+        with much noise: a bin of n rows has a standard error of up to 1/(2√n).
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not agree, there is no row, or `bins` is not a positive integer.
+    """
+    import pandas as pd
+
+    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
+        raise ValueError(f"bins={bins!r} must be a positive integer, such as 15.")
+    rows = score_rows(log_proba, y, classes, predicted)
+    edges, count, top, correct = _binned(rows, int(bins))
+    filled = count > 0
+    frame = {"lower": edges[:-1], "upper": edges[1:], "count": count}
+    with np.errstate(invalid="ignore"):
+        frame |= {"confidence": top / count, "accuracy": correct / count}
+    return pd.DataFrame({name: values[filled] for name, values in frame.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class RowScores:
+    """What predictions score on each of N rows.
+
+    Parameters
+    ----------
+    brier : (N,) array
+    log_true : (N,) array
+        Log probability of the true class; -inf where it is impossible, -log C where it is undefined.
+    top : (N,) array
+        The largest probability of the row.
+    correct, undefined : (N,) arrays of bool
+    """
+
+    brier: np.ndarray
+    log_true: np.ndarray
+    top: np.ndarray
+    correct: np.ndarray
+    undefined: np.ndarray
+
+    @property
+    def log_loss_clipped(self) -> np.ndarray:
+        """-log probability of the true class, that probability being at least 1e-15."""
+        return -np.maximum(self.log_true, np.log(_CLIP))
+
+
+def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> RowScores:
+    """The parts of `scores`, row by row."""
+    log_proba = np.asarray(log_proba, dtype=np.float64)
+    levels = Levels(tuple(classes))
+    true = levels.index(y)
+    if log_proba.shape != (len(true), len(levels)) or not len(true):
+        raise ValueError(
+            f"log_proba has shape {log_proba.shape}; {len(true)} labels and {len(levels)} classes need "
+            f"{(len(true), len(levels))}, with at least one row."
+        )
+    undefined = np.isnan(log_proba).any(axis=1)
+    log_proba = np.where(undefined[:, None], -np.log(len(levels)), log_proba)
+    proba = np.exp(log_proba)
+    known = true >= 0
+    chosen = np.where(undefined, -1, np.argmax(proba, axis=1)) if predicted is None else levels.index(predicted)
+    hit = true[:, None] == np.arange(len(levels))
+    return RowScores(
+        brier=np.sum((proba - hit) ** 2, axis=1) + ~known,
+        log_true=np.where(known, log_proba[np.arange(len(true)), np.maximum(true, 0)], -np.inf),
+        top=proba.max(axis=1),
+        correct=(chosen == true) & known,
+        undefined=undefined,
+    )
+
+
+def summarize(rows: RowScores) -> dict[str, float]:
+    """Means and numbers of rows, as `scores` returns them."""
+    impossible = np.isneginf(rows.log_true)
+    strict = -np.mean(rows.log_true) if impossible.any() or not rows.undefined.any() else np.nan
+    _, _, top, correct = _binned(rows, _BINS)
+    return {
+        "brier": float(np.mean(rows.brier)),
+        "log_loss": float(strict),
+        "log_loss_clipped": float(np.mean(rows.log_loss_clipped)),
+        "accuracy": float(np.mean(rows.correct)),
+        "confidence": float(np.mean(rows.top)),
+        "ece": float(np.abs(correct - top).sum() / len(rows.top)),
+        "impossible_rows": int(impossible.sum()),
+        "undefined_rows": int(rows.undefined.sum()),
+    }
+
+
+def pool(parts: Sequence[RowScores]) -> RowScores:
+    """The rows of all parts."""
+    return RowScores(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(RowScores)))
+
+
+def average(parts: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Mean of each score over several sets of rows; of the strict log loss inf outweighs NaN, as within one."""
+    mean = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
+    if any(part["log_loss"] == np.inf for part in parts):
+        mean["log_loss"] = np.inf
+    return mean
+
+
+def _binned(rows: RowScores, bins: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Edges of the bins; number of rows, sum of top probabilities and number of right rows in each."""
+    edges = np.linspace(0, 1, bins + 1)
+    at = np.searchsorted(edges[1:-1], rows.top)
+    top, correct = (np.bincount(at, weights=w, minlength=bins) for w in (rows.top, rows.correct))
+    return edges, np.bincount(at, minlength=bins), top, correct
