@@ -1,9 +1,11 @@
 """Bayesian naive Bayes: a model is a prior, counting data gives its posterior, all else is a function of it."""
 
-from bayesnb import datasets
+from bayesnb import datasets, plots
+from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
-from bayesnb.evaluation import compare_estimates
+from bayesnb.evaluation import compare_estimates, learning_curve
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty import (
     ImproperPosteriorError,
@@ -28,11 +30,17 @@ __all__ = [
     "NaiveBayes",
     "NormalInverseGamma",
     "PoissonNB",
+    "check_independence",
     "compare_estimates",
     "datasets",
     "decompose_uncertainty",
+    "learning_curve",
     "log_odds_moments",
     "parameter_table",
+    "plots",
     "posterior_draws",
     "predict_interval",
+    "prior_predictive",
+    "prior_sensitivity",
+    "to_arviz",
 ]

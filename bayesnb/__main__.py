@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bayesnb import __version__
-from bayesnb.cli import job, report
+from bayesnb.cli import job, report, text
 from bayesnb.cli.tables import KINDS, Dataset, InputError, load_csv
 
 _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates: scores on held-out
@@ -49,11 +50,20 @@ def _compare(args: argparse.Namespace) -> None:
     data = _datasets(args)
     if args.out is not None:
         job.check_folder(args.out)
+    outcomes = []
     for dataset in data:
-        outcome = job.run(dataset, settings)
-        print(report.describe(outcome, settings.prob))
-        if args.out is not None:
-            print(f"Tables: {', '.join(map(str, job.write(outcome, args.out)))}\n")
+        outcomes.append(job.run(dataset, settings))
+        print(report.describe(outcomes[-1], settings.prob))
+    if args.out is not None:
+        from bayesnb.cli import files  # matplotlib and ArviZ take their time
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            for path in files.write(outcomes, settings, args.out):
+                print(f"wrote {path}")
+        for message in dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning):
+            print(text.fill(f"note: {message}", rest="      "))
+        print()
     print(report.guide())
 
 
@@ -121,7 +131,12 @@ def _parser() -> argparse.ArgumentParser:
         help="share of the rows to hold out (default 0.3; fewer than 200 rows are cross-validated instead)",
     )
     model.add_argument("--seed", type=int, default=0, help="of the choice of held-out rows (default 0)")
-    compare.add_argument("--out", type=Path, metavar="DIR", help="write the tables as CSV files into this folder")
+    compare.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="write tables, figures, the posterior (NetCDF) and report.html into this folder",
+    )
     return parser
 
 

@@ -68,13 +68,18 @@ def decision(scores: jax.Array) -> jax.Array:
 def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) -> float:
     """log p(X, y) with all parameters integrated out."""
 
+    return _log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
+
+
+def pad_statistics(encoding: Encoding, statistics: Statistics) -> Statistics:
+    """Counts of levels padded as `pad` does their priors."""
+
     def padded(columns: Any, block: Any) -> Any:
         if not isinstance(columns, LevelColumns):
             return block
         return LevelCounts(np.pad(block.count, ((0, 0), (0, columns.capacity - block.count.shape[1]))))
 
-    counts = tuple(map(padded, encoding.blocks, statistics.blocks))
-    return _log_evidence(pad(encoding, prior), replace(statistics, blocks=counts))
+    return replace(statistics, blocks=tuple(map(padded, encoding.blocks, statistics.blocks)))
 
 
 def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:

@@ -62,9 +62,20 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
     assert "watermelon: MixedNB on 17 rows, 8 features, 2 classes (否 9, 是 8)" in out
     assert "5-fold cross-validation" in out
     assert "not the probability that a prediction is right" in re.sub(r"\s+", " ", out)
-    assert max(columns_of(line) for line in out.splitlines() if not line.startswith("Tables:")) <= 100
+    assert max(columns_of(line) for line in out.splitlines() if not line.startswith("wrote ")) <= 100
     names = [p.name for p in sorted((tmp_path / "new" / "folder").iterdir())]
-    assert names == [f"{d}-{t}.csv" for d in ("breast_cancer", "watermelon") for t in ("comparison", "parameters")]
+    tables, figures = ("comparison", "pairs", "parameters", "rows"), ("pairs", "parameters", "reliability", "rows")
+    assert set(names) == {
+        "report.html",
+        *(f"{d}-posterior.nc" for d in ("breast_cancer", "watermelon")),
+        *(f"{d}-{t}.csv" for d in ("breast_cancer", "watermelon") for t in tables),
+        *(f"{d}-{f}.png" for d in ("breast_cancer", "watermelon") for f in figures),
+    }
+    page = (tmp_path / "new" / "folder" / "report.html").read_text(encoding="utf-8")
+    assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 8
+    assert not re.search(r"https?://|<script|<link", page)  # nothing to load from elsewhere
+    assert "if naive Bayes holds" in page
+    assert "breast_cancer" in page and "含糖率" in page
 
     cancer = load_breast_cancer()
     y = cancer.target_names[cancer.target]

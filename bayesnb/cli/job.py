@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -186,27 +185,6 @@ def check_folder(folder: Path) -> None:
             pass
     except OSError as error:
         raise InputError(f"--out {folder}: {error.strerror or error}.") from None
-
-
-def write(outcome: Outcome, folder: Path) -> list[Path]:
-    """Write the tables as CSV and return their paths.
-
-    Raises
-    ------
-    InputError
-        If they cannot be written.
-    """
-    stem = re.sub(r"[^\w.-]+", "_", outcome.data.name) or "table"
-    tables = {"comparison": outcome.comparison.reset_index(), "parameters": outcome.parameters}
-    paths = []
-    try:
-        for name, table in tables.items():
-            if table is not None:
-                paths.append(folder / f"{stem}-{name}.csv")
-                table.to_csv(paths[-1], index=False)
-    except OSError as error:
-        raise InputError(f"--out {folder}: {error.strerror or error}.") from None
-    return paths
 
 
 def _priors(data: Dataset, settings: Settings) -> Mapping[str, float]:

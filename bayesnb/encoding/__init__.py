@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from bayesnb.encoding.columns import (
     BinaryColumns,
@@ -42,6 +46,27 @@ class Encoding:
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
         """The columns of a table, checked and coded; `policy` as in `LevelColumns.rows`."""
         return tuple(block.rows(block.open(table), policy) for block in self.blocks)
+
+    def positions(self, features: Iterable[Any]) -> set[int]:
+        """Columns of X, named by name or index.
+
+        Raises
+        ------
+        ValueError
+            Naming the first that there is not.
+        """
+        names = {name: int(j) for b in self.blocks for j, name in zip(b.index, b.names, strict=True)}
+        known = set(names.values())
+        found = set()
+        for feature in [features] if isinstance(features, str) else features:
+            if isinstance(feature, int | np.integer) and int(feature) in known:
+                found.add(int(feature))
+            elif feature in names:
+                found.add(names[feature])
+            else:
+                some = list(names)[:8]
+                raise ValueError(f"features: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}.")
+        return found
 
 
 __all__ = [

@@ -148,12 +148,12 @@ class Conjugate:
         """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
-    def sample(self, key: jax.Array, n: int) -> Likelihood:
+    def sample(self, key: jax.Array, n: int) -> Any:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         return self.draw(KeyVariates(key), n)
 
     # Supplied by each family; declared for the methods above.
-    def draw(self, variates: Variates, n: int) -> Likelihood:
+    def draw(self, variates: Variates, n: int) -> Any:
         raise NotImplementedError
 
     def log_base(self, x: Any) -> jax.Array:

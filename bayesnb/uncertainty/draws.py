@@ -71,7 +71,7 @@ def draw_parameters(
     encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[Any] | None = None
 ) -> dict[str, np.ndarray]:
     """As `posterior_draws`, from any proper distribution over the parameters."""
-    chosen = None if features is None else _positions(encoding, features)
+    chosen = None if features is None else encoding.positions(features)
     rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
     found = {CLASS_PROB: _draw(model.class_prior, draws, rngs[0])["theta"][:, 0]}
     sites = site_names(encoding, model)
@@ -112,22 +112,6 @@ def _kept(columns: Columns, chosen: set[int]) -> np.ndarray:
     """Positions of the last axis that belong to the chosen columns of X."""
     index = np.asarray(columns.index)
     return np.isin(index, list(chosen))[columns.axis()[0]]
-
-
-def _positions(encoding: Encoding, features: Iterable[Any]) -> set[int]:
-    """Columns of X by name or index."""
-    names = {name: int(j) for b in encoding.blocks for j, name in zip(b.index, b.names, strict=True)}
-    known = set(names.values())
-    found = set()
-    for feature in [features] if isinstance(features, str) else features:
-        if isinstance(feature, int | np.integer) and int(feature) in known:
-            found.add(int(feature))
-        elif feature in names:
-            found.add(names[feature])
-        else:
-            some = list(names)[:8]
-            raise ValueError(f"features: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}.")
-    return found
 
 
 def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

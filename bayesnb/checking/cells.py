@@ -1,0 +1,230 @@
+"""Features as pairs of them are compared: levels or numbers, with rows sorted by class."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+import scipy.sparse as sp
+
+from bayesnb.encoding import Columns
+from bayesnb.families import Complete, Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb.uncertainty.proper import ImproperPosteriorError
+
+_CELLS = 2**22
+_MOST_ROWS = 2**16
+_TABLE = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class LevelCells:
+    """Features with the same number of levels: `code` (N, F), -1 where missing; `alpha` (C, F, L)."""
+
+    index: np.ndarray
+    code: np.ndarray
+    alpha: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PresenceCells:
+    """Features that are absent or present, sparse: `matrix` (N, F) of ones; `alpha` (C, F, 2)."""
+
+    index: np.ndarray
+    matrix: sp.csc_array
+    alpha: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class NumberCells:
+    """Gaussian or Poisson features: `values` (N, F), NaN where missing; `centre` (C, F) their class means."""
+
+    index: np.ndarray
+    values: np.ndarray
+    centre: np.ndarray
+    prior: NormalInverseGamma | GammaPoisson
+
+
+Cells = LevelCells | PresenceCells | NumberCells
+
+
+def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
+    """The chosen features (None: all), alike ones together, levels before numbers; where each class begins and ends.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior of a feature is improper.
+    """
+    table = nb._table(X)
+    label = nb._label_index(nb.encoding_.classes, y, table)
+    order = np.argsort(label, kind="stable")
+    bounds = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=len(nb.encoding_.classes)))])
+    rows = nb.encoding_.rows(table, nb._report_unknown)
+    cells: list[Cells] = []
+    for columns, family, block in zip(nb.encoding_.blocks, nb.prior_.blocks, rows, strict=True):
+        index = np.asarray(columns.index)
+        at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
+        if not len(at):
+            continue
+        if columns.kind != "multinomial":
+            _require_proper(columns, family, at)
+        if hasattr(block, "matrix"):
+            cells.append(_presences(columns, family, block.matrix, order, at))
+            continue
+        x = block.block(0, table.n_rows, table.n_rows)
+        if isinstance(family, Dirichlet):
+            cells += _levels(columns, family, x.code, order, at)
+        else:
+            values = np.asarray(x.values if isinstance(x, Complete) else x)[np.ix_(order, at)].astype(np.float64)
+            prior = jax.tree.map(lambda field, at=at: np.asarray(field)[:, at], family)
+            cells.append(NumberCells(index[at], values, _class_means(values, bounds), prior))
+    return sorted(cells, key=_rank), bounds
+
+
+def take(cells: Any, at: np.ndarray) -> Any:
+    """Some of the features."""
+    if isinstance(cells, LevelCells):
+        return LevelCells(cells.index[at], cells.code[:, at], cells.alpha[:, at])
+    if isinstance(cells, PresenceCells):
+        return PresenceCells(cells.index[at], cells.matrix[:, at], cells.alpha[:, at])
+    prior = jax.tree.map(lambda field: field[:, at], cells.prior)
+    return NumberCells(cells.index[at], cells.values[:, at], cells.centre[:, at], prior)
+
+
+def above_median(cells: NumberCells, bounds: np.ndarray) -> LevelCells:
+    """Whether each number is above the median of its feature in its class, as two levels."""
+    code = np.full(cells.values.shape, -1, np.int8)
+    for _, rows in pieces(bounds, 1, whole=True):
+        values = cells.values[rows]
+        seen = ~np.isnan(values)
+        middle = [np.median(column[s]) if s.any() else 0.0 for column, s in zip(values.T, seen.T, strict=True)]
+        code[rows] = np.where(seen, values > middle, -1)
+    return LevelCells(cells.index, code, np.ones((len(bounds) - 1, len(cells.index), 2)))
+
+
+def pieces(bounds: np.ndarray, width: int, *, whole: bool = False) -> Iterator[tuple[int, slice]]:
+    """Each class and its rows, no more at once than make some million cells of `width` a row."""
+    size = int(bounds[-1]) if whole else int(np.clip(_CELLS // max(1, width), 256, _MOST_ROWS))
+    for c in range(len(bounds) - 1):
+        for start in range(bounds[c], bounds[c + 1], max(1, size)):
+            yield c, slice(start, min(start + size, int(bounds[c + 1])))
+
+
+def one_hot(cells: LevelCells | PresenceCells, rows: slice, dtype: Any = np.float32) -> np.ndarray:
+    """(n, F · L) indicators of the levels; of a missing cell all are zero."""
+    if isinstance(cells, PresenceCells):
+        present = cells.matrix[rows].toarray()
+        hot = np.stack([1 - present, present], axis=2)
+    else:
+        hot = cells.code[rows][:, :, None] == np.arange(cells.alpha.shape[2])
+    return hot.reshape(hot.shape[0], -1).astype(dtype)
+
+
+def tables(first: Any, second: Any, bounds: np.ndarray) -> np.ndarray:
+    """(C, F₁, L₁, F₂, L₂) number of rows of each class with each pair of levels."""
+    shape = (len(bounds) - 1, *first.alpha.shape[1:], *second.alpha.shape[1:])
+    width = max(shape[1] * shape[2], shape[3] * shape[4])
+    counts = np.zeros((shape[0], shape[1] * shape[2], shape[3] * shape[4]))
+    both_sparse = isinstance(first, PresenceCells) and isinstance(second, PresenceCells)
+    for c, rows in pieces(bounds, width):
+        if both_sparse:
+            counts[c] += _co_occurrences(first.matrix[rows], second.matrix[rows])
+        else:
+            counts[c] += one_hot(first, rows).T @ one_hot(second, rows)
+    return counts.reshape(shape)
+
+
+def require_room(cells: list[Cells], n_classes: int, names: Any) -> None:
+    """Refuse features with so many levels that the table of two of them does not fit."""
+    sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
+    if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
+        (a, i), (b, j) = sizes[-1], sizes[-2]
+        raise ValueError(
+            f"features: column {names[i]!r} has {a} levels and column {names[j]!r} {b}; their table for {n_classes} "
+            f"classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
+        )
+
+
+def _co_occurrences(first: sp.csc_array, second: sp.csc_array) -> np.ndarray:
+    """(2 F₁, 2 F₂) counts of (absent, present) × (absent, present)."""
+    both = (first.T @ second).toarray().astype(np.float64)
+    mine, theirs = (np.asarray(m.sum(axis=0), np.float64).ravel() for m in (first, second))
+    counts = np.empty((len(mine), 2, len(theirs), 2))
+    counts[:, 1, :, 1] = both
+    counts[:, 1, :, 0] = mine[:, None] - both
+    counts[:, 0, :, 1] = theirs - both
+    counts[:, 0, :, 0] = first.shape[0] - mine[:, None] - theirs + both
+    return counts.reshape(2 * len(mine), -1)
+
+
+def _presences(columns: Columns, family: Dirichlet, matrix: Any, order: np.ndarray, at: np.ndarray) -> PresenceCells:
+    present = sp.csc_array(sp.csr_array(matrix)[order][:, at])
+    present = sp.csc_array((np.ones(present.nnz, np.float32), present.indices, present.indptr), present.shape)
+    n_classes = np.shape(family.concentration)[0]
+    alpha = np.broadcast_to(1.0, (n_classes, len(at), 2))
+    if columns.kind != "multinomial":
+        alpha = np.asarray(family.concentration).reshape(n_classes, -1, 2)[:, at]
+    return PresenceCells(np.asarray(columns.index)[at], present, alpha)
+
+
+def _levels(columns: Any, family: Dirichlet, code: Any, order: np.ndarray, at: np.ndarray) -> list[LevelCells]:
+    """Features with the same number of levels together, so that their tables are one array."""
+    sizes = np.asarray(columns.sizes())
+    start = np.cumsum(sizes) - sizes
+    alpha, index, code = np.asarray(family.concentration), np.asarray(columns.index), np.asarray(code)
+    return [
+        LevelCells(
+            index[same], code[np.ix_(order, same)], alpha[:, start[same][:, None] + np.arange(size, dtype=np.intp)]
+        )
+        for size in np.unique(sizes[at])
+        for same in [at[sizes[at] == size]]
+    ]
+
+
+def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+    """(C, F) means of the observed cells; zero where there is none."""
+    centre = np.zeros((len(bounds) - 1, values.shape[1]))
+    for c, rows in pieces(bounds, 1, whole=True):
+        seen = ~np.isnan(values[rows])
+        count = np.maximum(seen.sum(axis=0), 1)
+        # Twice, for the rounding of the first mean.
+        for _ in range(2):
+            centre[c] += np.where(seen, values[rows] - centre[c], 0.0).sum(axis=0) / count
+    return centre
+
+
+def _rank(cells: Cells) -> int:
+    """Levels, then Poisson, then Gaussian features."""
+    if not isinstance(cells, NumberCells):
+        return 0
+    return 1 if isinstance(cells.prior, GammaPoisson) else 2
+
+
+def _require_proper(columns: Columns, family: Any, at: np.ndarray) -> None:
+    positive = [field for name, field in vars(family).items() if name not in ("loc", "group", "num_groups")]
+    bad = np.logical_or.reduce([~(np.asarray(field) > 0).all(axis=0) for field in positive])
+    features = np.asarray(columns.axis()[0])[bad]
+    found = features[np.isin(features, at)]
+    if len(found):
+        raise ImproperPosteriorError(
+            f"The prior of feature {columns.names[int(found[0])]!r} is improper: a parameter of it is zero. A Bayes "
+            "factor needs a proper prior, such as alpha=0.5."
+        )
+
+
+__all__ = [
+    "Cells",
+    "LevelCells",
+    "NumberCells",
+    "PresenceCells",
+    "above_median",
+    "one_hot",
+    "pieces",
+    "read_cells",
+    "require_room",
+    "tables",
+    "take",
+]

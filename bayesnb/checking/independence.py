@@ -1,0 +1,238 @@
+"""Which features break the assumption of naive Bayes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
+from bayesnb.checking.dependence import compare
+from bayesnb.families import NormalInverseGamma
+from bayesnb.progress import progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MOST_PAIRS = 2_000_000
+_BYTES_A_PAIR = 64
+_LEVELS = 512
+_NUMBERS = 128
+
+
+def check_independence(
+    nb: Any,
+    X: Any,
+    y: Any,
+    *,
+    features: Iterable[Any] | None = None,
+    top: int | None = None,
+    draws: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Are the features independent given the class, as naive Bayes assumes? One row a pair of features.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Its levels and its prior are used.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Usually the rows that `nb` was fitted to.
+    y : array-like of shape (N,)
+    features : iterable of column names or indices, optional
+        Compare these only; default: all.
+    top : int, optional
+        Return the strongest pairs only. All are compared all the same.
+    draws : int
+        Replicates behind each p-value, which is never below 1/(draws + 1).
+    seed : int
+        The same seed gives the same p-values.
+
+    Returns
+    -------
+    DataFrame
+        Sorted by log_bayes_factor, largest first; feature_1 stands before feature_2 in X.
+
+        feature_1, feature_2 : names
+        rows : number of rows in which both are observed; only these are used.
+        log_bayes_factor : log p(both | class, dependent) - log p(both | class, independent), in nats.
+        mutual_information : estimate of the mutual information given the class, in nats.
+        p_value : posterior predictive probability, under independence, of as much mutual information.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two features, or more than two million pairs and no `top`; if the data cannot be
+        used.
+    ImproperPosteriorError
+        If the prior of a feature is improper: it has no Bayes factors.
+    NotImplementedError
+        For Gaussian features whose priors differ in κ or a.
+
+    Notes
+    -----
+    Every row weighs one. The hypothesis of dependence depends on the kinds of the pair, the one of independence
+    being the prior of `nb`:
+
+    - *Levels and levels*: a Dirichlet over the table of each class with concentrations α_l α_m, against two
+      Dirichlets, Σ_c log B(A + n)/B(A) - log B(α + n)/B(α) - log B(α' + n')/B(α'). At α = 1 this is the default of
+      Gunel & Dickey (1974) for a joint multinomial. Mutual information: that of the observed tables, which is
+      positive even under independence; replicates are tables from the posterior.
+    - *Gaussian and Gaussian*: a normal-inverse-Wishart with ν = 2a + 1 and Ψ = diag(2b, 2b'), whose marginals are the
+      two normal-inverse-gammas (Geiger & Heckerman 2002), against their product. Mutual information:
+      Σ_c n_c/n · (-½ log(1 - r_c²)); r² ~ Beta(½, (n_c - 2)/2) under independence, exactly.
+    - *Levels and numbers*: the family of the numbers, with its prior, for each class and level, against each class.
+      Mutual information: -½ log(1 - η²), η² the share of the squares between levels; η² ~
+      Beta((L - 1)/2, (n_c - L)/2), exactly if Gaussian.
+    - *Poisson and Gaussian*: the Poisson feature becomes a level, above its median in the class or not.
+    - *Poisson and Poisson*: either may become the level; both alternatives have probability ½. The mutual information
+      of Poisson features is that of the correlation, and their p-values are approximate where counts are small.
+    - *Words* (multinomial features): whether each occurs in a row, as two levels with concentration 1. Words of a row
+      share its length, and this too makes them dependent.
+
+    A Bayes factor compares these two hypotheses only. Strong evidence of dependence says that P(class | row) is too
+    sure of itself, not that its labels are wrong.
+
+    References
+    ----------
+    Gunel & Dickey, *Bayes factors for independence in contingency tables*, Biometrika 61 (1974). Geiger & Heckerman,
+    *Parameter priors for directed acyclic graphical models*, Ann. Stat. 30 (2002). Gelman, Meng & Stern, *Posterior
+    predictive assessment of model fitness*, Statistica Sinica 6 (1996).
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB
+    >>> from bayesnb.checking import check_independence
+    >>> X, y = [["sun", "hot"], ["rain", "cold"]] * 20, ["out", "in"] * 10 + ["in", "out"] * 10
+    >>> check_independence(CategoricalNB().fit(X, y), X, y)[["feature_1", "feature_2", "log_bayes_factor"]].round(1)
+      feature_1 feature_2  log_bayes_factor
+    0         0         1              21.5
+    """
+    check_is_fitted(nb)
+    for name, value in (("top", top), ("draws", draws)):
+        if not (value is None and name == "top") and not (isinstance(value, int | np.integer) and value >= 1):
+            raise ValueError(f"{name}={value!r} must be a positive integer.")
+    names = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
+    chosen = None if features is None else nb.encoding_.positions(features)
+    n_features = len(names) if chosen is None else len(chosen)
+    n_pairs = n_features * (n_features - 1) // 2
+    if not n_pairs:
+        raise ValueError(f"features: a pair needs two columns, and there is {n_features}.")
+    if top is None and n_pairs > _MOST_PAIRS:
+        raise ValueError(
+            f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB in "
+            "memory. Set top=1000 for the strongest pairs, or name some columns in features=."
+        )
+    cells, bounds = read_cells(nb, X, y, chosen)
+    require_room(cells, len(bounds) - 1, names)
+    _require_one_wishart(cells, names)
+    rng = np.random.default_rng(seed)
+    found = _every_pair(cells, bounds, n_pairs, draws, rng) if top is None else _strongest(cells, bounds, n_pairs, top)
+    order = np.lexsort((found.second, found.first, -found.log_bayes_factor))
+    found = _Pairs(*(column[order] for column in found))
+    if top is not None:
+        found = _examined(cells, bounds, found, draws, rng)
+    return _frame(found, names)
+
+
+class _Pairs(NamedTuple):
+    """Columns of the result; `first` < `second` are columns of X."""
+
+    first: np.ndarray
+    second: np.ndarray
+    rows: np.ndarray
+    log_bayes_factor: np.ndarray
+    mutual_information: np.ndarray
+    p_value: np.ndarray
+
+
+def _every_pair(cells: list[Cells], bounds: np.ndarray, n_pairs: int, draws: int, rng: np.random.Generator) -> _Pairs:
+    parts = []
+    with progress("Pairs of features", n_pairs) as tick:
+        for first, second, pick in _blocks(cells):
+            evidence = compare(first, second, bounds)
+            parts.append(_pick(first, second, pick, evidence, *evidence.examine(pick, draws, rng)))
+            tick(int(pick.sum()))
+    return _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _strongest(cells: list[Cells], bounds: np.ndarray, n_pairs: int, top: int) -> _Pairs:
+    """The pairs with the largest Bayes factors, not examined further."""
+    kept: _Pairs | None = None
+    with progress("Pairs of features", n_pairs) as tick:
+        for first, second, pick in _blocks(cells):
+            nothing = np.full(int(pick.sum()), np.nan)
+            part = _pick(first, second, pick, compare(first, second, bounds), nothing, nothing)
+            kept = part if kept is None else _Pairs(*(np.concatenate(pair) for pair in zip(kept, part, strict=True)))
+            if len(kept.first) > top:
+                best = np.lexsort((kept.second, kept.first, -kept.log_bayes_factor))[:top]
+                kept = _Pairs(*(column[best] for column in kept))
+            tick(len(nothing))
+    assert kept is not None
+    return kept
+
+
+def _examined(cells: list[Cells], bounds: np.ndarray, pairs: _Pairs, draws: int, rng: np.random.Generator) -> _Pairs:
+    """The same pairs with mutual information and p-value."""
+    where = {int(j): (group, at) for group, c in enumerate(cells) for at, j in enumerate(c.index)}
+    information, p_value = np.empty(len(pairs.first)), np.empty(len(pairs.first))
+    with progress("Replicates", len(pairs.first)) as tick:
+        for row, pair in enumerate(zip(pairs.first, pairs.second, strict=True)):
+            (g, a), (h, b) = sorted(where[int(j)] for j in pair)
+            evidence = compare(take(cells[g], np.array([a])), take(cells[h], np.array([b])), bounds)
+            information[row : row + 1], p_value[row : row + 1] = evidence.examine(np.ones((1, 1), bool), draws, rng)
+            tick()
+    return pairs._replace(mutual_information=information, p_value=p_value)
+
+
+def _blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
+    """Every pair once, in blocks: features of the one, of the other, and which of the pairs."""
+    blocks = []
+    for group in cells:
+        size = _NUMBERS if isinstance(group, NumberCells) else max(1, _LEVELS // max(1, group.alpha.shape[2]))
+        starts = range(0, len(group.index), size)
+        blocks += [take(group, np.arange(s, min(s + size, len(group.index)))) for s in starts]
+    for a, first in enumerate(blocks):
+        for b, second in enumerate(blocks[a:], a):
+            pick = np.ones((len(first.index), len(second.index)), bool)
+            pick = np.triu(pick, 1) if a == b else pick
+            if pick.any():
+                yield first, second, pick
+
+
+def _pick(
+    first: Cells, second: Cells, pick: np.ndarray, evidence: Any, information: np.ndarray, p_value: np.ndarray
+) -> _Pairs:
+    i, j = np.nonzero(pick)
+    one, other = first.index[i], second.index[j]
+    rows = evidence.rows[pick].astype(np.int64)
+    return _Pairs(
+        np.minimum(one, other), np.maximum(one, other), rows, evidence.log_bayes_factor[pick], information, p_value
+    )
+
+
+def _require_one_wishart(cells: list[Cells], names: dict[int, str]) -> None:
+    """A normal-inverse-Wishart has one κ and one ν for all its coordinates."""
+    for group in cells:
+        if not isinstance(group, NumberCells) or not isinstance(group.prior, NormalInverseGamma):
+            continue
+        for name in ("kappa", "concentration"):
+            values = getattr(group.prior, name)
+            other = (values != values[:, :1]).any(axis=0)
+            if other.any():
+                i, j = int(group.index[0]), int(group.index[np.argmax(other)])
+                raise NotImplementedError(
+                    f"The priors of the Gaussian features {names[i]!r} and {names[j]!r} differ in {name}; no "
+                    "normal-inverse-Wishart has both as its marginals, so their dependence has no closed-form Bayes "
+                    "factor here. Give them the same, or compare others with features=."
+                )
+
+
+def _frame(pairs: _Pairs, names: dict[int, str]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = pairs._asdict()
+    first, second = ([names[int(j)] for j in columns.pop(name)] for name in ("first", "second"))
+    return pd.DataFrame({"feature_1": first, "feature_2": second, **columns})

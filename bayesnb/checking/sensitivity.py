@@ -1,0 +1,202 @@
+"""Does the prior decide: the same counts read under weaker and stronger priors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
+from bayesnb.precision import float64
+from bayesnb.scoring import pad, pad_statistics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21) -> pd.DataFrame:
+    """How P(class | row) and labels move as the prior becomes weaker or stronger.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+    alpha : (float, float)
+        Interval of the strength. Of a Dirichlet with a scalar `alpha` the strength is `alpha`; of any other prior
+        it is a factor on the rows that it counts for, 1 at the prior of `nb`: on the concentrations of a Dirichlet,
+        on κ, a and b of a normal-inverse-gamma, on a and b of a gamma. All blocks of a MixedNB move together.
+    steps : int
+        Strengths to look at, evenly spaced in log; that of `nb` is looked at too if it is in the interval.
+
+    Returns
+    -------
+    DataFrame
+        One row a row of X.
+
+        prediction : the label under the prior of `nb`
+        probability : P(prediction | row) under the prior of `nb`, by its own estimate; "predictive" in place of "mle",
+            which has no prior.
+        lower, upper : least and greatest P(prediction | row) over the interval; NaN if undefined for some strength.
+        label_changes : whether another class is the most probable one for some strength.
+        d_logit_d_log_alpha : derivative of logit P(prediction | row) by the log of the strength at the prior of `nb`;
+            NaN where the logit is not finite.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is not 0 < lower < upper or `steps` is less than two.
+
+    Notes
+    -----
+    The prior of the classes stays. Rows are never counted again: a prior of another strength is updated with the same
+    statistics. This says what the choice of the prior's strength leaves open, not that some strength is right.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB
+    >>> from bayesnb.checking import prior_sensitivity
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> prior_sensitivity(nb, [["sun"]])[["prediction", "probability", "lower", "upper"]].round(2)
+      prediction  probability  lower  upper
+    0        out         0.77   0.63   0.94
+    """
+    check_is_fitted(nb)
+    low, high = _interval(alpha)
+    if not isinstance(steps, int | np.integer) or steps < 2:
+        raise ValueError(f"steps={steps!r} must be an integer of at least 2.")
+    unit, own = _strength(nb)
+    grid = np.repeat(np.geomspace(low, high, steps)[:, None], 2, axis=1)
+    # Else the first again, so that there are always as many.
+    inside = all(low <= s <= high for s in own)
+    grid = np.vstack([grid, own if inside else grid[0]])
+    table = nb._table(X)
+    rows = nb.encoding_.rows(table, nb._report_unknown)
+    estimate: Estimate = "predictive" if nb.estimate == "mle" else nb.estimate
+    rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
+    found = _score(nb.encoding_, unit, nb.statistics_, rows, table.n_rows, np.array(own), grid, estimate)
+    return _frame(nb, found)
+
+
+def _interval(alpha: Any) -> tuple[float, float]:
+    try:
+        low, high = (float(a) for a in alpha)
+    except (TypeError, ValueError):
+        low, high = np.nan, np.nan
+    if not 0 < low < high < np.inf:
+        raise ValueError(f"alpha={alpha!r} must be two numbers, 0 < lower < upper, such as (0.1, 10).")
+    return low, high
+
+
+def _strength(nb: Any) -> tuple[NaiveBayes, tuple[float, float]]:
+    """The prior of strength 1, and the strength of its Dirichlets and of its other blocks that makes it `nb.prior_`."""
+    prior: NaiveBayes = nb.prior_
+    alpha: Any = getattr(nb, "alpha", None)
+    levels = [isinstance(block, Dirichlet) for block in prior.blocks]
+    scalar = isinstance(alpha, Real) or getattr(alpha, "shape", None) == ()
+    if not scalar or not any(levels) or isinstance(nb.prior, NaiveBayes):
+        return prior, (1.0, 1.0)
+
+    def at_one(block: Any) -> Any:
+        if not isinstance(block, Dirichlet):
+            return block
+        return replace(block, concentration=np.ones_like(np.asarray(block.concentration)))
+
+    unit = replace(prior, blocks=tuple(map(at_one, prior.blocks)))
+    return unit, (float(alpha), float(alpha) if all(levels) else 1.0)
+
+
+@float64
+def _score(
+    encoding: Encoding,
+    unit: NaiveBayes,
+    statistics: Statistics,
+    rows: tuple[Rows, ...],
+    n: int,
+    own: np.ndarray,
+    grid: np.ndarray,
+    estimate: Estimate,
+) -> dict[str, np.ndarray]:
+    """What the kernel says, of all rows."""
+    unit, statistics = pad(encoding, unit), pad_statistics(encoding, statistics)
+    parts = []
+    for piece, x, _ in blocks(rows, n):
+        scored = _explore(unit, statistics, x, own, grid, estimate)
+        parts.append({name: np.asarray(values)[: piece.stop - piece.start] for name, values in scored.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+# Least and greatest probability, and whether the label changes.
+_Range = tuple[jax.Array, jax.Array, jax.Array]
+
+
+@jax.jit(static_argnames="estimate")
+def _explore(
+    unit: NaiveBayes, statistics: Statistics, x: tuple[Any, ...], own: jax.Array, grid: jax.Array, estimate: Estimate
+) -> dict[str, jax.Array]:
+    """Of each row: the class and its probability at `own`, the range over `grid`, both (dirichlet, others)."""
+
+    def joint(strength: jax.Array) -> jax.Array:
+        return _scaled(unit, strength).update(statistics).read(estimate).prepare(x).log_joint(x)
+
+    here, slope = jax.jvp(lambda shift: joint(own * jnp.exp(shift)), (jnp.zeros(()),), (jnp.ones(()),))
+    choice = jnp.argmax(here, axis=1)
+
+    def of_choice(values: jax.Array) -> jax.Array:
+        return jnp.take_along_axis(values, choice[:, None], axis=1)[:, 0]
+
+    def step(carry: _Range, strength: jax.Array) -> tuple[_Range, None]:
+        lower, upper, changes = carry
+        there = joint(strength)
+        probability = of_choice(jnp.exp(log_normalize(there)))
+        other = ~undefined(there) & (jnp.argmax(there, axis=1) != choice)
+        return (jnp.minimum(lower, probability), jnp.maximum(upper, probability), changes | other), None
+
+    probability = of_choice(jnp.exp(log_normalize(here)))
+    # Filled from an array with rows, so that all have one type.
+    start = (jnp.full_like(probability, jnp.inf), jnp.full_like(probability, -jnp.inf), jnp.zeros_like(choice, bool))
+    (lower, upper, changes), _ = jax.lax.scan(step, start, grid)
+    chosen = jnp.arange(here.shape[1]) == choice[:, None]
+    others = jnp.where(chosen, -jnp.inf, here)
+    weight = jax.nn.softmax(others, axis=1)
+    mean_slope = jnp.sum(jnp.where(weight > 0, weight * slope, 0.0), axis=1)
+    finite = jnp.isfinite(of_choice(here)) & jnp.any(jnp.isfinite(others), axis=1)
+    return {
+        "choice": jnp.where(undefined(here), -1, choice),
+        "probability": probability,
+        "lower": lower,
+        "upper": upper,
+        "label_changes": changes & ~undefined(here),
+        "d_logit_d_log_alpha": jnp.where(finite, of_choice(slope) - mean_slope, jnp.nan),
+    }
+
+
+def _scaled(unit: NaiveBayes, strength: jax.Array) -> NaiveBayes:
+    """Priors that count for `strength` times as many rows: Dirichlets by the first entry, others by the second."""
+
+    def scaled(block: Any) -> Any:
+        if isinstance(block, Dirichlet):
+            return replace(block, concentration=block.concentration * strength[0])
+        if isinstance(block, NormalInverseGamma):
+            fields = {k: getattr(block, k) * strength[1] for k in ("kappa", "concentration", "rate")}
+            return replace(block, **fields)
+        return jax.tree.map(lambda field: field * strength[1], block)
+
+    return replace(unit, blocks=tuple(map(scaled, unit.blocks)))
+
+
+def _frame(nb: Any, found: dict[str, np.ndarray]) -> pd.DataFrame:
+    import pandas as pd
+
+    choice = found.pop("choice")
+    # As `predict` has it.
+    choice = np.where(choice < 0, int(np.argmax(nb.class_log_prior_)), choice)
+    # A pytree comes back in alphabetical order.
+    names = ("probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha")
+    return pd.DataFrame({"prediction": nb.classes_[choice], **{name: found[name] for name in names}})

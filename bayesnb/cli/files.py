@@ -1,0 +1,65 @@
+"""What came out, as files: tables, figures, the posterior, and a page with all of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bayesnb.cli.analysis import Analysis, analyse
+from bayesnb.cli.job import Outcome, Settings
+from bayesnb.cli.page import page
+from bayesnb.cli.tables import InputError
+from bayesnb.inference_data import to_arviz
+from bayesnb.progress import progress
+
+_DRAWS = 500
+_PARAMETERS = 20_000
+
+
+def write(outcomes: Sequence[Outcome], settings: Settings, folder: Path) -> Iterator[Path]:
+    """Write everything and yield the paths.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written.
+    """
+    analyses = []
+    for outcome in outcomes:
+        with progress(f"{outcome.data.name}: posterior analysis", 1) as tick:
+            analyses.append(analyse(outcome, settings))
+            tick()
+        for name, save in _files(outcome, analyses[-1]).items():
+            yield _save(folder / f"{_stem(outcome)}-{name}", save)
+    text = page(zip(outcomes, analyses, strict=True), settings.prob)
+    yield _save(folder / "report.html", lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _files(outcome: Outcome, analysis: Analysis) -> dict[str, Callable[[Path], Any]]:
+    tables = {"comparison": outcome.comparison.reset_index(), "parameters": outcome.parameters}
+    tables |= {name: table for name, table in analysis.tables.items() if name != "parameters"}
+    files: dict[str, Callable[[Path], Any]] = {
+        f"{name}.csv": partial(table.to_csv, index=False) for name, table in tables.items() if table is not None
+    }
+    files |= {
+        f"{name}.png": partial(figure.savefig, dpi=150, bbox_inches="tight")
+        for name, figure in analysis.figures.items()
+    }
+    if outcome.parameters is not None and len(outcome.parameters) <= _PARAMETERS:
+        files["posterior.nc"] = lambda path: to_arviz(outcome.nb, draws=_DRAWS).to_netcdf(str(path))
+    return files
+
+
+def _save(path: Path, save: Callable[[Path], Any]) -> Path:
+    try:
+        save(path)
+    except OSError as error:
+        raise InputError(f"--out {path.parent}: {error.strerror or error}.") from None
+    return path
+
+
+def _stem(outcome: Outcome) -> str:
+    return re.sub(r"[^\w.-]+", "_", outcome.data.name) or "table"

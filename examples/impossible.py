@@ -1,0 +1,68 @@
+"""A melon that maximum likelihood calls impossible.
+
+The textbook's good melon, but knocked it sounds 清脆 (crisp), as no good melon of the seventeen did. Maximum
+likelihood gives that sound probability 0 among good melons, and so the melon probability 0 of being good,
+whatever else speaks for it. Under a Dirichlet prior an unseen level is unlikely, not impossible.
+
+    python examples/impossible.py [--out DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import bayesnb as bnb
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figures")
+    out = parser.parse_args().out
+
+    melons = bnb.datasets.load_watermelon()
+    nb = bnb.MixedNB().fit(melons.data, melons.target)
+    good = list(nb.classes_).index("是")
+
+    melon = melons.data.iloc[[0]].copy()
+    print("The first melon of the table, a good one:", ", ".join(map(str, melon.iloc[0])))
+    print("The same, but with 敲声 = 清脆 (no good melon has it, 2 of 9 bad ones have):\n")
+    melon["敲声"] = "清脆"
+
+    for estimate, meaning in (
+        ("mle", "maximum likelihood"),
+        ("mean", "posterior mean plugged in (Laplace)"),
+        ("predictive", "parameters integrated out"),
+    ):
+        p = nb.predict_proba(melon, estimate=estimate)[0, good]
+        print(f"  P(good | melon), {meaning:<36} {p:.3f}")
+
+    lower, upper = bnb.predict_interval(nb, melon, method="draws", draws=20_000)
+    split = bnb.decompose_uncertainty(nb, melon, method="draws", draws=20_000).iloc[0]
+    print(f"""
+90% interval of P(good | melon, parameters), by draws: {lower[0, good]:.2f} to {upper[0, good]:.4f}
+Of the entropy of {split.total:.3f} nats, {split.epistemic:.3f} are due to parameters that 17 melons leave unknown.
+""")
+
+    table = bnb.parameter_table(nb)
+    sound = table[table["feature"] == "敲声"]
+    print(
+        sound[["class", "level", "count", "mle", "mean", "lower", "upper", "prior_weight"]]
+        .round(3)
+        .to_string(index=False)
+    )
+    print("""
+What this does and does not say: if naive Bayes holds, and the melons are a sample, the melon is very probably
+good. The interval is about the parameters. Whether naive Bayes holds for melons seventeen rows cannot tell.""")
+
+    out.mkdir(parents=True, exist_ok=True)
+    for name, ax in (
+        ("shrinkage", bnb.plots.shrinkage(nb)),
+        ("intervals", bnb.plots.prediction_intervals(nb, melons.data, melons.target, label="是")),
+    ):
+        ax.figure.savefig(out / f"impossible-{name}.png", dpi=150)
+    print(f"\nFigures in {out}/")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,391 @@
+"""Bayes factors against chains of predictives, integration and brute force; order, blocks, bad input."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import gammaln
+from sklearn.metrics import mutual_info_score
+
+from bayesnb import (
+    BernoulliNB,
+    CategoricalNB,
+    GammaPoisson,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    NormalInverseGamma,
+    PoissonNB,
+)
+from bayesnb.checking import check_independence
+from bayesnb.uncertainty import ImproperPosteriorError
+from tests.data import arff
+
+COLUMNS = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information", "p_value"]
+N = 24
+RNG = np.random.default_rng(3)
+Y = np.arange(N) % 2
+KAPPA, A = 0.4, 1.7
+
+
+def log_table(codes, alpha):
+    """Chain rule of the Dirichlet: one predictive probability a row."""
+    counts, total = np.array(alpha, float), 0.0
+    for code in codes:
+        total += np.log(counts[code] / counts.sum())
+        counts[code] += 1
+    return total
+
+
+def log_normal(x, loc, b):
+    """Chain rule of the normal-inverse-gamma: one Student-t a row."""
+    kappa, a, total = KAPPA, A, 0.0
+    for value in x:
+        total += stats.t.logpdf(value, 2 * a, loc, np.sqrt(b * (kappa + 1) / (a * kappa)))
+        b = b + kappa * (value - loc) ** 2 / (2 * (kappa + 1))
+        loc, kappa, a = (kappa * loc + value) / (kappa + 1), kappa + 1, a + 0.5
+    return total
+
+
+def log_normal_pair(x, y, loc, b):
+    """Chain rule of the normal-inverse-Wishart: one bivariate Student-t a row."""
+    kappa, nu, scale, loc, total = KAPPA, 2 * A + 1, np.diag(2 * np.array(b)), np.array(loc, float), 0.0
+    for row in np.stack([x, y], axis=1):
+        shape = scale * (kappa + 1) / (kappa * (nu - 1))
+        total += stats.multivariate_t.logpdf(row, loc, shape, df=nu - 1)
+        scale = scale + kappa / (kappa + 1) * np.outer(row - loc, row - loc)
+        loc, kappa, nu = (kappa * loc + row) / (kappa + 1), kappa + 1, nu + 1
+    return total
+
+
+def log_poisson(x, a, b):
+    """Chain rule of the gamma: one negative binomial a row."""
+    total = 0.0
+    for value in x:
+        total += stats.nbinom.logpmf(value, a, b / (b + 1))
+        a, b = a + value, b + 1
+    return total
+
+
+def by_class(seen, evidence):
+    """Σ over classes of a function of the indices of the rows that have both."""
+    return sum(evidence(np.flatnonzero(seen & (c == Y))) for c in (0, 1))
+
+
+def given_level(log_family, codes, x):
+    """Evidence of numbers for each level against all together."""
+    return lambda i: sum(log_family(x[i][codes[i] == level]) for level in np.unique(codes)) - log_family(x[i])
+
+
+def only(table):
+    assert list(table.columns) == COLUMNS
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.3, ([0.5, 2.0], [1.5, 0.2, 1.0])])
+def test_levels_against_the_chain_rule(alpha):
+    a, b = (np.full(n, alpha) for n in (2, 3)) if isinstance(alpha, float) else map(np.array, alpha)
+    first, second = RNG.integers(0, 2, N), RNG.integers(0, 3, N)
+    first[[1, 5]], second[[5, 8]] = -1, -1
+    X = np.array([first, second], dtype=object).T
+    X[X == -1] = None
+    nb = CategoricalNB(categories=[[0, 1], [0, 1, 2]], alpha=alpha if isinstance(alpha, float) else [a, b]).fit(X, Y)
+    found = only(check_independence(nb, X, Y))
+    joint = np.outer(a, b).ravel()
+    seen = (first >= 0) & (second >= 0)
+    expected = by_class(
+        seen,
+        lambda i: log_table(3 * first[i] + second[i], joint) - log_table(first[i], a) - log_table(second[i], b),
+    )
+    assert found["rows"] == seen.sum()
+    assert found["log_bayes_factor"] == pytest.approx(expected, abs=1e-10)
+    information = sum(
+        (c == Y[seen]).mean() * mutual_info_score(first[seen & (c == Y)], second[seen & (c == Y)]) for c in (0, 1)
+    )
+    assert found["mutual_information"] == pytest.approx(information, abs=1e-12)
+
+
+def test_two_by_two_by_integration():
+    """p(table) as an average over draws-free quadrature of the joint Dirichlet(1, 1, 1, 1) and two uniforms."""
+    X = np.array([[0, 0], [0, 0], [0, 1], [1, 1], [1, 1], [1, 1], [1, 0], [0, 0]])
+    found = only(check_independence(BernoulliNB().fit(X, np.zeros(8)), X, np.zeros(8)))
+    n = np.array([[3, 1], [1, 3]])
+    grid, weight = np.polynomial.legendre.leggauss(40)
+    u, w = (grid + 1) / 2, weight / 2
+    p, q, r = np.meshgrid(u, u, u, indexing="ij")
+    # A uniform density on the tables: stick lengths u, with Jacobian 6 (1 - p)² (1 - q).
+    cells = [p, (1 - p) * q, (1 - p) * (1 - q) * r, (1 - p) * (1 - q) * (1 - r)]
+    likelihood = np.prod([c**k for c, k in zip(cells, n.ravel(), strict=True)], axis=0)
+    joint = np.einsum("ijk,i,j,k", likelihood * 6 * (1 - p) ** 2 * (1 - q), w, w, w)
+    margins = np.prod([np.sum(u ** m[0] * (1 - u) ** m[1] * w) for m in (n.sum(axis=1), n.sum(axis=0))])
+    assert found["log_bayes_factor"] == pytest.approx(np.log(joint / margins), abs=1e-10)
+
+
+def normal_table():
+    X = RNG.normal([2.0, -1.0], [1.0, 3.0], (N, 2))
+    X[:, 1] += 2 * X[:, 0] + 40 * Y
+    X[[0, 7], 0] = np.nan
+    X[[7, 9, 10], 1] = np.nan
+    return X
+
+
+def test_gaussian_pairs_against_the_chain_rule():
+    X = normal_table()
+    loc, b = [1.0, -2.0], [0.8, 5.0]
+    nb = GaussianNB(prior=NormalInverseGamma(np.array(loc), KAPPA, A, np.array(b))).fit(X, Y)
+    found = only(check_independence(nb, X, Y))
+    seen = ~np.isnan(X).any(axis=1)
+    x, y = X.T
+    expected = by_class(
+        seen,
+        lambda i: log_normal_pair(x[i], y[i], loc, b) - log_normal(x[i], loc[0], b[0]) - log_normal(y[i], loc[1], b[1]),
+    )
+    assert found["log_bayes_factor"] == pytest.approx(expected, abs=1e-9)
+    assert found["rows"] == seen.sum() == N - 4
+    r = [np.corrcoef(X[seen & (c == Y)].T)[0, 1] for c in (0, 1)]
+    share = [(c == Y[seen]).mean() for c in (0, 1)]
+    assert found["mutual_information"] == pytest.approx(-0.5 * np.dot(share, np.log1p(-np.square(r))), rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "poisson"])
+def test_levels_and_numbers_against_the_chain_rule(kind):
+    codes = RNG.integers(0, 3, N)
+    x = RNG.poisson(3 + 2 * codes + 4 * Y).astype(float)
+    x[4] = np.nan
+    frame = pd.DataFrame({"level": np.array(list("abc"))[codes].astype(object), "x": x})
+    frame.loc[6, "level"] = None
+    if kind == "gaussian":
+        nb = MixedNB(gaussian_prior=NormalInverseGamma(4.0, KAPPA, A, 2.5)).fit(frame, Y)
+    else:
+        nb = MixedNB(poisson="x", poisson_prior=GammaPoisson(1.3, 0.4)).fit(frame, Y)
+    found = only(check_independence(nb, frame, Y))
+    seen = np.arange(N)[:, None] != [4, 6]
+    seen = seen.all(axis=1)
+
+    def family(values):
+        return log_normal(values, 4.0, 2.5) if kind == "gaussian" else log_poisson(values, 1.3, 0.4)
+
+    assert found["log_bayes_factor"] == pytest.approx(by_class(seen, given_level(family, codes, x)), abs=1e-9)
+    assert found["rows"] == N - 2
+    explained = []
+    for c in (0, 1):
+        mine = seen & (c == Y)
+        means = pd.Series(x[mine]).groupby(codes[mine]).transform("mean")
+        explained.append(mine.sum() / seen.sum() * -0.5 * np.log(((x[mine] - means) ** 2).mean() / x[mine].var()))
+    assert found["mutual_information"] == pytest.approx(sum(explained), rel=1e-10)
+
+
+def above(x):
+    """Above the median of its class."""
+    return sum((c == Y) & (x > np.median(x[c == Y])) for c in (0, 1)).astype(int)
+
+
+def test_poisson_pairs_are_levels_and_numbers():
+    X = RNG.poisson(4, (N, 3)) + RNG.poisson(3, (N, 1))
+    nb = PoissonNB(prior=GammaPoisson(2.0, 0.5)).fit(X, Y)
+    found = check_independence(nb, X, Y).set_index(["feature_1", "feature_2"])
+
+    def family(values):
+        return log_poisson(values, 2.0, 0.5)
+
+    for i, j in itertools.combinations(range(3), 2):
+        both = [by_class(np.ones(N, bool), given_level(family, above(X[:, a]), X[:, b])) for a, b in ((i, j), (j, i))]
+        expected = np.log(np.mean(np.exp(both)))
+        assert found.loc[(str(i), str(j)), "log_bayes_factor"] == pytest.approx(expected, abs=1e-9)
+
+
+def test_poisson_and_gaussian():
+    frame = pd.DataFrame({"x": RNG.normal(size=N), "count": RNG.poisson(5, N)})
+    prior = NormalInverseGamma(0.3, KAPPA, A, 1.1)
+    found = only(check_independence(MixedNB(poisson="count", gaussian_prior=prior).fit(frame, Y), frame, Y))
+    gain = given_level(lambda v: log_normal(v, 0.3, 1.1), above(frame["count"].to_numpy()), frame["x"].to_numpy())
+    assert found["log_bayes_factor"] == pytest.approx(by_class(np.ones(N, bool), gain), abs=1e-9)
+    assert (found["feature_1"], found["feature_2"]) == ("x", "count")
+
+
+def test_words_are_their_presence():
+    X = RNG.poisson(0.7, (N, 6))
+    words = check_independence(MultinomialNB(alpha=0.01).fit(X, Y), X, Y)
+    binary = check_independence(BernoulliNB(alpha=1.0).fit(X > 0, Y), X > 0, Y)
+    pd.testing.assert_frame_equal(words, binary)
+    for make in (MultinomialNB, BernoulliNB):
+        nb = make().fit(sp.csr_array(X), Y)
+        pd.testing.assert_frame_equal(check_independence(nb, sp.csc_array(X), Y), binary)
+
+
+def many_kinds():
+    frame = pd.DataFrame(
+        {
+            "colour": np.array(["red", "green", "blue", None], dtype=object)[RNG.integers(0, 4, N)],
+            "size": np.array(["S", "M"], dtype=object)[RNG.integers(0, 2, N)],
+            "length": RNG.normal(size=N),
+            "weight": RNG.normal(5, 2, N),
+            "visits": RNG.poisson(4, N).astype(float),
+            "calls": RNG.poisson(2, N).astype(float),
+            "flag": RNG.integers(0, 2, N).astype(float),
+            "sun": RNG.poisson(1, N),
+            "rain": RNG.poisson(1, N),
+        }
+    )
+    frame.loc[3, ["length", "flag"]] = np.nan
+    frame.loc[5, ["visits", "colour"]] = [np.nan, None]
+    return frame, MixedNB(bernoulli="flag", poisson=["visits", "calls"], multinomial=["sun", "rain"])
+
+
+def factors(nb, frame, y):
+    table = check_independence(nb.fit(frame, y), frame, y, draws=1)
+    return {frozenset(r[:2]): (r[2], r[3]) for r in table.itertuples(index=False)}
+
+
+@pytest.mark.parametrize("how", ["rows", "features", "classes", "levels"])
+def test_order_and_names_do_not_matter(how):
+    frame, nb = many_kinds()
+    before = factors(nb, frame, Y)
+    assert len(before) == 36
+    y = Y
+    if how == "rows":
+        order = RNG.permutation(N)
+        frame, y = frame.iloc[order], Y[order]
+    elif how == "features":
+        frame = frame[frame.columns[::-1]]
+    elif how == "classes":
+        y = np.array(["z", "a"])[Y]
+    else:
+        frame = frame.replace({"colour": {"red": "x", "green": "b", "blue": "m"}, "size": {"S": "A"}})
+    after = factors(nb, frame, y)
+    assert before.keys() == after.keys()
+    for pair, (rows, log_factor) in before.items():
+        assert after[pair][0] == rows
+        assert after[pair][1] == pytest.approx(log_factor, abs=1e-9)
+
+
+def test_top_and_features_are_parts_of_the_whole():
+    frame, nb = many_kinds()
+    nb.fit(frame, Y)
+    whole = check_independence(nb, frame, Y)
+    exact = COLUMNS[:5]
+    # A product of one column rounds otherwise than that of many.
+    pd.testing.assert_frame_equal(check_independence(nb, frame, Y, top=7)[exact], whole[exact][:7], rtol=1e-9)
+    pd.testing.assert_frame_equal(check_independence(nb, frame, Y, top=99)[exact], whole[exact], rtol=1e-9)
+    some = check_independence(nb, frame, Y, features=["flag", 2, "calls"])
+    inside = whole["feature_1"].isin(["flag", "length", "calls"]) & whole["feature_2"].isin(["flag", "length", "calls"])
+    pd.testing.assert_frame_equal(some[exact], whole.loc[inside, exact].reset_index(drop=True), rtol=1e-9)
+    assert (whole["log_bayes_factor"].diff()[1:] <= 0).all()
+
+
+def test_blocks_of_columns_agree_with_pairs_alone():
+    X = (RNG.random((40, 300)) < 0.3).astype(int)
+    y = np.arange(40) % 3
+    nb = BernoulliNB().fit(X, y)
+    found = check_independence(nb, sp.csr_array(X), y, top=5)
+    for row in found.itertuples():
+        pair = [int(row.feature_1), int(row.feature_2)]
+        alone = only(check_independence(nb, X, y, features=pair))
+        assert alone["log_bayes_factor"] == pytest.approx(row.log_bayes_factor, abs=1e-9)
+    dense = check_independence(nb, X, y, draws=1)
+    assert len(dense) == 300 * 299 / 2
+    assert not dense.duplicated(["feature_1", "feature_2"]).any()
+    np.testing.assert_allclose(dense["log_bayes_factor"][:5], found["log_bayes_factor"], rtol=1e-12)
+
+
+def test_vote_names_the_pairs_of_brute_force():
+    vote = arff("vote")
+    X = np.where(vote.X == "?", None, vote.X)
+    found = check_independence(CategoricalNB().fit(X, vote.y), X, vote.y)
+
+    def log_beta(counts):
+        return gammaln(1.0 + counts).sum() - gammaln(np.sum(1.0 + counts)) + gammaln(counts.size)
+
+    expected = {}
+    for i, j in itertools.combinations(range(X.shape[1]), 2):
+        total = 0.0
+        for c in vote.classes:
+            table = np.array(
+                [[np.sum((vote.y == c) & (X[:, i] == a) & (X[:, j] == b)) for b in "ny"] for a in "ny"], float
+            )
+            total += log_beta(table) - log_beta(table.sum(axis=0)) - log_beta(table.sum(axis=1))
+        expected[str(i), str(j)] = total
+    strongest = sorted(expected, key=lambda pair: -expected[pair])
+    assert list(zip(found["feature_1"], found["feature_2"], strict=True)) == strongest
+    np.testing.assert_allclose(found["log_bayes_factor"], [expected[p] for p in strongest], atol=1e-9)
+    assert found["log_bayes_factor"][0] > 10
+    assert found["p_value"][0] == pytest.approx(1 / 201)
+
+
+def test_seed():
+    X, y = RNG.integers(0, 3, (30, 4)), np.arange(30) % 2
+    nb = CategoricalNB().fit(X, y)
+    pd.testing.assert_frame_equal(check_independence(nb, X, y, seed=4), check_independence(nb, X, y, seed=4))
+    assert not check_independence(nb, X, y, seed=4).equals(check_independence(nb, X, y, seed=5))
+
+
+def test_constant_collinear_and_empty_columns():
+    x = RNG.normal(size=N)
+    X = np.stack([x, 2 * x + 1e6, np.full(N, 0.1), np.where(np.arange(N) < 2, x, np.nan)], axis=1)
+    table = check_independence(GaussianNB().fit(X, Y), X, Y).set_index(["feature_1", "feature_2"])
+    assert np.isfinite(table["log_bayes_factor"]).all()
+    # Equal but for rounding.
+    assert table.loc[("0", "1"), "mutual_information"] > 8
+    assert table.loc[("0", "1"), "p_value"] < 0.01
+    assert table.loc[("0", "1"), "log_bayes_factor"] == table["log_bayes_factor"].max()
+    for pair in (("0", "2"), ("2", "3"), ("1", "3")):
+        assert table.loc[pair, "mutual_information"] == 0
+        assert table.loc[pair, "p_value"] == 1
+    nothing = pd.DataFrame({"a": [None] * N, "b": ["u", "v"] * (N // 2), "x": x}, dtype=object).astype({"x": float})
+    with_nothing = check_independence(MixedNB().fit(nothing, Y), nothing, Y).set_index(["feature_1", "feature_2"])
+    assert with_nothing.loc[("a", "b"), "rows"] == with_nothing.loc[("a", "x"), "rows"] == 0
+    assert with_nothing.loc[("a", "b"), "log_bayes_factor"] == with_nothing.loc[("a", "x"), "log_bayes_factor"] == 0
+
+
+X0 = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
+Y0 = [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top": 0}, "top=0"),
+        ({"top": 1.5}, "top"),
+        ({"draws": 0}, "draws=0"),
+        ({"draws": None}, "draws=None"),
+        ({"features": ["weight"]}, "weight"),
+        ({"features": [0]}, "two columns"),
+        ({"features": [0, 7]}, "7"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        check_independence(CategoricalNB().fit(X0, Y0), X0, Y0, **options)
+
+
+def test_bad_data_and_priors():
+    nb = CategoricalNB().fit(X0, Y0)
+    with pytest.raises(ValueError, match="label"):
+        check_independence(nb, X0, [0, 1, 0, 9])
+    with pytest.raises(ValueError, match="labels"):
+        check_independence(nb, X0, [0, 1])
+    with pytest.raises(ValueError, match="features"):
+        check_independence(nb, X0[:, :2], Y0)
+    with pytest.raises(ImproperPosteriorError, match="'0'"):
+        check_independence(CategoricalNB(alpha=0.0).fit(X0, Y0), X0, Y0)
+    different = GaussianNB(prior=NormalInverseGamma(0.0, np.array([1.0, 2.0, 1.0]), 1.0, 1.0)).fit(X0, Y0)
+    with pytest.raises(NotImplementedError, match="kappa"):
+        check_independence(different, X0, Y0)
+    with pytest.raises(Exception, match="not fitted"):
+        check_independence(CategoricalNB(), X0, Y0)
+
+
+def test_too_many_pairs_and_levels():
+    X = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2500, 2999])), (4, 3000))
+    nb = MultinomialNB().fit(X, Y0)
+    with pytest.raises(ValueError, match=r"4,498,500 pairs.*GB.*top=.*features="):
+        check_independence(nb, X, Y0)
+    assert len(check_independence(nb, X, Y0, top=3)) == 3
+    wide = np.stack([np.arange(6000), np.arange(6000)], axis=1).astype(str)
+    many = CategoricalNB().fit(wide, np.arange(6000) % 2)
+    with pytest.raises(ValueError, match="6000 levels"):
+        check_independence(many, wide, np.arange(6000) % 2)

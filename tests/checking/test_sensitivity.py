@@ -1,0 +1,142 @@
+"""Sensitivity to the prior against refits under other priors, and finite differences."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.base import clone
+
+from bayesnb import CategoricalNB, Dirichlet, GammaPoisson, GaussianNB, MixedNB, MultinomialNB, NormalInverseGamma
+from bayesnb.checking import prior_sensitivity
+from tests.estimators.cases import CASES, mixed_frame
+
+COLUMNS = ["prediction", "probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha"]
+MIXED = ["MixedNB", mixed_frame(), CASES["MixedNB"].y]
+STEP = 1e-4
+
+
+def stronger(nb, X, y, factor):
+    """A refit under a prior that counts for `factor` times as many rows."""
+    prior = nb.prior_
+
+    def scaled(block):
+        if isinstance(block, Dirichlet):
+            return replace(block, concentration=block.concentration * factor)
+        names = (
+            ("kappa", "concentration", "rate") if isinstance(block, NormalInverseGamma) else ("concentration", "rate")
+        )
+        return replace(block, **{name: getattr(block, name) * factor for name in names})
+
+    return clone(nb).set_params(prior=replace(prior, blocks=tuple(map(scaled, prior.blocks)))).fit(X, y)
+
+
+def check(nb, X, y, rows, refit, own, interval, steps, estimate=None):
+    """All columns, from refits under each strength and one a little off the own one."""
+    found = prior_sensitivity(nb, rows, interval, steps=steps)
+    assert list(found.columns) == COLUMNS
+    before = nb.predict_proba(rows, estimate=estimate)
+    best, each = before.argmax(axis=1), np.arange(len(before))
+    np.testing.assert_array_equal(found["prediction"], nb.classes_[best])
+    np.testing.assert_allclose(found["probability"], before[each, best], rtol=1e-9)
+    strengths = [*np.geomspace(*interval, steps), *([own] if interval[0] <= own <= interval[1] else [])]
+    refits = np.stack([refit(s).predict_proba(rows, estimate=estimate) for s in strengths])
+    np.testing.assert_allclose(found["lower"], refits[:, each, best].min(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found["upper"], refits[:, each, best].max(axis=0), rtol=1e-9)
+    np.testing.assert_array_equal(found["label_changes"], (refits.argmax(axis=2) != best).any(axis=0))
+    up, down = (logit(refit(own * np.exp(h)).predict_proba(rows, estimate=estimate)[each, best]) for h in (STEP, -STEP))
+    np.testing.assert_allclose(found["d_logit_d_log_alpha"], (up - down) / (2 * STEP), rtol=1e-5, atol=1e-6)
+    return found
+
+
+def test_alpha_of_a_categorical():
+    case = CASES["CategoricalNB"]
+    nb = case.fit(alpha=0.5)
+    found = check(
+        nb, case.X, case.y, case.X, lambda a: clone(nb).set_params(alpha=a).fit(case.X, case.y), 0.5, (0.2, 30), 5
+    )
+    assert 0 < found["label_changes"].sum() < len(found)
+
+
+def test_alpha_outside_the_interval_of_sparse_counts():
+    X, y = sp.csr_array(CASES["MultinomialNB"].X), CASES["MultinomialNB"].y
+    nb = MultinomialNB(alpha=20).fit(X, y)
+    found = check(nb, X, y, X, lambda a: clone(nb).set_params(alpha=a).fit(X, y), 20.0, (0.1, 10), 4)
+    assert (found["upper"] != found["probability"]).any()
+
+
+def test_all_blocks_of_a_mixed_move_together():
+    _, X, y = MIXED
+    alpha = [1, 1, [0.5, 1.0, 2.0], 0.3, 1.0]
+    nb = MixedNB(poisson="age", alpha=alpha).fit(X, y)
+    check(nb, X, y, X[:20], lambda s: stronger(nb, X, y, s), 1.0, (0.3, 4), 4)
+
+
+def test_scalar_alpha_of_a_mixed_is_alpha():
+    _, X, y = MIXED
+    nb = MixedNB(poisson="age", alpha=2.0).fit(X, y)
+    found = prior_sensitivity(nb, X[:20], (3, 5), steps=4)
+    gaussian, poisson = (next(b for b in nb.prior_.blocks if type(b) is t) for t in (NormalInverseGamma, GammaPoisson))
+
+    def refit(s):
+        more = NormalInverseGamma(gaussian.loc, s * gaussian.kappa, s * gaussian.concentration, s * gaussian.rate)
+        counts = GammaPoisson(s * poisson.concentration, s * poisson.rate)
+        return MixedNB(poisson="age", alpha=s, gaussian_prior=more, poisson_prior=counts).fit(X, y)
+
+    best = nb.predict_proba(X[:20]).argmax(axis=1)
+    each = np.stack([refit(s).predict_proba(X[:20])[np.arange(20), best] for s in np.geomspace(3, 5, 4)])
+    np.testing.assert_allclose(found["lower"], each.min(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(found["upper"], each.max(axis=0), rtol=1e-9)
+
+
+def test_mle_has_no_prior():
+    case = CASES["CategoricalNB"]
+    pd.testing.assert_frame_equal(
+        prior_sensitivity(case.fit(estimate="mle"), case.X, (0.2, 30), steps=5),
+        prior_sensitivity(case.fit(), case.X, (0.2, 30), steps=5),
+    )
+
+
+def test_undefined_rows():
+    # The mode exists from α = 1 on.
+    nb = CategoricalNB(estimate="map", alpha=2.0).fit([["a"], ["b"], ["b"]], [0, 1, 1])
+    found = prior_sensitivity(nb, [["a"], [None]], (0.5, 4), steps=3).iloc[0]
+    assert found["prediction"] == 0
+    assert 0 < found["probability"] < 1
+    assert np.isnan(found["lower"])
+    assert np.isfinite(found["d_logit_d_log_alpha"])
+
+
+def test_rows_without_a_cell_do_not_move():
+    case = CASES["CategoricalNB"]
+    nb = case.fit(alpha=0.5)
+    before = nb.statistics_.blocks[0].count.copy()
+    found = prior_sensitivity(nb, np.full(case.X.shape, None), (0.2, 30), steps=5)
+    np.testing.assert_allclose(found["lower"], found["upper"], rtol=1e-12)
+    np.testing.assert_allclose(found["d_logit_d_log_alpha"], 0, atol=1e-12)
+    np.testing.assert_array_equal(before, nb.statistics_.blocks[0].count)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 3.0}, "alpha=3.0"),
+        ({"alpha": (0, 1)}, "alpha="),
+        ({"alpha": (2, 1)}, "alpha="),
+        ({"alpha": (0.1, np.inf)}, "alpha="),
+        ({"alpha": ("a", "b")}, "alpha="),
+        ({"steps": 1}, "steps=1"),
+        ({"steps": 2.5}, "steps=2.5"),
+    ],
+)
+def test_bad_arguments(options, message):
+    nb = CategoricalNB().fit([["a"], ["b"]], [0, 1])
+    with pytest.raises(ValueError, match=message):
+        prior_sensitivity(nb, [["a"]], **options)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match="features"):
+        prior_sensitivity(GaussianNB().fit([[0.0], [1.0]], [0, 1]), [[1.0, 2.0]])
