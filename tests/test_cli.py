@@ -75,7 +75,8 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
     assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 8
     assert not re.search(r"https?://|<script|<link", page)  # nothing to load from elsewhere
     assert "if naive Bayes holds" in page
-    assert "breast_cancer" in page and "含糖率" in page
+    assert "breast_cancer" in page
+    assert "含糖率" in page
 
     cancer = load_breast_cancer()
     y = cancer.target_names[cancer.target]
