@@ -23,6 +23,14 @@ class Likelihood(Protocol):
         ...
 
 
+class PlugIn(Likelihood, Protocol):
+    """A likelihood with parameters plugged in: estimates, or draws with a leading axis."""
+
+    def parameters(self) -> dict[str, jax.Array]:
+        """The parameters by name, (…, C, K) each."""
+        ...
+
+
 class SufficientStatistics(Protocol):
     """What the data say of a family's parameters; a commutative monoid."""
 
@@ -71,9 +79,9 @@ class Family(Protocol):
         """(C, K) log probability of the data, base measure left out; -inf under an improper prior."""
         ...
 
-    def mean(self) -> Likelihood: ...
+    def mean(self) -> PlugIn: ...
 
-    def mode(self) -> Likelihood: ...
+    def mode(self) -> PlugIn: ...
 
     def predictive(self) -> Likelihood: ...
 
@@ -91,11 +99,11 @@ class Family(Protocol):
         """For each position of the last axis whether the distribution of its parameters is proper."""
         ...
 
-    def draw(self, variates: Variates, n: int) -> Likelihood:
+    def draw(self, variates: Variates, n: int) -> PlugIn:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         ...
 
-    def sample(self, key: jax.Array, n: int) -> Likelihood:
+    def sample(self, key: jax.Array, n: int) -> PlugIn:
         """As `draw`, with variates from a JAX key."""
         ...
 

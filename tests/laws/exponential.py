@@ -14,6 +14,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate
 from bayesnb.families.rows import observed, sum_cells
+from bayesnb.families.variates import Variates
 
 
 @pytree
@@ -72,16 +73,21 @@ class ExponentialGamma(Conjugate):
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self.rate})}
 
-    def sample(self, key: jax.Array, n: int) -> Exponential:
-        shape = (n, *jnp.shape(self.concentration))
-        return Exponential(jax.random.gamma(key, self.concentration, shape) / self.rate)
+    def draw(self, variates: Variates, n: int) -> Exponential:
+        return Exponential(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
-    def log_likelihood_moments(self, x: Any) -> tuple[jax.Array, jax.Array]:
-        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
         seen, x = observed(jnp.asarray(x)[:, None])
+        a, b = self.concentration + added, self.rate + added * x
         mean = digamma(a) - jnp.log(b) - x * a / b
         variance = polygamma(1, a) + (x / b) ** 2 * a - 2 * x / b
         return sum_cells(seen, mean), sum_cells(seen, variance)
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        log_gamma = variates.log_gamma(self.concentration + added, n)[:, None]
+        seen, x = observed(jnp.asarray(x)[:, None])
+        log_rate = log_gamma - jnp.log(self.rate + added * x)
+        return sum_cells(seen, log_rate - jnp.exp(log_rate) * x)
 
     log_base = staticmethod(WaitingTimes.log_base)
 
@@ -89,6 +95,9 @@ class ExponentialGamma(Conjugate):
 @pytree
 class Exponential:
     rate: Any
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"rate": self.rate}
 
     def prepare(self, x: Any) -> Exponential:
         return self

@@ -14,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy import stats
 from sklearn.base import clone
 
+import bayesnb as bnb
 from bayesnb.encoding import RealColumns
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import Family, SufficientStatistics
@@ -134,3 +135,26 @@ def test_weights_a_known_class_prior_decay_and_the_number_of_parameters_work_too
     assert nb.n_parameters_ == 2
     with pytest.raises(ValueError, match="negative"):
         nb.forget([[50.0]], ["calm"])
+
+
+def test_the_posterior_analysis_works_on_it():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["calm", "rush"], 20)
+    X = rng.exponential(np.where(y == "calm", 3.0, 1.0)[:, None], (40, 2))
+    X[3, 1] = np.nan
+    nb = fit(X, y)
+    table = bnb.parameter_table(nb).query("feature == '0' and level == 'rate'")
+    a, b = 2 + 20, 3 + X[y == "calm", 0].sum()
+    np.testing.assert_allclose(table[["lower", "upper"]].iloc[0], stats.gamma.ppf([0.05, 0.95], a, scale=1 / b))
+    drawn = bnb.posterior_draws(nb, draws=4000)["rate"]
+    assert stats.kstest(drawn[:, 0, 0], stats.gamma(a, scale=1 / b).cdf).pvalue > 1e-4
+    for given in ("row", "data"):
+        moments = bnb.predict_interval(nb, X[:5], given=given)
+        draws = bnb.predict_interval(nb, X[:5], given=given, method="draws", draws=4000)
+        np.testing.assert_allclose(moments, draws, atol=0.05)
+        mean, sd = bnb.log_odds_moments(nb, X[:5], given=given)
+        assert np.isfinite(mean).all()
+        assert (sd[:, 1] > 0).all()
+    assert (bnb.decompose_uncertainty(nb, X)["epistemic"] >= -1e-12).all()
+    sensitivity = bnb.prior_sensitivity(nb, X[:5], steps=3)
+    assert (sensitivity["lower"] <= sensitivity["upper"]).all()
