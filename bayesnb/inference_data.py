@@ -1,0 +1,349 @@
+"""The posterior as ArviZ data: draws, log likelihoods and predictions under the user's names.
+
+The only file that knows ArviZ, and both its lines: 0.23 (Python 3.11) and 1.x.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.encoding import Encoding, blocks, check_labels
+from bayesnb.families import Counts, Likelihood
+from bayesnb.families.dirichlet import Multinomial
+from bayesnb.model import NaiveBayes, Reading, log_normalize
+from bayesnb.precision import float64
+from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, require_proper, site_names
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_CELLS = 2**17
+_SAMPLE = ("chain", "draw")
+_ROW = "observation"
+_CLASS = "class"
+_DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
+
+
+def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: int = 4, seed: int = 0) -> Any:
+    """Exact posterior draws as an ArviZ object, for its summaries, plots, model comparison and NetCDF files.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    X : array-like, sparse matrix or DataFrame of shape (N, F), optional
+        Rows whose likelihoods to add. For `arviz.loo` they are the rows that `nb` was fitted on, each of weight 1.
+    y : array-like of shape (N,), optional
+        Their labels.
+    draws : int
+        Draws a chain.
+    chains : int
+        Number of chains; S = chains · draws. The draws are independent, so that chains are a convention only:
+        R-hat is 1 and the effective sample size S, up to noise.
+    seed : int
+        The same seed gives the same draws; those of the posterior are those of
+        `posterior_draws(nb, chains * draws, seed)`.
+
+    Returns
+    -------
+    arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
+        Groups of variables with dimensions (chain, draw, …):
+
+        posterior : "class_prob" (…, class), and the parameters of each block of features under the names of
+            `posterior_draws`, (…, class, level) or (…, class, feature).
+        prior : the same from the prior; absent if the prior is improper.
+        log_likelihood : with X and y, in nats, (…, observation): "row" is log p(x_i, y_i | θ), multinomial
+            coefficients and -log x! included; "label" is log p(y_i | x_i, θ).
+        posterior_predictive : with X and y; "label" (…, observation), drawn from P(· | x_i, θ).
+        observed_data : with X and y; "label" (observation,).
+
+        The coordinates of `class` are the labels, of `feature` the names of the columns (the words of a
+        multinomial), of `level` "feature=value", with "present" and "absent" for Bernoulli features. Where two
+        blocks of a MixedNB would share a dimension, the kind of column stands behind: "feature_poisson". Labels
+        that are not all strings, all numbers or all Booleans become strings.
+
+    Raises
+    ------
+    ImportError
+        If ArviZ is not installed.
+    ImproperPosteriorError
+        If a zero concentration met a zero count.
+    ValueError
+        If only one of X and y is given, a label is not known to `nb`, `draws` or `chains` is not positive, or a
+        row has probability 0 under a draw in all classes, to the precision of float64.
+
+    Notes
+    -----
+    Both likelihoods lead to exact quantities. With θ_s from the posterior given all rows D,
+
+        p(x_i, y_i | D₋ᵢ) = 1 / E[1 / p(x_i, y_i | θ)]  and  p(y_i | x_i, D₋ᵢ) = 1 / E[1 / p(y_i | x_i, θ)],
+
+    so that `arviz.loo(data, var_name="row")` estimates the leave-one-out score of the generative model and
+    `arviz.loo(data, var_name="label")` that of the classifier (Vehtari, Gelman & Gabry, *Stat. Comput.* 27, 2017).
+    The spread of the draws says what the data leave unknown about the parameters *if naive Bayes holds*; it does
+    not say how often the labels are right.
+
+    Beyond the result, memory for a few blocks of rows and draws is needed.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB
+    >>> from bayesnb.inference_data import to_arviz
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> data = to_arviz(nb, draws=50)
+    >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
+    (4, 50)
+    """
+    from bayesnb import __version__
+
+    wrap = _group_reader()
+    check_is_fitted(nb)
+    for name, value in (("draws", draws), ("chains", chains)):
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise ValueError(f"{name}={value!r} must be a positive integer.")
+    if (X is None) != (y is None):
+        given, lacking = ("y", "X") if X is None else ("X", "y")
+        raise ValueError(
+            f"{given} was given without {lacking}: likelihoods need rows and labels; pass both or neither."
+        )
+    sample = (int(chains), int(draws))
+    n_draws = sample[0] * sample[1]
+    prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
+    encoding, prior, posterior = nb.encoding_, nb.prior_, nb.posterior_
+    drawn = posterior_draws(nb, n_draws, seed)
+    groups = {"posterior": _parameters(encoding, posterior, drawn, sample)}
+    if _is_proper(encoding, prior):
+        groups["prior"] = _parameters(encoding, prior, draw_parameters(encoding, prior, n_draws, prior_seed), sample)
+    if X is not None:
+        groups |= _rows(nb, posterior, X, y, drawn, sample, predictive_seed)
+    attributes = {
+        "inference_library": "bayesnb",
+        "inference_library_version": __version__,
+        "estimator": " ".join(repr(nb).split()),
+        "sampling": "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise",
+    }
+    return wrap({name: group.assign_attrs(attributes) for name, group in groups.items()})
+
+
+def _group_reader() -> Any:
+    """What makes the installed ArviZ's object of named groups."""
+    try:
+        with warnings.catch_warnings():
+            # 0.23 announces the line 1.x at its import.
+            warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
+            import arviz
+        import xarray as xr
+    except ImportError as error:
+        raise ImportError(
+            "to_arviz needs ArviZ: pip install arviz, and h5netcdf and h5py to write NetCDF files."
+        ) from error
+    if "InferenceData" in vars(arviz):  # 1.x warns where the attribute is asked for
+        return lambda groups: arviz.InferenceData(**groups)
+    return xr.DataTree.from_dict
+
+
+def _is_proper(encoding: Encoding, model: NaiveBayes) -> bool:
+    try:
+        require_proper(encoding, model)
+    except ImproperPosteriorError:
+        return False
+    return True
+
+
+# -- names ---------------------------------------------------------------------------------------
+
+
+def _axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
+    """Dimension and coordinates of the parameters of each block."""
+    found: list[tuple[str, Sequence[str]]] = []
+    for columns in encoding.blocks:
+        within, levels = columns.axis()
+        features = [str(columns.names[j]) for j in within]
+        found.append(("feature", features) if levels is None else ("level", _level_names(features, levels)))
+    dims = [dim for dim, _ in found]
+    return [
+        (dim if dims.count(dim) == 1 else f"{dim}_{columns.kind}", names)
+        for columns, (dim, names) in zip(encoding.blocks, found, strict=True)
+    ]
+
+
+def _level_names(features: Sequence[str], levels: Sequence[Hashable]) -> list[str]:
+    pairs = list(zip(features, levels, strict=True))
+    names = [f"{feature}={level}" for feature, level in pairs]
+    return names if len(set(names)) == len(names) else [f"{feature!r}={level!r}" for feature, level in pairs]
+
+
+def _class_names(encoding: Encoding) -> np.ndarray:
+    labels = encoding.classes.array()
+    if labels.dtype.kind in "biufU":
+        return labels
+    names = [str(label) for label in encoding.classes.values]
+    return np.array(names if len(set(names)) == len(names) else [repr(label) for label in encoding.classes.values])
+
+
+# -- draws ---------------------------------------------------------------------------------------
+
+
+def _parameters(
+    encoding: Encoding, model: NaiveBayes, drawn: dict[str, np.ndarray], sample: tuple[int, int]
+) -> xr.Dataset:
+    import xarray as xr
+
+    coordinates: dict[str, Any] = {_CLASS: _class_names(encoding)}
+    last: dict[str, tuple[str, ...]] = {}
+    for (dim, names), sites in zip(_axes(encoding), site_names(encoding, model), strict=True):
+        coordinates[dim] = names
+        last |= {site: (dim,) for site in sites.values()}
+    variables = {
+        site: ((*_SAMPLE, _CLASS, *last.get(site, ())), values.reshape(*sample, *values.shape[1:]))
+        for site, values in drawn.items()
+    }
+    return xr.Dataset(variables, {**_sample_coordinates(sample), **coordinates})
+
+
+def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
+    return {name: np.arange(n) for name, n in zip(_SAMPLE, sample, strict=True)}
+
+
+# -- rows ----------------------------------------------------------------------------------------
+
+
+def _rows(
+    nb: Any,
+    posterior: NaiveBayes,
+    X: Any,
+    y: Any,
+    drawn: dict[str, np.ndarray],
+    sample: tuple[int, int],
+    seed: int,
+) -> dict[str, xr.Dataset]:
+    """The groups that speak of rows."""
+    import xarray as xr
+
+    encoded, n = nb._encode(X)
+    label = _label_index(nb, y, n)
+    rows = tuple(r.plain() for r in encoded)
+    row, own, predicted = _score_draws(nb.encoding_, posterior, rows, label, drawn, seed)
+    names = _class_names(nb.encoding_)
+    observation = {_ROW: np.arange(len(label))}
+    coordinates = {**_sample_coordinates(sample), **observation}
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        return values.reshape(*sample, -1)
+
+    likelihoods = {
+        name: ((*_SAMPLE, _ROW), spread(values), {"description": _DESCRIPTIONS[name]})
+        for name, values in (("row", row), ("label", own))
+    }
+    return {
+        "log_likelihood": xr.Dataset(likelihoods, coordinates),
+        "posterior_predictive": xr.Dataset({"label": ((*_SAMPLE, _ROW), names[spread(predicted)])}, coordinates),
+        "observed_data": xr.Dataset({"label": ((_ROW,), names[label])}, observation),
+    }
+
+
+def _label_index(nb: Any, y: Any, n: int) -> np.ndarray:
+    found, label = check_labels(y, n, type(nb).__name__)
+    position = nb.encoding_.classes.index(found.values)
+    if (position < 0).any():
+        row = int(np.argmax(position[label] < 0))
+        raise ValueError(
+            f"y: the label {found.values[label[row]]!r} of row {row} is not among the known classes "
+            f"{list(nb.encoding_.classes.values)}, so that it has no likelihood; leave such rows out."
+        )
+    return position[label]
+
+
+def _score_draws(
+    encoding: Encoding,
+    posterior: NaiveBayes,
+    rows: tuple[Any, ...],
+    label: np.ndarray,
+    drawn: dict[str, np.ndarray],
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(S, N) each: log p(row, label | θ), log p(label | row, θ), and the index of a label drawn given row and θ."""
+    rng = np.random.default_rng(seed)
+    n_draws, n_classes = drawn["class_prob"].shape
+    row, own = np.empty((n_draws, len(label))), np.empty((n_draws, len(label)))
+    predicted = np.empty((n_draws, len(label)), np.min_scalar_type(n_classes))
+    n_parameters = sum(values[0].size for values in drawn.values())
+    for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
+        n = piece.stop - piece.start
+        log_base = np.zeros(len(labels))
+        for r in rows:
+            log_base[:n] += r.log_base(piece.start, piece.stop)
+        chunk = max(1, min(n_draws, _CELLS // (n_classes * len(labels) + n_parameters)))
+        for first in range(0, n_draws, chunk):
+            # The last chunk overlaps the one before: one shape, one compilation.
+            part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
+            log_class, likelihoods = _likelihoods(encoding, posterior, drawn, part)
+            uniform = rng.random((chunk, len(labels)))
+            found = _score_chunk(posterior, log_class, likelihoods, x, labels, log_base, uniform)
+            for out, values in zip((row, own, predicted), found, strict=True):
+                out[part, piece] = values[:, :n]
+        _require_defined(own[:, piece], piece.start)
+    return row, own, predicted
+
+
+def _likelihoods(
+    encoding: Encoding, posterior: NaiveBayes, drawn: dict[str, np.ndarray], part: slice
+) -> tuple[np.ndarray, tuple[Likelihood, ...]]:
+    """Log class probabilities (S, C), and the likelihood of each block with a "class" for each of the S · C."""
+    likelihoods = []
+    for family, sites in zip(posterior.blocks, site_names(encoding, posterior), strict=True):
+        values = {own: drawn[site][part] for own, site in sites.items()}
+        flat = {own: v.reshape(-1, v.shape[-1]) for own, v in values.items()}
+        kind = type(jax.eval_shape(lambda f: f.mean(), family))
+        likelihoods.append(Multinomial(_log(flat["theta"])) if kind is Multinomial else kind(**flat))
+    return _log(drawn["class_prob"][part]), tuple(likelihoods)
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def _require_defined(own: np.ndarray, start: int) -> None:
+    undefined = np.isnan(own).any(axis=0)
+    if undefined.any():
+        raise ValueError(
+            f"X: row {start + int(np.argmax(undefined))} has no class probabilities under some draws: in every class a "
+            "parameter is 0 to the precision of float64, as concentrations near 0 make them. Leave the row out, or "
+            "choose a larger alpha."
+        )
+
+
+@float64
+def _score_chunk(*arguments: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return _score_kernel(*arguments)
+
+
+@jax.jit
+def _score_kernel(
+    posterior: NaiveBayes,
+    log_class: jax.Array,
+    likelihoods: tuple[Any, ...],
+    x: tuple[Any, ...],
+    label: jax.Array,
+    log_base: jax.Array,
+    uniform: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """For S draws and N rows, each (S, N). Draws are scored as so many more classes."""
+    reading = Reading(jnp.ravel(log_class), likelihoods).prepare(x)
+    joint = jnp.reshape(reading.log_joint(x), (label.shape[0], *log_class.shape)).swapaxes(0, 1)
+    # Of word counts the host has looked up the factorials.
+    pairs = zip(posterior.blocks, x, strict=True)
+    log_base = sum((f.log_base(rows) for f, rows in pairs if not isinstance(rows, Counts)), log_base)
+    log_prob = log_normalize(joint)
+    index = label[None, :, None]
+    row, own = (jnp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))
+    below = jnp.cumsum(jnp.exp(log_prob), axis=2)
+    predicted = jnp.sum(below[:, :, :-1] <= uniform[:, :, None] * below[:, :, -1:], axis=2)
+    return row + log_base, own, predicted

@@ -1,0 +1,28 @@
+"""Figures of a posterior, of predictions and of scores.
+
+The only package here that knows matplotlib, which it imports when a figure is drawn. Each function takes the
+`Axes` to draw into and returns it; without one it makes a figure with `matplotlib.pyplot`, laid out so that nothing
+is cut off (save it with `ax.figure.savefig`, and close it with `pyplot.close(ax.figure)`). Axes of your own want a
+figure made with `layout="constrained"`: captions and legends stand above the axes.
+
+Classes have the same colour and mark in every figure: the palette of Okabe & Ito, *Color Universal Design* (2008),
+safe for colour-blind readers. Names that are too long are shortened in the middle, and characters that no
+installed font has are drawn as boxes; different names never become the same label.
+"""
+
+from bayesnb.plots.pairs import independence
+from bayesnb.plots.parameters import forest, shrinkage
+from bayesnb.plots.plane import uncertainty_map
+from bayesnb.plots.predictions import prediction_intervals, prior_predictive
+from bayesnb.plots.scores import learning_curve, reliability
+
+__all__ = [
+    "forest",
+    "independence",
+    "learning_curve",
+    "prediction_intervals",
+    "prior_predictive",
+    "reliability",
+    "shrinkage",
+    "uncertainty_map",
+]

@@ -1,0 +1,111 @@
+"""Pairs of features: where independence given the class fails."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bayesnb.plots.style import SMALL, axes, extent, header, names_on, require
+from bayesnb.plots.text import columns, labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_STEP = 1.6 * SMALL
+
+
+def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Axes:
+    """Matrix of the pairs of features: evidence that they depend on each other given the class.
+
+    Parameters
+    ----------
+    table : DataFrame
+        One row a pair, with columns feature_1, feature_2 and log_bayes_factor (nats), as `check_independence`
+        returns it.
+    top : int, default 20
+        At most so many features are shown: those of the strongest pairs. Low axes have room for fewer.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+        The colour bar is a further Axes of its figure.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or `top` is not at least 2.
+
+    Notes
+    -----
+    Positive log Bayes factors (orange) speak for dependence given the class, against naive Bayes; negative ones
+    (purple) for independence. The scale is linear from -1 to 1 and logarithmic beyond. Pairs that the table does not
+    have are grey.
+    """
+    from matplotlib.colors import SymLogNorm
+
+    require(table, ("feature_1", "feature_2", "log_bayes_factor"), "bayesnb.check_independence")
+    if top < 2:
+        raise ValueError(f"top={top!r} must be at least 2: a pair has two features.")
+    room = top if ax is None else max(2, min(top, int(min(extent(ax)) / _STEP)))
+    every, shown = _strongest(table, room)
+    matrix = _matrix(table, shown)
+    names = [*labels(every, 22).values()][: len(shown)]
+    side, margin = max(2.6, 1.4 * _STEP / 72 * len(shown)), 0.58 * SMALL / 72 * max(map(columns, names))
+    ax = axes(ax, side + margin + 1.7, side + margin + 1.05)
+    largest = max(1.0, float(np.nanmax(np.abs(matrix), initial=0.0)))
+    norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest, base=10)
+    ax.set_facecolor("0.85")
+    image = ax.pcolormesh(
+        np.ma.masked_invalid(matrix),
+        cmap="PuOr_r",
+        norm=norm,
+        edgecolors="white",
+        linewidth=0.5 if len(shown) < 60 else 0,
+    )
+    centres = np.arange(len(shown)) + 0.5
+    names_on(ax.xaxis, centres, names, rotation=90)
+    names_on(ax.yaxis, centres, names)
+    ax.set(xlim=(0, len(shown)), ylim=(len(shown), 0))
+    ax.set_box_aspect(1)
+    ax.set_xlabel("feature")
+    ax.set_ylabel("feature")
+    bar = ax.figure.colorbar(image, ax=ax, ticks=_ticks(largest), label="log Bayes factor (nats)")
+    bar.ax.set_yticklabels([f"{tick:g}" for tick in _ticks(largest)])
+    bar.minorticks_off()
+    lines = [
+        "Dependence given the class",
+        f"{len(shown)} of {len(every)} features: strongest pairs" if len(shown) < len(every) else "",
+    ]
+    header(ax, lines)
+    return ax
+
+
+def _strongest(table: pd.DataFrame, top: int) -> tuple[list[str], list[str]]:
+    """All features, and those `top` that come first when the pairs are read from the strongest on."""
+    strength = table["log_bayes_factor"].to_numpy(dtype=float)
+    order = np.argsort(-np.where(np.isnan(strength), -np.inf, strength), kind="stable")
+    pairs = table[["feature_1", "feature_2"]].to_numpy()[order]
+    every = list(dict.fromkeys(pairs.ravel().tolist()))
+    return every, every[:top]
+
+
+def _matrix(table: pd.DataFrame, shown: list[str]) -> np.ndarray:
+    """Symmetric, NaN on the diagonal and where there is no pair."""
+    place = {name: i for i, name in enumerate(shown)}
+    matrix = np.full((len(shown), len(shown)), np.nan)
+    pairs = (table[name] for name in ("feature_1", "feature_2", "log_bayes_factor"))
+    for a, b, value in zip(*pairs, strict=True):
+        if a in place and b in place:
+            matrix[place[a], place[b]] = matrix[place[b], place[a]] = value
+    return matrix
+
+
+def _ticks(largest: float) -> list[float]:
+    """Zero and powers of ten on both sides, at most four a side."""
+    top = int(np.floor(np.log10(largest)))
+    step = top // 4 + 1
+    powers = [10.0**k for k in range(top, -1, -step)]
+    return [*(-p for p in powers), 0.0, *powers[::-1]]

@@ -1,0 +1,122 @@
+"""Parameters of one kind, in a unit that all features share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesnb.families import Dirichlet, Moments, Totals
+from bayesnb.uncertainty import parameter_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LABELS = {
+    "theta": "P(level | class)",
+    "mu": "(μ - feature's mean) / feature's sd",
+    "sigma2": "σ² / feature's variance",
+    "rate": "rate / feature's mean",
+}
+_WORD = "P(word | class)"
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Rows of `parameter_table` of one kind of parameter, scaled.
+
+    `axis` says what it is, with its unit; `others` counts the parameters of other kinds by name; `kind` has for each
+    row the kind of its column.
+    """
+
+    table: pd.DataFrame
+    parameter: str
+    axis: str
+    others: dict[str, int]
+    kind: np.ndarray
+
+
+def scaled(nb: Any, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None) -> Scaled:
+    """The parameters called `parameter`, by default those that are most, of all or some features.
+
+    Means are counted from the feature's mean over all rows in standard deviations over all rows (population form),
+    variances and rates are divided by those over all rows, so that features in different units can stand side by
+    side. A feature whose variance or mean over all rows is zero has the unit 1.
+    """
+    table = parameter_table(nb, prob).iloc[len(nb.classes_) :]
+    columns = {
+        name: (block.kind, name_of, shift[j], unit[j])
+        for block, family, counts in zip(nb.encoding_.blocks, nb.posterior_.blocks, nb.statistics_.blocks, strict=True)
+        for name_of, shift, unit in [_units(family, counts, len(block.names))]
+        for j, name in enumerate(block.names)
+    }
+    feature = table["feature"].to_numpy()
+    if features is not None:
+        feature = feature[keep := np.isin(feature.astype(str), chosen(nb, features))]
+        table = table[keep]
+    level = table["level"].to_numpy()
+    names = np.array([columns[f][1] or str(own) for f, own in zip(feature, level, strict=True)])
+    there = list(dict.fromkeys(names.tolist()))
+    if parameter is None:
+        parameter = max(there, key=lambda name: (names == name).sum() * (name != "sigma2"))
+    if parameter not in there:
+        raise ValueError(f"parameter={parameter!r}: the parameters of these features are {there}.")
+    rows = names == parameter
+    table, feature = table[rows].reset_index(drop=True), feature[rows]
+    shift = np.array([columns[f][2].get(parameter, 0.0) for f in feature])
+    unit = np.array([columns[f][3].get(parameter, 1.0) for f in feature])
+    for column in ("mle", "map", "mean", "lower", "upper"):
+        table[column] = (table[column].to_numpy() - shift) / unit
+    table["sd"] /= unit
+    kind = np.array([columns[f][0] for f in feature])
+    others = {name: int((names == name).sum()) for name in there if name != parameter}
+    axis = _LABELS.get(parameter, parameter)
+    return Scaled(table, parameter, _WORD if (kind == "multinomial").all() else axis, others, kind)
+
+
+def chosen(nb: Any, features: Iterable[Any]) -> list[str]:
+    """Names of columns given by name or by index.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    by_index = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
+    names = set(by_index.values())
+    found: list[str] = []
+    for feature in [features] if isinstance(features, str) else features:
+        name = by_index.get(int(feature), "") if isinstance(feature, int | np.integer) else feature
+        if name not in names:
+            some = list(by_index.values())[:8]
+            raise ValueError(
+                f"features: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}, by name or by index."
+            )
+        found.append(name)
+    return found
+
+
+def _units(family: Any, counts: Any, n_features: int) -> tuple[str | None, list[dict], list[dict]]:
+    """The name of the parameters if they are levels, and each feature's shift and unit of each parameter."""
+    if isinstance(family, Dirichlet):
+        return "theta", [{}] * n_features, [{}] * n_features
+    if isinstance(counts, Moments):
+        mean, variance = _pooled(counts)
+        unit = np.where(variance > 0, variance, 1.0)
+        shifts = [{"mu": m} for m in mean]
+        return None, shifts, [{"mu": np.sqrt(v), "sigma2": v} for v in unit]
+    if isinstance(counts, Totals):
+        total, cells = np.sum(counts.total, axis=0), np.sum(counts.count, axis=0)
+        rate = np.divide(total, cells, out=np.ones_like(total), where=total > 0)
+        return None, [{}] * n_features, [{"rate": r} for r in rate]
+    return None, [{}] * n_features, [{}] * n_features
+
+
+def _pooled(counts: Moments) -> tuple[np.ndarray, np.ndarray]:
+    """(F,) mean and variance over all rows, by merging the classes."""
+    n, mean, m2 = (np.asarray(field) for field in (counts.count, counts.mean, counts.m2))
+    cells = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
+    centre = (n * mean).sum(axis=0) / cells
+    return centre, (m2 + n * (mean - centre) ** 2).sum(axis=0) / cells

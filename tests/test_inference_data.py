@@ -1,0 +1,348 @@
+"""The export to ArviZ against NumPy and SciPy on the draws in the file, evidences, and exact refits."""
+
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import logsumexp
+
+from bayesnb import (
+    BernoulliNB,
+    CategoricalNB,
+    GaussianNB,
+    ImproperPosteriorError,
+    MixedNB,
+    MultinomialNB,
+    PoissonNB,
+    inference_data,
+    posterior_draws,
+)
+from bayesnb.datasets import load_watermelon
+from bayesnb.encoding import rows
+from bayesnb.inference_data import to_arviz
+
+matplotlib.use("Agg")
+
+RNG = np.random.default_rng(11)
+N = 12
+Y = np.array(["no", "yes", "maybe"])[np.arange(N) % 3]
+SHIFT = (np.arange(N) % 3)[:, None]
+COUNTS = RNG.poisson(1.0 + SHIFT, (N, 3))
+REAL = RNG.normal(SHIFT, 1.0, (N, 2)) * [1.0, 20.0]
+FRAME = pd.DataFrame(
+    {
+        "length": REAL[:, 0],
+        "colour": np.array(["red", "green", "blue"])[COUNTS[:, 0] % 3],
+        "ripe": COUNTS[:, 1] > 1,
+        "spots": COUNTS[:, 2],
+        "leaf": np.array(["round", None, "long"], dtype=object)[COUNTS[:, 1] % 3],
+        "a": COUNTS[:, 0],
+        "b": 1 + COUNTS[:, 1],
+    }
+)
+FRAME.loc[3, "length"] = np.nan
+KINDS = {
+    "length": "gaussian",
+    "colour": "categorical",
+    "ripe": "bernoulli",
+    "spots": "poisson",
+    "leaf": "categorical",
+    "a": "multinomial",
+    "b": "multinomial",
+}
+MIXED = MixedNB(bernoulli=["ripe"], poisson=["spots"], multinomial=["a", "b"])
+
+
+def _frame(values, kind):
+    frame = pd.DataFrame(values, columns=list("abcdef")[: values.shape[1]])
+    return frame, dict.fromkeys(frame, kind)
+
+
+CASES = {
+    "categorical": (CategoricalNB(), *_frame(COUNTS, "categorical")),
+    "bernoulli": (BernoulliNB(), *_frame((COUNTS > 1).astype(float), "bernoulli")),
+    "multinomial": (MultinomialNB(alpha=0.5), *_frame(COUNTS, "multinomial")),
+    "gaussian": (GaussianNB(), *_frame(REAL, "gaussian")),
+    "poisson": (PoissonNB(), *_frame(COUNTS, "poisson")),
+    "mixed": (MIXED, FRAME, KINDS),
+}
+each = pytest.mark.parametrize(("nb", "X", "kinds"), [pytest.param(*case, id=name) for name, case in CASES.items()])
+
+
+def log_joint(posterior, X, kinds):
+    """(chains, draws, N, C) log p(row, class | θ), everything included, from the draws in the file by their names."""
+
+    def values(parameter, kind, where):
+        variable = next(posterior[name] for name in (parameter, f"{parameter}_{kind}") if name in posterior)
+        return variable.sel({variable.dims[-1]: where}).values
+
+    def cell(name, kind, x):
+        if pd.isna(x):
+            return 0.0
+        if kind == "gaussian":
+            return stats.norm.logpdf(x, values("mu", kind, name), np.sqrt(values("sigma2", kind, name)))
+        if kind == "poisson":
+            return stats.poisson.logpmf(x, values("rate", kind, name))
+        level = x if kind == "categorical" else ("present" if x else "absent")
+        return np.log(values("theta", kind, f"{name}={level}"))
+
+    words = [name for name, kind in kinds.items() if kind == "multinomial"]
+    scores = []
+    for i in range(len(X)):
+        score = np.log(posterior["class_prob"].values)
+        for name, kind in kinds.items():
+            if kind != "multinomial":
+                score = score + cell(name, kind, X[name].iloc[i])
+        if words:
+            counts = X[words].iloc[i].to_numpy()
+            score = score + stats.multinomial.logpmf(counts, counts.sum(), values("theta", "multinomial", words))
+        scores.append(score)
+    return np.stack(scores, axis=2)
+
+
+@each
+def test_names_and_likelihoods(nb, X, kinds):
+    nb = nb.fit(X, Y)
+    data = to_arviz(nb, X, Y, draws=6, chains=2, seed=3)
+    joint = log_joint(data["posterior"], X, kinds)
+    own = joint[:, :, np.arange(N), nb.classes_.searchsorted(Y)]
+    found = data["log_likelihood"]
+    assert found["row"].dims == found["label"].dims == ("chain", "draw", "observation")
+    np.testing.assert_allclose(found["row"].values, own, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found["label"].values, own - logsumexp(joint, axis=3), rtol=1e-9, atol=1e-10)
+    assert data["observed_data"]["label"].values.tolist() == Y.tolist()
+    drawn = posterior_draws(nb, 12, seed=3)
+    for group in ("posterior", "prior"):
+        found = data[group]
+        assert set(found.data_vars) == set(drawn)
+        assert found["class"].values.tolist() == nb.classes_.tolist()
+        for name, values in drawn.items():
+            assert found[name].dims[:3] == ("chain", "draw", "class")
+            assert found[name].shape == (2, 6, *values.shape[1:])
+            assert np.array_equal(found[name].values.reshape(values.shape), values) == (group == "posterior")
+    for group in ("posterior", "prior", "log_likelihood", "posterior_predictive", "observed_data"):
+        assert not set(data[group].data_vars) & set(data[group].dims)
+    dims = {variable.dims[3:] for variable in data["posterior"].data_vars.values()} - {()}
+    levels = sum(kind in ("categorical", "bernoulli") for kind in set(kinds.values()))
+    assert sum(dim.startswith("level") for (dim,) in dims) == levels
+    assert sum(dim.startswith("feature") for (dim,) in dims) == len(set(kinds.values())) - levels
+    assert all(("_" in dim) == (nb is MIXED) for (dim,) in dims)
+
+
+def test_mixed_blocks_that_share_a_dimension():
+    posterior = to_arviz(MIXED.fit(FRAME, Y), draws=6, chains=2)["posterior"]
+    assert posterior["theta_categorical"].dims[3] == "level_categorical"
+    levels = [f"{name}={value}" for name in ("colour", "leaf") for value in sorted(FRAME[name].dropna().unique())]
+    assert posterior["level_categorical"].values.tolist() == levels
+    assert posterior["level_bernoulli"].values.tolist() == ["ripe=absent", "ripe=present"]
+    assert posterior["feature_multinomial"].values.tolist() == ["a", "b"]
+    assert posterior["mu"].dims[3] == posterior["sigma2"].dims[3] == "feature_gaussian"
+    assert posterior["feature_poisson"].values.tolist() == ["spots"]
+
+
+def test_watermelons_through_a_file(tmp_path):
+    import arviz as az
+
+    melons = load_watermelon()
+    nb = MixedNB().fit(melons.data, melons.target)
+    data = to_arviz(nb, melons.data, melons.target, draws=40)
+    data.to_netcdf(str(tmp_path / "posterior.nc"))
+    read = az.from_netcdf(str(tmp_path / "posterior.nc"))
+    for group in ("posterior", "prior", "log_likelihood", "posterior_predictive", "observed_data"):
+        assert set(read[group].data_vars) == set(data[group].data_vars)
+        for name, variable in data[group].variables.items():
+            assert read[group][name].dims == variable.dims
+            np.testing.assert_array_equal(read[group][name].values, variable.values)
+    assert read["posterior"]["class"].values.tolist() == ["否", "是"]
+    crisp = read["posterior"]["theta"].sel({"class": "是", "level": "敲声=清脆"})
+    # No good melon of 8 sounds crisp: Beta(1, 8 + 2) under Laplace's prior.
+    assert stats.kstest(crisp.values.ravel(), stats.beta(1, 10).cdf).pvalue > 1e-4
+    assert read["posterior"]["mu"].sel(feature="含糖率").shape == (4, 40, 2)
+    assert read["observed_data"]["label"].values.tolist() == melons.target.tolist()
+    attributes = read["posterior"].attrs
+    assert attributes["inference_library"] == "bayesnb"
+    assert attributes["estimator"] == "MixedNB()"
+    assert "independent" in attributes["sampling"]
+
+
+def test_summary_and_forest():
+    import arviz as az
+
+    nb = PoissonNB().fit(COUNTS, Y)
+    data = to_arviz(nb, COUNTS, Y, draws=500)
+    table = az.summary(data, round_to="none")
+    rates = table[[name.startswith("rate") for name in table.index]]
+    posterior = nb.posterior_.blocks[0]
+    exact = stats.gamma(posterior.concentration.ravel(), scale=1 / posterior.rate.ravel())
+    assert (np.abs(rates["mean"] - exact.mean()) < 5 * exact.std() / np.sqrt(2000)).all()
+    assert (table["r_hat"] < 1.01).all()
+    assert (np.abs(table["ess_bulk"] / 2000 - 1) < 0.25).all()
+    az.plot_forest(data, var_names=["rate"])
+
+
+def test_average_likelihood_of_a_row_is_its_predictive():
+    """E p(x, y | θ) = p(D, x, y) / p(D), from the evidences of fits with and without the row."""
+    X, y = FRAME.iloc[:-1], Y[:-1]
+    nb = MIXED.fit(X, y)
+    before = nb.log_evidence_
+    data = to_arviz(nb, FRAME.iloc[-1:], Y[-1:], draws=5000)
+    scores = data["log_likelihood"]["row"].values.ravel()
+    # Levels and scales are learned from the data: the prior of the first fit has to stay.
+    after = MixedNB(bernoulli=["ripe"], poisson=["spots"], multinomial=["a", "b"], prior=nb.prior_)
+    exact = after.fit(FRAME, Y).log_evidence_ - before
+    ratio = np.exp(scores - exact)
+    assert abs(ratio.mean() - 1) < 4 * ratio.std() / np.sqrt(ratio.size)
+    assert ratio.std() / np.sqrt(ratio.size) < 0.05
+
+
+@pytest.fixture(scope="module")
+def small():
+    """30 rows of three binary features, and the exact leave-one-out scores of rows and labels, by refits."""
+    rng = np.random.default_rng(2)
+    y = np.repeat(["a", "b"], 15)
+    X = (rng.random((30, 3)) < np.where(y == "a", 0.7, 0.35)[:, None]).astype(int)
+    row, label = np.full(30, BernoulliNB().fit(X, y).log_evidence_), np.empty(30)
+    for i in range(30):
+        rest = np.arange(30) != i
+        nb = BernoulliNB().fit(X[rest], y[rest])
+        label[i] = nb.predict_log_proba(X[[i]])[0, int(y[i] == "b")]
+        row[i] -= nb.log_evidence_
+    return X, y, {"row": row, "label": label}
+
+
+@pytest.mark.parametrize("kind", ["row", "label"])
+def test_leave_one_out(small, kind):
+    import arviz as az
+
+    X, y, exact = small
+    data = to_arviz(BernoulliNB().fit(X, y), X, y, draws=1000, seed=5)
+    found = az.loo(data, var_name=kind, pointwise=True)
+    assert np.max(found.pareto_k) < 0.6
+    inverse = np.exp(-data["log_likelihood"][kind].values.reshape(4000, 30))
+    relative = inverse / inverse.mean(axis=0)
+    total = found.elpd if hasattr(found, "elpd") else found.elpd_loo
+    assert abs(total - exact[kind].sum()) < 4 * relative.sum(axis=1).std() / np.sqrt(4000)
+    pointwise = np.asarray(found.elpd_i if hasattr(found, "elpd_i") else found.loo_i)
+    assert (np.abs(pointwise - exact[kind]) < 5 * relative.std(axis=0) / np.sqrt(4000)).all()
+
+
+def test_predicted_labels_have_the_probabilities_of_their_draws():
+    nb = MIXED.fit(FRAME, Y)
+    groups = [to_arviz(nb, FRAME, np.full(N, label), draws=1000) for label in nb.classes_]
+    proba = np.stack([np.exp(group["log_likelihood"]["label"].values) for group in groups])
+    np.testing.assert_allclose(proba.sum(axis=0), 1, rtol=1e-12)
+    predicted = groups[0]["posterior_predictive"]["label"].values
+    for label, p in zip(nb.classes_, proba, strict=True):
+        error = np.sqrt((p * (1 - p)).sum(axis=(0, 1)))
+        assert (np.abs((predicted == label).sum(axis=(0, 1)) - p.sum(axis=(0, 1))) <= 4.5 * error + 1e-9).all()
+    # Not from the average over the draws: conditionally on them the labels are independent.
+    half = proba[0] > np.median(proba[0], axis=(0, 1))
+    error = np.sqrt((proba[0] * (1 - proba[0]) * half).sum())
+    assert abs(((predicted == nb.classes_[0]) * half).sum() - (proba[0] * half).sum()) < 4.5 * error
+
+
+def test_small_blocks_make_no_difference(monkeypatch):
+    X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
+    nb = PoissonNB().fit(X, y)
+    whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
+    monkeypatch.setattr(inference_data, "_CELLS", 300)
+    monkeypatch.setattr(rows, "_CELLS", 100)
+    pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
+    for name in ("row", "label"):
+        np.testing.assert_allclose(pieces[name].values, whole[name].values, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [MultinomialNB, BernoulliNB])
+def test_sparse_rows(make):
+    dense, sparse = make().fit(COUNTS, Y), make().fit(sp.csr_array(COUNTS), Y)
+    a = to_arviz(dense, COUNTS, Y, draws=5)["log_likelihood"]
+    b = to_arviz(sparse, sp.csr_array(COUNTS), Y, draws=5)["log_likelihood"]
+    for name in ("row", "label"):
+        np.testing.assert_allclose(a[name].values, b[name].values, rtol=1e-10, atol=1e-10)
+
+
+def test_prior_draws_have_the_moments_of_the_prior():
+    prior = to_arviz(CategoricalNB(alpha=2.0).fit(COUNTS[:, :1], Y), draws=1000)["prior"]
+    draws = prior["theta"].values.reshape(4000, -1)
+    n_levels = prior.sizes["level"]
+    exact = stats.beta(2, 2 * (n_levels - 1))
+    assert (np.abs(draws.mean(axis=0) - exact.mean()) < 5 * exact.std() / np.sqrt(4000)).all()
+
+
+def test_improper_prior_is_left_out_and_improper_posterior_refused():
+    X = np.array([["u"], ["v"], ["u"], ["v"]])
+    y = ["a", "a", "b", "b"]
+    data = to_arviz(CategoricalNB(alpha=0.0).fit(X, y), draws=3)
+    assert "posterior" in data and "prior" not in data  # noqa: PT018
+    with pytest.raises(ImproperPosteriorError):
+        to_arviz(CategoricalNB(alpha=0.0).fit(X, ["a", "b", "a", "b"]), draws=3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([("a", 1), ("b", 2)], ["('a', 1)", "('b', 2)"]),
+        ([1, "1"], ["1", "'1'"]),
+        ([1, "a"], ["1", "a"]),
+        ([False, True], [False, True]),
+        ([3, 7], [3, 7]),
+        ([2.0, 3.0], [2.0, 3.0]),
+    ],
+)
+def test_labels_of_other_types(labels, names, tmp_path):
+    y = np.empty(6, dtype=object)
+    y[:] = labels * 3
+    # A level 1 and a level "1" of one column would be one name.
+    X = np.array([[1], [1], ["1"], ["1"], [1], ["1"]], dtype=object)
+    data = to_arviz(CategoricalNB().fit(X, y), X, y, draws=4)
+    assert data["posterior"]["class"].values.tolist() == names
+    assert data["observed_data"]["label"].values.tolist() == names * 3
+    assert data["posterior"]["level"].values.tolist() == ["'0'=1", "'0'='1'"]
+    data.to_netcdf(str(tmp_path / "labels.nc"))
+
+
+def test_known_class_probabilities():
+    nb = BernoulliNB(class_prior=[0.5, 0.2, 0.3]).fit(COUNTS, Y)
+    data = to_arviz(nb, COUNTS, Y, draws=4)
+    np.testing.assert_allclose(data["posterior"]["class_prob"].values[..., 1], 0.2)
+    assert np.isfinite(data["log_likelihood"]["label"].values).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": COUNTS}, "X was given without y"),
+        ({"y": Y}, "y was given without X"),
+        ({"X": COUNTS, "y": np.where(Y == "no", "never", Y)}, "y: the label 'never' of row 0"),
+        ({"X": COUNTS, "y": Y[:-1]}, "12"),
+        ({"draws": 0}, "draws=0"),
+        ({"chains": 1.5}, "chains=1.5"),
+    ],
+)
+def test_bad_input(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        to_arviz(PoissonNB().fit(COUNTS, Y), **{"draws": 2, **arguments})
+
+
+def test_row_that_is_impossible_under_a_draw():
+    nb = CategoricalNB(alpha=1e-4, categories=[["u", "v", "never"]]).fit([["u"], ["v"]], ["a", "b"])
+    with pytest.raises(ValueError, match="row 1 has no class probabilities"):
+        to_arviz(nb, [["u"], ["never"]], ["a", "b"], draws=50)
+
+
+def test_without_arviz(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(ImportError, match="pip install arviz"):
+        to_arviz(PoissonNB().fit(COUNTS, Y))
+
+
+def test_heavy_packages_are_loaded_when_used():
+    heavy = ["arviz", "dask", "h5netcdf", "h5py", "matplotlib", "numpyro", "xarray"]
+    code = f"import sys, bayesnb, bayesnb.inference_data; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,579 @@
+"""Figures: nothing overlaps or leaves the canvas, and what is drawn is what the tables say."""
+
+import subprocess
+import sys
+import warnings
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import beta, norm
+
+pytest.importorskip("matplotlib")
+from matplotlib import collections, get_backend, rc_context, rcParams
+from matplotlib import pyplot as plt
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+import bayesnb
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, parameter_table, plots
+from bayesnb.plots import style, text
+
+LONG = "an expression level measured by probe number"
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    """A backend without windows; glyphs that are missing when a figure is drawn are an error."""
+    before = dict(rcParams)
+    with rc_context({"backend": get_backend()}), warnings.catch_warnings():
+        plt.switch_backend("agg")
+        warnings.filterwarnings("error", "Glyph")
+        warnings.filterwarnings("error", ".*constrained_layout")
+        yield
+    plt.close("all")
+    assert dict(rcParams) == before
+
+
+@pytest.fixture(scope="module", params=[2, 20, 200])
+def gaussian(request):
+    """Two classes of 30 rows in features of very different units, with long names."""
+    rng = np.random.default_rng(request.param)
+    y = np.repeat(["healthy", "ill"], 30)
+    X = rng.normal(size=(60, request.param)) * np.exp(3 * rng.normal(size=request.param))
+    return GaussianNB().fit(pd.DataFrame(X, columns=[f"{LONG} {j:03d}, log" for j in range(request.param)]), y)
+
+
+@pytest.fixture(scope="module")
+def melons():
+    return CategoricalNB().fit(
+        [["green", "curled"], ["black", "curled"], ["green", "stiff"], ["white", "stiff"]], ["yes", "yes", "no", "no"]
+    )
+
+
+def pairs_table(n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = [(f"{LONG} {a:03d}", f"{LONG} {b:03d}", 60) for a, b in combinations(range(n), 2)]
+    table = pd.DataFrame(rows, columns=["feature_1", "feature_2", "rows"])
+    return table.assign(log_bayes_factor=10 * rng.standard_t(2, len(rows)), mutual_information=0.1, p_value=0.5)
+
+
+def shown_texts(figure):
+    """Texts that are drawn, tick labels outside the limits left out, with their boxes in pixels."""
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(renderer)
+    hidden = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            slack = 1e-9 * (high - low)
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not low - slack <= tick.get_loc() <= high + slack:
+                    hidden |= {id(tick.label1), id(tick.label2)}
+    found = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and id(t) not in hidden]
+    return [(t.get_text(), t.get_window_extent(renderer)) for t in found]
+
+
+def check(ax):
+    """Labelled, nothing over anything else, nothing cut off, the axes not squeezed."""
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    figure = ax.figure
+    boxes = shown_texts(figure)
+    assert len(boxes) > 4
+    for name, box in boxes:
+        assert min(box.x0, box.y0) >= -1, name
+        assert max(box.x1 - figure.bbox.x1, box.y1 - figure.bbox.y1) <= 1, name
+    for (name, a), (other, b) in combinations(boxes, 2):
+        wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
+        assert wide < 1 or high < 1, (name, other)
+    box = ax.get_window_extent()
+    for name, inside in boxes:
+        if inside.x0 > box.x0 and inside.x1 < box.x1:
+            assert inside.y0 >= box.y1 - 1 or inside.y1 <= box.y0 + 1, f"{name} covers the data"
+    assert min(box.width, box.height) / figure.dpi > 1
+    return ax
+
+
+def said(ax) -> str:
+    """The header: its lines, then the labels of its marks."""
+    legend = ax.get_legend()
+    return "\n".join([legend.get_title().get_text(), *(t.get_text() for t in legend.get_texts())])
+
+
+def segments(ax) -> np.ndarray:
+    """(n, 2, 2) ends of the vertical lines."""
+    found = [c for c in ax.collections if isinstance(c, collections.LineCollection)]
+    return np.concatenate([np.array(c.get_segments()) for c in found])
+
+
+def dots(ax) -> np.ndarray:
+    return np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections if type(c).__name__ == "PathCollection"])
+
+
+def rows(values) -> np.ndarray:
+    """In one order, so that sets of points compare."""
+    values = np.asarray(values, float).reshape(len(values), -1)
+    return values[np.lexsort(values.round(9).T)]
+
+
+def standardised(nb, parameter: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Of `parameter_table`, in units computed from the rows themselves."""
+    table = parameter_table(nb).query("level == @parameter")
+    centre = table["feature"].map(frame.mean() if parameter == "mu" else dict.fromkeys(frame, 0.0))
+    unit = table["feature"].map({"mu": frame.std(ddof=0), "sigma2": frame.var(ddof=0), "rate": frame.mean()}[parameter])
+    columns = ["mle", "mean", "lower", "upper"]
+    return pd.concat([table.drop(columns=columns), table[columns].sub(centre, axis=0).div(unit, axis=0)], axis=1)
+
+
+class TestNothingOverlaps:
+    def test_parameters(self, gaussian):
+        check(plots.shrinkage(gaussian))
+        check(plots.forest(gaussian))
+
+    def test_forest_in_low_axes_shows_fewer_rows(self, gaussian):
+        figure = Figure(figsize=(6, 2.6), layout="constrained")
+        ax = figure.add_subplot()
+        assert plots.forest(gaussian, ax=ax) is ax
+        check(ax)
+
+    @pytest.mark.parametrize("n", [2, 3, 20, 200])
+    def test_independence(self, n):
+        ax = check(plots.independence(pairs_table(n)))
+        assert ("strongest" in said(ax)) == (n > 20)
+
+    def test_independence_of_as_many_features_as_asked_for(self):
+        ax = check(plots.independence(pairs_table(60), top=60))
+        assert len(ax.get_xticks()) == 60
+
+    @pytest.mark.parametrize("n", [2, 20, 200])
+    def test_rows(self, n, monkeypatch):
+        nb, X, y = stub_rows(n, 3, monkeypatch)
+        check(plots.prediction_intervals(nb, X, y))
+
+    @pytest.mark.parametrize("n", [2, 20, 200])
+    def test_many_priors_estimates_and_sizes(self, n):
+        rng = np.random.default_rng(n)
+        check(plots.prior_predictive({f"{LONG} {i}": rng.random(50) for i in range(min(n, 20))}))
+        sizes, estimates = range(1, n + 1), [f"{LONG} {i}" for i in range(min(n, 20))]
+        frame = pd.DataFrame([(s, e) for s in sizes for e in estimates], columns=["size", "estimate"])
+        check(plots.learning_curve(frame.assign(brier=rng.random(len(frame)), repeats=30)))
+
+    def test_a_hundred_classes(self):
+        rng = np.random.default_rng(0)
+        nb = CategoricalNB().fit(rng.integers(0, 5, (300, 3)), [f"{LONG} {i % 100}" for i in range(300)])
+        assert "… and 88 more" in said(check(plots.shrinkage(nb)))
+        check(plots.forest(nb))
+
+    def test_in_a_grid_of_axes(self, melons):
+        axes = Figure(figsize=(11, 9), layout="constrained").subplots(2, 2)
+        for draw, ax in zip((plots.shrinkage, plots.forest), axes[0], strict=True):
+            assert draw(melons, ax=ax) is ax
+        table = reliability_table()
+        assert plots.reliability(table, ax=axes[1, 0]) is axes[1, 0]
+        assert plots.independence(pairs_table(9), ax=axes[1, 1]) is axes[1, 1]
+        check(axes[0, 0])
+
+
+class TestAxes:
+    def test_no_figure_of_pyplot_for_axes_of_ones_own(self, melons):
+        ax = Figure(layout="constrained").add_subplot()
+        values = np.linspace(0, 1, 50)
+        assert plots.prior_predictive(values, ax=ax) is ax
+        assert plots.forest(melons, ax=Figure().add_subplot()).get_legend() is not None
+        assert not plt.get_fignums()
+
+    def test_importing_the_package_does_not_import_matplotlib(self):
+        code = "import bayesnb, bayesnb.plots, sys; sys.exit('matplotlib' in sys.modules)"
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class TestShrinkage:
+    def test_positions_are_those_of_the_table(self, melons):
+        ax = check(plots.shrinkage(melons, prob=0.8))
+        table = parameter_table(melons, 0.8).iloc[2:]
+        np.testing.assert_allclose(rows(dots(ax)), rows(table[["mle", "mean"]]))
+        ends = segments(ax)
+        np.testing.assert_allclose(rows(ends[:, :, 1]), rows(table[["lower", "upper"]]))
+        assert "80% intervals" in said(ax)
+
+    def test_area_grows_with_count(self, melons):
+        ax = plots.shrinkage(melons)
+        points = next(c for c in ax.collections if type(c).__name__ == "PathCollection")
+        # Here n is 0, 1 or 2 of 2, and the maximum likelihood estimate n/2.
+        area = {round(2 * x): s for x, s in zip(points.get_offsets()[:, 0], points.get_sizes(), strict=True)}
+        assert area[0] < area[1] < area[2]
+        assert area[2] - area[1] == pytest.approx(area[1] - area[0])
+
+    def test_means_in_standard_deviations_of_the_feature(self):
+        rng = np.random.default_rng(1)
+        frame = pd.DataFrame(rng.normal([0, 500], [1e-3, 90], (40, 2)), columns=["small", "large"])
+        nb = GaussianNB().fit(frame, rng.integers(0, 2, 40))
+        for parameter in ("mu", "sigma2"):
+            ax = check(plots.shrinkage(nb, parameter=parameter))
+            expected = standardised(nb, parameter, frame)
+            np.testing.assert_allclose(rows(dots(ax)), rows(expected[["mle", "mean"]]), rtol=1e-9, atol=1e-9)
+        assert "Not in this figure: 4 mu" in said(ax)
+
+    def test_rates_over_the_mean_of_the_feature(self):
+        frame = pd.DataFrame({"rare": [0, 1, 0, 1, 0, 0], "common": [40, 55, 61, 38, 44, 62]})
+        nb = PoissonNB().fit(frame, [0, 0, 0, 1, 1, 1])
+        expected = standardised(nb, "rate", frame)
+        np.testing.assert_allclose(rows(dots(check(plots.shrinkage(nb)))), rows(expected[["mle", "mean"]]))
+
+    def test_words_on_a_scale_that_has_zero(self):
+        counts = np.random.default_rng(0).poisson(np.geomspace(0.01, 50, 200), (12, 200))
+        ax = check(plots.shrinkage(MultinomialNB().fit(counts, np.arange(12) % 3)))
+        assert ax.get_xscale() == ax.get_yscale() == "symlog"
+        assert (dots(ax)[:, 0] == 0).any()
+
+    def test_parameters_without_an_estimate_are_counted(self):
+        nb = CategoricalNB().partial_fit([["a"], ["b"]], [0, 0], classes=[0, 1])
+        ax = check(plots.shrinkage(nb))
+        assert len(dots(ax)) == 2
+        assert "2 have no maximum likelihood estimate" in said(ax)
+
+    def test_constant_feature(self):
+        check(plots.shrinkage(GaussianNB().fit([[1.0, 5.0], [1.0, 6.0], [1.0, 8.0]], [0, 1, 1])))
+
+    def test_unknown_parameter(self, melons):
+        with pytest.raises(ValueError, match=r"parameter='mu'.*\['theta'\]"):
+            plots.shrinkage(melons, parameter="mu")
+
+
+class TestForest:
+    def test_widest_first_with_their_numbers(self, melons):
+        ax = check(plots.forest(melons))
+        table = parameter_table(melons).iloc[2:]
+        lines = [line.get_xdata() for line in ax.lines]
+        ends, means, mles = np.array(lines[::3]), np.array(lines[1::3])[:, 0], np.array(lines[2::3])[:, 0]
+        expected = table.loc[(table["lower"] - table["upper"]).sort_values(kind="stable").index]
+        np.testing.assert_allclose(ends, expected[["lower", "upper"]])
+        np.testing.assert_allclose(means, expected["mean"])
+        np.testing.assert_allclose(mles, expected["mle"])
+        names = [tick.get_text() for tick in ax.get_yticklabels()]
+        parts = expected.assign(feature="x" + expected["feature"].astype(str))[["feature", "level", "class"]]
+        assert [n.replace(" = ", "|").replace(" | ", "|") for n in names] == [
+            "|".join(map(str, row)).removeprefix("x") for row in parts.to_numpy()
+        ]
+
+    def test_says_how_many_are_left_out(self, gaussian):
+        n = 2 * gaussian.n_features_in_
+        ax = plots.forest(gaussian)
+        assert len(ax.get_yticks()) == min(n, 30)
+        assert (f"30 widest of {n} intervals; {n - 30} left out" in said(ax)) == (n > 30)
+
+    def test_features_by_name_and_index(self, gaussian):
+        name = gaussian.feature_names_in_[1]
+        for feature in ([name], name, [1]):
+            ax = plots.forest(gaussian, features=feature)
+            assert len(ax.get_yticks()) == 2
+        with pytest.raises(ValueError, match="there is no column 'nobody'"):
+            plots.forest(gaussian, features=["nobody"])
+        with pytest.raises(ValueError, match="there is no column 999"):
+            plots.forest(gaussian, features=[999])
+
+    def test_of_two_levels_of_a_bernoulli_feature_one_is_shown(self):
+        nb = BernoulliNB().fit([[0, 1], [1, 1], [0, 0]], ["a", "a", "b"])
+        names = [tick.get_text() for tick in check(plots.forest(nb)).get_yticklabels()]
+        assert len(names) == 4
+        assert all(" = present | " in name for name in names)
+
+    def test_kinds_that_are_not_shown_are_named(self):
+        frame = pd.DataFrame({"colour": ["g", "b", "g", "w"], "shape": list("aabb"), "size": [1.0, 2.0, 4.0, 3.0]})
+        ax = check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1])))
+        assert "Not in this figure: 2 mu, 2 sigma2" in said(ax)
+        assert len(check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1]), features=["size"])).get_yticks()) == 2
+
+
+class Stub:
+    """A classifier of rows whose probabilities are those in X."""
+
+    def __init__(self, n_classes):
+        self.classes_ = np.array([f"class {i}" for i in range(n_classes)])
+
+    def predict_proba(self, X, estimate):
+        assert estimate == "predictive"
+        return X
+
+
+def stub_rows(n, n_classes, monkeypatch):
+    rng = np.random.default_rng(n)
+    proba = rng.dirichlet(np.ones(n_classes), n)
+
+    def predict_interval(nb, X, prob):
+        return X * (1 - prob / 2), X + prob / 2 * (1 - X)
+
+    monkeypatch.setattr(bayesnb.uncertainty, "predict_interval", predict_interval)
+    nb = Stub(n_classes)
+    return nb, proba, rng.choice(nb.classes_, n)
+
+
+def band(ax):
+    """Lower and upper ends of each row of the band, from its outline."""
+    (collection,) = [c for c in ax.collections if type(c).__name__ == "FillBetweenPolyCollection"]
+    return collection.get_paths()[0].vertices
+
+
+class TestPredictionIntervals:
+    @pytest.mark.parametrize("label", [None, "class 0"])
+    def test_ordered_with_the_ends_of_the_intervals(self, label, monkeypatch):
+        nb, X, y = stub_rows(40, 2, monkeypatch)
+        ax = check(plots.prediction_intervals(nb, X, y, label=label, prob=0.5))
+        p = X[:, 1 if label is None else 0]
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), np.sort(p))
+        outline = band(ax)
+        for i, value in enumerate(np.sort(p)):
+            ends = (
+                outline[np.isclose(outline[:, 0], i), 1]
+                if i in (0, 39)
+                else outline[np.abs(outline[:, 0] - i) == 0.5, 1]
+            )
+            assert np.isclose(ends, 0.75 * value).any()
+            assert np.isclose(ends, value + 0.25 * (1 - value)).any()
+        wrong = nb.classes_[X.argmax(axis=1)] != y
+        np.testing.assert_allclose(np.sort(dots(ax)[:, 1]), np.sort(p[wrong]))
+        assert f"predicted label wrong: {wrong.sum()} of 40" in said(ax)
+        assert "50% interval" in said(ax)
+
+    def test_of_many_classes_the_predicted_one(self, monkeypatch):
+        nb, X, _ = stub_rows(30, 4, monkeypatch)
+        ax = check(plots.prediction_intervals(nb, X))
+        np.testing.assert_allclose(ax.lines[0].get_ydata(), np.sort(X.max(axis=1)))
+        assert "predicted class" in ax.get_ylabel()
+
+    def test_undefined_rows_are_counted(self, monkeypatch):
+        nb, X, y = stub_rows(9, 2, monkeypatch)
+        X[3] = np.nan
+        ax = check(plots.prediction_intervals(nb, X, y))
+        assert len(ax.lines[0].get_ydata()) == 8
+        assert "1 rows have no probabilities" in said(ax)
+
+    def test_bad_arguments(self, monkeypatch):
+        nb, X, y = stub_rows(9, 2, monkeypatch)
+        with pytest.raises(ValueError, match="label='nobody' is not a class"):
+            plots.prediction_intervals(nb, X, label="nobody")
+        with pytest.raises(ValueError, match=r"y has shape \(8,\); X has 9 rows"):
+            plots.prediction_intervals(nb, X, y[:8])
+
+
+class TestPriorPredictive:
+    def test_shares_are_those_of_the_distribution(self):
+        n = 20_000
+        draws = beta(0.5, 2).rvs(n, random_state=0)
+        ax = check(plots.prior_predictive(draws))
+        share, edges, _ = ax.patches[0].get_data()
+        expected = np.diff(beta(0.5, 2).cdf(edges))
+        assert share.sum() == pytest.approx(1)
+        assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / n) + 1e-12)
+
+    def test_several_priors_by_name(self):
+        ax = check(plots.prior_predictive({"Laplace": [0.1, 0.2], "Jeffreys": [0.0, 1.0, 1.0]}))
+        assert said(ax) == "2 to 3 draws from the prior\nLaplace\nJeffreys\nuniform"
+        assert [patch.get_data()[0].max() for patch in ax.patches] == pytest.approx([1 / 2, 2 / 3])
+
+    @pytest.mark.parametrize("values", [[1.5], [-0.1, 0.5], [np.nan], [], {"a": [0.1], "b": [7.0]}, {}])
+    def test_bad_values(self, values):
+        with pytest.raises(ValueError, match="values"):
+            plots.prior_predictive(values)
+
+
+def reliability_table() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "lower": [0.0, 0.25, 0.5, 0.75],
+            "upper": [0.25, 0.5, 0.75, 1.0],
+            "count": [0, 4, 10, 200],
+            "confidence": [np.nan, 0.4, 0.62, 0.97],
+            "accuracy": [np.nan, 0.0, 0.7, 0.9],
+        }
+    )
+
+
+class TestReliability:
+    def test_dots_and_intervals(self):
+        table = reliability_table().iloc[1:]
+        ax = check(plots.reliability(reliability_table()))
+        np.testing.assert_allclose(dots(ax), table[["confidence", "accuracy"]])
+        # Wilson's interval from its formula.
+        n, p, z = table["count"].to_numpy(), table["accuracy"].to_numpy(), norm.ppf(0.975)
+        centre, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+        expected = np.stack([centre - half, centre + half], axis=1) / (1 + z**2 / n)[:, None]
+        np.testing.assert_allclose(segments(ax)[:, :, 1], expected, atol=1e-12)
+        assert said(ax).startswith("214 rows")
+
+    def test_of_a_fit(self):
+        from bayesnb.evaluation import reliability
+
+        log_proba = np.log(np.random.default_rng(0).dirichlet([1, 1, 1], 300))
+        check(plots.reliability(reliability(log_proba, np.arange(300) % 3, [0, 1, 2])))
+
+    def test_bad_tables(self):
+        with pytest.raises(ValueError, match="no column 'accuracy'"):
+            plots.reliability(reliability_table().drop(columns="accuracy"))
+        with pytest.raises(ValueError, match="no bin has a row"):
+            plots.reliability(reliability_table().iloc[:1])
+
+
+class TestLearningCurve:
+    @staticmethod
+    def frame(ends) -> pd.DataFrame:
+        cells = [(s, name, 30, end + 1 / s, 0.01 * s) for name, end in ends.items() for s in (3, 5, 20)]
+        return pd.DataFrame(cells, columns=["size", "estimate", "repeats", "brier", "brier_se"])
+
+    def test_points_errors_and_direct_labels(self):
+        frame = self.frame({"mle": 0.4, "predictive": 0.1})
+        ax = check(plots.learning_curve(frame))
+        for line, (_, own) in zip(ax.lines, frame.groupby("estimate"), strict=True):
+            np.testing.assert_allclose(line.get_xydata(), own[["size", "brier"]])
+        bars = segments(ax)[:, :, 1]
+        expected = np.stack([frame["brier"] - frame["brier_se"], frame["brier"] + frame["brier_se"]], axis=1)
+        np.testing.assert_allclose(rows(bars), rows(expected))
+        assert [t.get_text() for t in ax.texts] == ["mle", "predictive"]
+        middles = [box.y0 / 2 + box.y1 / 2 for name, box in shown_texts(ax.figure) if name in ("mle", "predictive")]
+        np.testing.assert_allclose(middles, ax.transData.transform([(20, 0.45), (20, 0.15)])[:, 1], atol=3)
+        assert all(t.get_window_extent().x0 > ax.get_window_extent().x1 for t in ax.texts)
+        assert [t.get_text() for t in ax.get_xticklabels()] == ["20", "5", "3"]
+        assert "Means of 30 repeats" in said(ax)
+
+    def test_lines_that_end_together_are_named_in_the_header(self):
+        ax = check(plots.learning_curve(self.frame({"mle": 0.4, "map": 0.4001, "predictive": 0.1})))
+        assert not ax.texts
+        assert said(ax).split("\n")[1:] == ["mle", "map", "predictive"]
+
+    def test_infinite_scores_have_no_point(self):
+        frame = self.frame({"mle": 0.4, "predictive": 0.1}).rename(columns={"brier": "log_loss"})
+        frame.loc[2, "log_loss"] = np.inf
+        ax = check(plots.learning_curve(frame, "log_loss"))
+        assert "nats" in ax.get_ylabel()
+        assert "not finite: 1" in said(ax)
+        assert not ax.texts
+
+    def test_missing_score(self):
+        with pytest.raises(ValueError, match="no column 'accuracy'"):
+            plots.learning_curve(self.frame({"mle": 0.4}), "accuracy")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 12)
+    frame = pd.DataFrame(rng.normal(size=(24, 3)) + (y == "b")[:, None] * [3, 0, 1], columns=["u", "v", "w"])
+    return GaussianNB().fit(frame, y), frame, y
+
+
+class TestUncertaintyMap:
+    def test_regions_shading_and_points(self, fitted):
+        nb, frame, y = fitted
+        ax = check(plots.uncertainty_map(nb, frame, y, features=("u", "w")))
+        np.testing.assert_allclose(rows(dots(ax)), rows(frame[["u", "w"]]))
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("u", "w")
+        assert "1 other feature marginalised" in said(ax)
+        assert [a.get_ylabel() for a in ax.figure.axes[1:]] == ["epistemic entropy (nats)"]
+        (image,) = ax.images
+        colours, (left, right, bottom, top) = np.asarray(image.get_array()), image.get_extent()
+        n = len(colours)
+        (bar,) = [c for c in ax.figure.axes[1].collections if isinstance(c, collections.QuadMesh)]
+        for i, j in ((0, 0), (0, n - 1), (n - 1, n - 1), (n // 2, n // 2)):
+            row = pd.DataFrame(
+                {"u": [np.linspace(left, right, n)[j]], "v": np.nan, "w": np.linspace(bottom, top, n)[i]}
+            )
+            epistemic = bayesnb.uncertainty.decompose_uncertainty(nb, row)["epistemic"][0]
+            # Without the grey of the colour bar a tint is left: the class's colour mixed with white.
+            tint = colours[i, j] / bar.cmap(bar.norm(epistemic))[:3]
+            colour = np.array(to_rgb(style.look(list(nb.classes_).index(nb.predict(row)[0]))["color"]))
+            np.testing.assert_allclose((1 - tint) / (1 - colour), np.mean((1 - tint) / (1 - colour)), atol=0.02)
+
+    def test_arrays_and_missing_cells(self, fitted):
+        _, frame, y = fitted
+        X = frame.to_numpy(copy=True)
+        X[0, 0] = np.nan
+        ax = check(plots.uncertainty_map(GaussianNB().fit(X, y), X, y))
+        assert "1 rows lack one of the two cells" in said(ax)
+
+    def test_bad_arguments(self, fitted):
+        nb, frame, y = fitted
+        with pytest.raises(ValueError, match="two different Gaussian columns"):
+            plots.uncertainty_map(nb, frame, y, features=("u", "u"))
+        with pytest.raises(ValueError, match="y holds 'c'"):
+            plots.uncertainty_map(nb, frame, ["c"] * 24)
+        with pytest.raises(ValueError, match="y has 3 labels, but X has 24 rows"):
+            plots.uncertainty_map(nb, frame, ["a"] * 3)
+
+
+class TestIndependence:
+    def test_cells_are_those_of_the_table(self):
+        table = pairs_table(6)
+        ax = check(plots.independence(table))
+        names = [t.get_text() for t in ax.get_yticklabels()]
+        assert names == [t.get_text() for t in ax.get_xticklabels()]
+        place = {name[-3:]: i for i, name in enumerate(names)}
+        cells = ax.collections[0].get_array().reshape(6, 6)
+        for row in table.itertuples():
+            i, j = place[row.feature_1[-3:]], place[row.feature_2[-3:]]
+            assert cells[i, j] == cells[j, i] == row.log_bayes_factor
+        assert np.ma.getmaskarray(cells).sum() == 6
+        norm_ = ax.collections[0].norm
+        assert norm_(0.0) == pytest.approx(0.5)
+        assert norm_(3.0) - 0.5 == pytest.approx(0.5 - norm_(-3.0))
+
+    def test_the_features_of_the_strongest_pairs(self):
+        table = pairs_table(30)
+        table.loc[[100, 200], "log_bayes_factor"] = [1e4, 1e3]
+        ax = check(plots.independence(table, top=4))
+        expected = table.loc[[100, 200], ["feature_1", "feature_2"]].to_numpy().ravel()
+        assert [t.get_text()[-3:] for t in ax.get_yticklabels()] == [name[-3:] for name in expected]
+        assert "4 of 30 features" in said(ax)
+
+    def test_bad_arguments(self):
+        with pytest.raises(ValueError, match="top=1"):
+            plots.independence(pairs_table(3), top=1)
+        with pytest.raises(ValueError, match="no column 'log_bayes_factor'"):
+            plots.independence(pairs_table(3).drop(columns="log_bayes_factor"))
+        with pytest.raises(ValueError, match="no row"):
+            plots.independence(pairs_table(3).iloc[:0])
+
+
+class TestNames:
+    def test_short_names_stay(self):
+        assert text.labels(["a", 0.7, True, ("x", 1)]) == {"a": "a", 0.7: "0.7", True: "True", ("x", 1): "('x', 1)"}
+
+    @pytest.mark.parametrize("width", [8, 12, 24])
+    def test_long_names_are_told_apart(self, width):
+        names = [f"{LONG} {i} of the array" for i in range(150)] + [f"{'x' * i}y" for i in range(40)]
+        short = text.labels(names, width)
+        assert len(set(short.values())) == len(names)
+        assert max(text.columns(s) for s in short.values()) <= width + len(" #189")
+
+    def test_the_part_that_differs_is_shown(self):
+        short = text.labels([f"{LONG} {i:03d} of the array" for i in range(100)], 20)
+        assert all(f"{i:03d}" in s for i, s in enumerate(short.values()))
+
+    def test_dollars_are_no_formulas(self, melons):
+        nb = CategoricalNB().fit(pd.DataFrame({"$x_1$": ["$5", "$6"], "_hidden": ["a", "b"]}), ["_a", "$b$"])
+        ax = check(plots.forest(nb))
+        drawn = " ".join(name for name, _ in shown_texts(ax.figure))
+        assert r"\$x_1\$" in drawn
+        assert "_a" in said(check(plots.shrinkage(nb)))
+
+    def test_without_a_font_boxes_and_a_warning(self, monkeypatch):
+        monkeypatch.setattr(text, "_CJK", ())
+        nb = CategoricalNB().fit(pd.DataFrame({"色泽": ["青绿", "乌黑"], "根蒂": ["蜷缩", "硬挺"]}), ["是", "否"])
+        with pytest.warns(UserWarning, match="No font at hand has all characters"):
+            ax = plots.forest(nb)
+        check(ax)
+        names = [t.get_text() for t in ax.get_yticklabels()]
+        assert len(set(names)) == 8
+        assert all("□" in name for name in names)
+
+    def test_a_font_that_has_the_characters_is_added(self, monkeypatch):
+        # Computer Modern has no Cyrillic, DejaVu has; both come with matplotlib.
+        monkeypatch.setattr(text, "_CJK", ("no such font", "DejaVu Serif"))
+        with rc_context({"font.family": ["cmr10"], "axes.unicode_minus": False}), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert text.labels(["цвет"]) == {"цвет": "цвет"}
+            assert text.font(["цвет"]) == {"fontfamily": ["cmr10", "DejaVu Serif"]}
+            assert text.font(["colour"]) == {}
