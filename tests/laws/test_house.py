@@ -148,11 +148,11 @@ def test_the_posterior_analysis_works_on_it():
     np.testing.assert_allclose(table[["lower", "upper"]].iloc[0], stats.gamma.ppf([0.05, 0.95], a, scale=1 / b))
     drawn = bnb.posterior_draws(nb, draws=4000)["rate"]
     assert stats.kstest(drawn[:, 0, 0], stats.gamma(a, scale=1 / b).cdf).pvalue > 1e-4
-    for given in ("row", "data"):
-        moments = bnb.predict_interval(nb, X[:5], given=given)
-        draws = bnb.predict_interval(nb, X[:5], given=given, method="draws", draws=4000)
+    for informed in ("row", "data"):
+        moments = bnb.predict_interval(nb, X[:5], given=informed)
+        draws = bnb.predict_interval(nb, X[:5], given=informed, method="draws", draws=4000)
         np.testing.assert_allclose(moments, draws, atol=0.05)
-        mean, sd = bnb.log_odds_moments(nb, X[:5], given=given)
+        mean, sd = bnb.log_odds_moments(nb, X[:5], given=informed)
         assert np.isfinite(mean).all()
         assert (sd[:, 1] > 0).all()
     assert (bnb.decompose_uncertainty(nb, X)["epistemic"] >= -1e-12).all()
