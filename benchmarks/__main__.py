@@ -85,6 +85,19 @@ def sparse(n: int) -> Iterator[Row]:
     yield in_turn("  predict", lambda: present.predict(X), lambda: other.predict(X), 0.7)
 
 
+def uncertainty() -> Iterator[Row]:
+    """What an interval costs beside a probability; the peer is bayesnb itself."""
+    X, y = data.messages(5_574)
+    words = bnb.MultinomialNB().fit(X, y)
+    yield in_turn(
+        f"{X.shape[0]:,} messages: predict_interval, against predict_proba",
+        lambda: bnb.predict_interval(words, X),
+        lambda: words.predict_proba(X),
+        4.0,
+        repeats=15,
+    )
+
+
 def whole(n: int) -> Iterator[Row]:
     """Fresh processes: imports, the first call, peak memory."""
     yield processes("import, against import jax, sklearn.base", "import bayesnb", "import jax, sklearn.base", 1.15)
@@ -102,7 +115,7 @@ def main() -> None:
     n = int(1_000_000 * options.scale)
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
-    for part in (dense(n), sparse(n // 10), whole(n)):
+    for part in (dense(n), sparse(n // 10), uncertainty(), whole(n)):
         for row in part:
             print(row, flush=True)
             rows.append({**asdict(row), "ratio": row.ratio, "target": row.target if row.target < np.inf else None})

@@ -32,3 +32,17 @@ def text(n: int, words: int = 50_000, classes: int = 20) -> tuple[sp.csr_matrix,
     X = sp.csr_matrix((np.ones(tokens), (row, word)), shape=(n, words))
     X.sum_duplicates()
     return X, rng.integers(0, classes, n)
+
+
+def messages(n: int, words: int = 8_700) -> tuple[sp.csr_matrix, np.ndarray]:
+    """(n, words) short messages of about 13 distinct words, of two classes that use half of the words differently."""
+    rng = np.random.default_rng(0)
+    frequency = 1.0 / np.arange(1, words + 1) ** 1.05
+    y = rng.integers(0, 2, n)
+    other = frequency.copy()
+    other[1::2] = other[1::2][rng.permutation(len(other[1::2]))]
+    row = np.repeat(np.arange(n), 15)
+    draws = [rng.choice(words, len(row), p=p / p.sum()) for p in (frequency, other)]
+    X = sp.csr_matrix((np.ones(len(row)), (row, np.where(y[row] == 0, *draws))), shape=(n, words))
+    X.sum_duplicates()
+    return X, y

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln, polygamma
+from jax.scipy.special import digamma, gammaln
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate
 from bayesnb.families.row_draws import draw_log_likelihood
 from bayesnb.families.rows import RISING, OneHot, Presence, Term, as_rows, linear
+from bayesnb.families.special import trigamma
 from bayesnb.families.variates import Variates
 
 
@@ -130,7 +130,7 @@ class Dirichlet(Conjugate):
             term = Term(lambda x, a: linear(x**power, psi(a + added * x)), lambda a: psi(a + added))
             return x.contrast(term, x.contrast_layout(term, self.concentration, total, self.group))
 
-        return moment(1, digamma) + x.log_base()[:, None], moment(2, partial(polygamma, 1))
+        return moment(1, digamma) + x.log_base()[:, None], moment(2, trigamma)
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         return draw_log_likelihood(self, variates, n, self._rows(x), added)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln, polygamma
+from jax.scipy.special import digamma, gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate
 from bayesnb.families.rows import linear, observed, sum_cells
-from bayesnb.families.special import log_rising
+from bayesnb.families.special import log_rising, trigamma
 from bayesnb.families.variates import Variates
 
 
@@ -103,7 +103,7 @@ class GammaPoisson(Conjugate):
         def one_class(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
             a, b = a + added * x, b + added
             mean = linear(x, digamma(a) - jnp.log(b)) - a / b
-            variance = linear(x * x, polygamma(1, a)) + (a / b - 2.0 * x) / b
+            variance = linear(x * x, trigamma(a)) + (a / b - 2.0 * x) / b
             return sum_cells(seen, mean), sum_cells(seen, variance)
 
         mean, variance = jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())

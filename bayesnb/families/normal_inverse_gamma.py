@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln, polygamma
+from jax.scipy.special import digamma, gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Conjugate
 from bayesnb.families.rows import Complete, observed, sum_cells
-from bayesnb.families.special import log_rising
+from bayesnb.families.special import log_rising, trigamma
 from bayesnb.families.variates import Variates
 
 _LOG_2PI = 1.8378770664093453
@@ -188,9 +188,7 @@ class NormalInverseGamma(Conjugate):
             ratio = distance**2 / b
             mean = 0.5 * (digamma(a) - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
             # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
-            variance = (
-                0.25 * polygamma(1, a) + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
-            )
+            variance = 0.25 * trigamma(a) + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
             return sum_cells(seen, mean), sum_cells(seen, variance)
 
         seen, x = observed(x)

@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, polygamma
+from jax.scipy.special import digamma
 
 from bayesnb.families import Known
 from bayesnb.families._pytree import pytree
+from bayesnb.families.special import trigamma
 from bayesnb.model import NaiveBayes, log_normalize
 
 
@@ -52,7 +53,7 @@ def class_moments(class_prior: Any, added: jax.Array) -> tuple[jax.Array, jax.Ar
         log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], added.shape)
         return log_prob, jnp.zeros_like(log_prob)
     alpha = jnp.asarray(class_prior.concentration)[0] + added
-    return digamma(alpha), polygamma(1, alpha)
+    return digamma(alpha), trigamma(alpha)
 
 
 def given_data(model: NaiveBayes, moments: RowMoments) -> tuple[jax.Array, jax.Array, jax.Array]:

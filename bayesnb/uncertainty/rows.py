@@ -24,7 +24,7 @@ Method = Literal["moments", "draws"]
 
 _NODES = 40
 _STEPS = 100
-_TOLERANCE = 1e-10
+_TOLERANCE = 1e-9
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
 _FARTHEST = 800.0  # beyond this logit a probability is 0 or 1 in float64
 
@@ -221,31 +221,36 @@ def _normal_interval(
     from scipy.special import expit
 
     logit, sd = _logit(mean, variance)
-    low, high = (_mixture_quantile(weight, logit, sd, q) for q in ((1 - prob) / 2, (1 + prob) / 2))
+    tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
+    low, high = _mixture_quantiles(weight, logit, sd, tails)
     lower = np.stack([expit(-high), expit(low)], axis=1)
     upper = np.stack([expit(-low), expit(high)], axis=1)
     return lower, upper
 
 
-def _mixture_quantile(weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, q: float) -> np.ndarray:
-    """(N,) quantiles of mixtures of K normals: Newton's method, and bisection where that leaves the bracket."""
+def _mixture_quantiles(weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """(Q, N) quantiles of mixtures of K normals: Newton's method, and bisection where that leaves the bracket."""
     from scipy.special import ndtr, ndtri
 
+    n = len(weight)
+    weight, mean, sd = (np.tile(v.T, len(q)) for v in (weight, mean, sd))  # (K, Q · N)
+    q = np.repeat(q, n)
     ends = mean + sd * ndtri(q)
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    at = np.sum(weight * ends, axis=1)
+    low, high, at = ends.min(axis=0), ends.max(axis=0), np.sum(weight * ends, axis=0)
+    todo = np.arange(len(q))
     for _ in range(_STEPS):
-        z = (at[:, None] - mean) / sd
-        excess = np.sum(weight * ndtr(z), axis=1) - q
-        low, high = np.where(excess < 0, at, low), np.where(excess > 0, at, high)
-        density = np.sum(weight / sd * np.exp(-0.5 * z * z), axis=1) / _SQRT_2PI
-        with np.errstate(divide="ignore", invalid="ignore"):
-            newton = at - excess / density
-        following = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
-        step, at = abs(following - at), following
-        if (np.minimum(step, high - low) < _TOLERANCE).all():
+        w, s, x = weight[:, todo], sd[:, todo], at[todo]
+        z = (x - mean[:, todo]) / s
+        excess = np.sum(w * ndtr(z), axis=0) - q[todo]
+        below, above = np.where(excess < 0, x, low[todo]), np.where(excess > 0, x, high[todo])
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+            newton = x - excess / np.sum(w / s * np.exp(-0.5 * z * z), axis=0) * _SQRT_2PI
+        following = np.where((newton >= below) & (newton <= above), newton, 0.5 * (below + above))
+        low[todo], high[todo], at[todo] = below, above, following
+        todo = todo[np.minimum(abs(following - x), above - below) >= _TOLERANCE]
+        if not todo.size:
             break
-    return at
+    return at.reshape(-1, n)
 
 
 def _normal_entropies(

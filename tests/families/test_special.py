@@ -1,4 +1,4 @@
-"""The rising factorial, against 50-digit arithmetic."""
+"""The rising factorial, against 50-digit arithmetic; the trigamma function, against SciPy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
-from bayesnb.families.special import log_rising
+from bayesnb.families.special import log_rising, trigamma
 from tests.families import oracles
 
 log_rising_jit = jax.jit(log_rising)
@@ -77,3 +78,9 @@ def test_its_gradient_is_a_difference_of_digammas(a, x):
     by_a, by_x = jax.grad(log_rising, argnums=(0, 1))(a, x)
     np.testing.assert_allclose(by_a, digamma(a + x) - digamma(a), rtol=1e-9)
     np.testing.assert_allclose(by_x, digamma(a + x), rtol=1e-9)
+
+
+def test_trigamma(x64):
+    x = np.concatenate([np.logspace(-100, 12, 2001), np.arange(1, 40) / 2])
+    np.testing.assert_allclose(trigamma(x), special.polygamma(1, x), rtol=4e-15)
+    assert np.isposinf(trigamma(0.0))
