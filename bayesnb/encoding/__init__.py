@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,10 +58,11 @@ class Encoding:
         names = {name: int(j) for b in self.blocks for j, name in zip(b.index, b.names, strict=True)}
         known = set(names.values())
         found = set()
-        for feature in [features] if isinstance(features, str) else features:
+        one = isinstance(features, str) or not isinstance(features, Iterable)
+        for feature in [features] if one else features:
             if isinstance(feature, int | np.integer) and int(feature) in known:
                 found.add(int(feature))
-            elif feature in names:
+            elif isinstance(feature, Hashable) and feature in names:
                 found.add(names[feature])
             else:
                 some = list(names)[:8]

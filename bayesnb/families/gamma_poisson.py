@@ -112,7 +112,8 @@ class GammaPoisson(Conjugate):
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         """x log λ - λ; a Gamma(a + x) variate is a Gamma(a) one, shared by the rows, plus a row's own Gamma(x)."""
         seen, x = observed(x)
-        log_gamma, own = variates.log_gamma(self.concentration, n), variates.log_gamma(added * x, n)
+        log_gamma = variates.log_gamma(self.concentration, n)
+        own = variates.log_gamma(added * x, n) if added else jnp.full((n, *x.shape), -jnp.inf)
 
         def one_class(log_gamma: jax.Array, rate: jax.Array, own: jax.Array) -> jax.Array:
             log_rate = jnp.logaddexp(log_gamma, own) - jnp.log(rate + added)

@@ -121,7 +121,8 @@ class Family(Protocol):
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         """(n, N, C) draws of log p(row | class, θ) - log base, the row `added` times among the data.
 
-        For each row alone these are independent draws, also between classes; rows share variates.
+        For each row and class alone these are independent draws; rows share variates, and so do classes what a
+        row adds to its own class, which it has one of.
         """
         ...
 

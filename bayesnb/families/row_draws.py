@@ -16,6 +16,8 @@ def draw_log_likelihood(family: Any, variates: Variates, n: int, x: Any, added: 
 
     A Gamma(α + x) variate is a Gamma(α) one, shared by all rows, plus a row's own Gamma(x).
     """
+    if not added:
+        return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), family.draw(variates, n).log_theta)
     if isinstance(x, OneHot | Presence):
         return _one_each(family, variates, n, x, added)
     alpha = jnp.asarray(family.concentration)
@@ -43,8 +45,9 @@ def _dense(x: Dense, family: Any, log_gamma: jax.Array, own: jax.Array) -> jax.A
 
     def one_class(levels: jax.Array) -> jax.Array:
         drawn = jnp.logaddexp(levels, own)
-        mass = jax.ops.segment_sum(jnp.exp(drawn).T, x.group, x.num_groups).T
-        return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, jnp.log(mass)), axis=-1)
+        top = jax.ops.segment_max(drawn.T, x.group, x.num_groups)
+        mass = jax.ops.segment_sum(jnp.exp(drawn.T - top[x.group]), x.group, x.num_groups)
+        return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, (top + jnp.log(mass)).T), axis=-1)
 
     return jax.vmap(one_class, out_axes=1)(log_gamma)
 
@@ -59,8 +62,8 @@ def _sparse(x: Counts, log_gamma: jax.Array, own: jax.Array) -> jax.Array:
         return jax.ops.segment_sum(values, x.row, n)
 
     total, extra = over_rows(count), over_rows(jnp.exp(own))
-    mass = jnp.sum(jnp.exp(log_gamma), axis=1) + extra[:, None]
-    return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], jnp.log(mass))
+    log_mass = jnp.logaddexp(jax.nn.logsumexp(log_gamma, axis=1), jnp.log(extra)[:, None])
+    return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], log_mass)
 
 
 def _stored_counts(x: Counts) -> jax.Array:

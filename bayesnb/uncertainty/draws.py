@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.encoding import Columns, Encoding
 from bayesnb.families import Dirichlet
@@ -63,6 +64,7 @@ def posterior_draws(
     """
     if not isinstance(draws, int | np.integer) or draws < 1:
         raise ValueError(f"draws={draws!r} must be a positive integer.")
+    check_is_fitted(nb)
     require_proper(nb.encoding_, nb.posterior_)
     return draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
@@ -88,6 +89,7 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
 
     if not 0 < prob < 1:
         raise ValueError(f"prob={prob!r} must be a number between 0 and 1, such as 0.9.")
+    check_is_fitted(nb)
     require_proper(nb.encoding_, nb.posterior_)
     parts = _summaries(nb.prior_, nb.statistics_)
     axis = _axis(nb.encoding_, parts)

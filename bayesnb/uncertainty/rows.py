@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.encoding import blocks
 from bayesnb.model import NaiveBayes
@@ -26,7 +27,8 @@ _NODES = 40
 _STEPS = 100
 _TOLERANCE = 1e-9
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
-_FARTHEST = 800.0  # beyond this logit a probability is 0 or 1 in float64
+_FARTHEST = 1e100  # stands for an infinite logit
+_NARROWEST = 1e-40  # stands for an sd of 0
 
 
 def predict_interval(
@@ -81,7 +83,7 @@ def predict_interval(
         return lower, upper
     quantiles = [(1 - prob) / 2, (1 + prob) / 2]
     sampler = Sampler(method, given, draws, seed)
-    found = sampler.map(nb, X, lambda log_proba, _: np.exp(np.quantile(log_proba, quantiles, axis=0)).swapaxes(0, 1))
+    found = sampler.map(nb, X, lambda log_proba, _: np.quantile(np.exp(log_proba), quantiles, axis=0).swapaxes(0, 1))
     return found[:, 0], found[:, 1]
 
 
@@ -167,7 +169,7 @@ def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data"
 
 def _check(**options: Any) -> None:
     prob = options.get("prob", 0.5)
-    if not 0 < prob < 1:
+    if not isinstance(prob, int | float | np.number) or not 0 < prob < 1:
         raise ValueError(f"prob={prob!r} must be a number between 0 and 1, such as 0.9.")
     for name, allowed in (("method", ("moments", "draws")), ("given", ("row", "data"))):
         if options.get(name, allowed[0]) not in allowed:
@@ -180,6 +182,7 @@ def _check(**options: Any) -> None:
 @float64
 def _by_block(nb: Any, X: Any, given: Given, output: Callable[..., tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
     """Apply `output` to weight, mean, variance of the scores, and log P(class | row), block by block."""
+    check_is_fitted(nb)
     model = nb.posterior_
     require_proper(nb.encoding_, model)
     rows, n = nb._encode(X)
@@ -200,19 +203,25 @@ def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Ar
 def _log_odds(
     weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, against: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Moments of a mixture: E m_k, and E(v_k + m_k²) - (E m_k)²."""
-    odds = mean - mean[..., against, None]
+    """Moments of a mixture: E m_k, and E(v_k + m_k²) - (E m_k)²; of impossible classes an infinite mean without sd."""
+    with np.errstate(invalid="ignore"):
+        odds = mean - mean[..., against, None]
+    odds[..., against] = 0.0
+    infinite = np.isinf(odds).any(axis=1)
+    limit = odds.sum(axis=1, where=np.isinf(odds))
+    odds = np.where(np.isinf(odds), 0.0, odds)
     other = np.arange(mean.shape[-1]) != against
     spread = np.where(other, variance + variance[..., against, None], 0.0)
     average = np.sum(weight[..., None] * odds, axis=1)
     between = np.sum(weight[..., None] * (odds - average[:, None]) ** 2, axis=1)
-    return average, np.sqrt(np.sum(weight[..., None] * spread, axis=1) + between)
+    sd = np.sqrt(np.sum(weight[..., None] * spread, axis=1) + between)
+    return np.where(infinite, limit, average), np.where(infinite, 0.0, sd)
 
 
 def _logit(mean: Any, variance: Any) -> tuple[Any, Any]:
     """Mean and sd (N, K) of the logit of the second class."""
     logit = (mean[..., 1] - mean[..., 0]).clip(-_FARTHEST, _FARTHEST)
-    return logit, (variance[..., 0] + variance[..., 1]) ** 0.5
+    return logit, np.maximum((variance[..., 0] + variance[..., 1]) ** 0.5, _NARROWEST)
 
 
 def _normal_interval(
@@ -247,7 +256,7 @@ def _mixture_quantiles(weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, q: 
             newton = x - excess / np.sum(w / s * np.exp(-0.5 * z * z), axis=0) * _SQRT_2PI
         following = np.where((newton >= below) & (newton <= above), newton, 0.5 * (below + above))
         low[todo], high[todo], at[todo] = below, above, following
-        todo = todo[np.minimum(abs(following - x), above - below) >= _TOLERANCE]
+        todo = todo[np.minimum(abs(following - x), above - below) >= _TOLERANCE * (1.0 + abs(x))]
         if not todo.size:
             break
     return at.reshape(-1, n)
@@ -264,12 +273,13 @@ def _normal_entropies(
     z = logit[..., None] + sd[..., None] * nodes
     share = weight[..., None] * (weights / weights.sum())
     p, q = (np.sum(share * expit(side), axis=(1, 2)) for side in (z, -z))
-    total = -xlogy(p, p) - xlogy(q, q)
+    total = 0.0 - xlogy(p, p) - xlogy(q, q)
     # Entropy of Bernoulli(expit(z)): log(1 + e^-|z|) + |z| expit(-|z|).
     z = abs(z)
     aleatoric = np.sum(share * (np.log1p(np.exp(-z)) + z * expit(-z)), axis=(1, 2))
-    sign = np.where(log_proba[:, 1] > log_proba[:, 0], 1.0, -1.0)
-    p_top = np.sum(weight * ndtr(sign[:, None] * logit / sd), axis=1)
+    lead = np.where(log_proba[:, 1] > log_proba[:, 0], 1.0, -1.0)[:, None] * logit
+    known_tie = (lead == 0) & (sd == _NARROWEST)
+    p_top = np.sum(weight * np.where(known_tie, 1.0, ndtr(lead / sd)), axis=1)
     return total, aleatoric, total - aleatoric, p_top
 
 
@@ -277,7 +287,7 @@ def _entropies(log_proba: np.ndarray, predictive: np.ndarray) -> np.ndarray:
     """(N, 4) from draws (S, N, C) of log P(· | row, θ)."""
     p = np.exp(log_proba)
     average = p.mean(axis=0)
-    total = -np.sum(average * np.log(np.where(average > 0, average, 1.0)), axis=1)
-    aleatoric = -np.mean(np.sum(p * np.where(p > 0, log_proba, 0.0), axis=2), axis=0)
+    total = 0.0 - np.sum(average * np.log(np.where(average > 0, average, 1.0)), axis=1)
+    aleatoric = 0.0 - np.mean(np.sum(p * np.where(p > 0, log_proba, 0.0), axis=2), axis=0)
     p_top = np.mean(log_proba.argmax(axis=2) == predictive.argmax(axis=1), axis=0)
     return np.stack([total, aleatoric, total - aleatoric, p_top], axis=1)

@@ -1,0 +1,256 @@
+"""Log-likelihoods of rows that may themselves be among the data: moments and draws, `added` times counted.
+
+Against posteriors that counted the row, derivatives of log normalisers written out here, and Monte Carlo.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.special import gammaln
+from scipy.special import digamma, polygamma
+
+from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
+from bayesnb.families.rows import Complete, Dense, PairedCounts
+from bayesnb.uncertainty.variates import Asked, Given, draw_variates
+from tests.families.test_rows import KINDS, alphas, dirichlet, dot, make
+
+DRAWS, CHUNK = 200_000, 20_000
+N_CLASSES = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A posterior, rows as a kernel sees them (those from `n` on are padding), and the same as an array."""
+
+    posterior: Any
+    x: Any
+    dense: np.ndarray
+
+    def first(self, values: Any) -> np.ndarray:
+        return np.asarray(values)[..., : len(self.dense), :]
+
+    def statistics(self, i: int) -> Any:
+        """Of row i, counted once in every class."""
+        row = np.broadcast_to(self.dense[i], (N_CLASSES, self.dense.shape[1]))
+        if isinstance(self.posterior, Dirichlet):
+            return LevelCounts(row)
+        seen, row = (~np.isnan(row)).astype(float), np.nan_to_num(row)
+        if isinstance(self.posterior, GammaPoisson):
+            return Totals(seen, row)
+        return Moments(seen, row, np.zeros(row.shape))
+
+
+def real_rows(kind: str) -> Case:
+    """Five features, with missing cells, a row of nothing else, and a row that is far away."""
+    rng = np.random.default_rng(3)
+    shape = (N_CLASSES, 5)
+    if kind.startswith("gaussian"):
+        posterior = NormalInverseGamma(*(rng.gamma(4.0, size=shape) / s for s in (2.0, 3.0, 1.0, 2.0)))
+        x = rng.normal(1.0, 2.0, (10, 5))
+    else:
+        posterior = GammaPoisson(rng.gamma(3.0, size=shape) + 0.2, rng.gamma(2.0, size=shape) + 0.3)
+        x = rng.poisson(2.0, (10, 5)).astype(float)
+    x[6] = 40.0
+    if kind.endswith("complete"):
+        return Case(posterior, Complete(x), x)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    x[7] = np.nan
+    return Case(posterior, x, x)
+
+
+def level_rows(kind: str, start: int, stop: int, pad: int) -> Case:
+    rows = make(kind.removeprefix("as an array, "))
+    dense = rows.dense[start:stop]
+    x = (
+        Dense(dense, rows.group, rows.num_groups)
+        if kind.startswith("as an array")
+        else rows.rows.block(start, stop, pad)
+    )
+    return Case(dirichlet(rows, alphas(rows)), x, dense)
+
+
+LEVEL_KINDS = (*KINDS, "as an array, categorical, packed", "as an array, words", "as an array, words, fractional")
+REAL_KINDS = ("gaussian", "gaussian, complete", "poisson", "poisson, complete")
+
+
+def case(kind: str, start: int = 0, stop: int = 50, pad: int = 64) -> Case:
+    return real_rows(kind) if kind in REAL_KINDS else level_rows(kind, start, stop, pad)
+
+
+@jax.jit
+def moments(posterior: Any, x: Any, added: float) -> tuple[jax.Array, jax.Array]:
+    return posterior.log_likelihood_moments(x, added)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "categorical, packed",
+        "categorical, too wide to pack",
+        "bernoulli",
+        "presence",
+        "words",
+        "as an array, words",
+        *REAL_KINDS,
+    ],
+)
+def test_an_added_row_is_a_row_that_was_counted(kind):
+    """Row by row, the moments are those under the posterior that counted it in every class."""
+    rows = case(kind)
+    for added in (1.0, 2.5):
+        mean, variance = (rows.first(part) for part in moments(rows.posterior, rows.x, added))
+        for i in range(0, len(rows.dense), 1 if len(rows.dense) <= 10 else 7):
+            posterior = rows.posterior.update(rows.statistics(i).scale(added))
+            expected = moments(posterior, rows.x, 0.0)
+            np.testing.assert_allclose(mean[i], rows.first(expected[0])[i], rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(variance[i], rows.first(expected[1])[i], rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", LEVEL_KINDS)
+def test_moments_of_an_added_row_are_sums_of_polygammas(kind):
+    """Every row, by SciPy's functions of α + x and α₀ + t."""
+    rows = case(kind)
+    alpha, group = np.asarray(rows.posterior.concentration), np.asarray(rows.posterior.group)
+    sums = group[:, None] == np.arange(group.max() + 1)
+    base = np.asarray(rows.posterior.log_base(rows.x))[: len(rows.dense)]
+    mean, variance = (rows.first(part) for part in moments(rows.posterior, rows.x, 1.0))
+    for i, x in enumerate(rows.dense):
+        a, x, total = alpha + x, x[None], (x @ sums)[None]
+        expected = dot(x, digamma(a)) - dot(total, digamma(a @ sums)) + base[i]
+        np.testing.assert_allclose(mean[i], expected[0], rtol=1e-10, atol=1e-10)
+        expected = dot(x**2, polygamma(1, a)) - dot(total**2, polygamma(1, a @ sums))
+        np.testing.assert_allclose(variance[i], expected[0], rtol=1e-9, atol=1e-10)
+
+
+def log_mean_power(rows: Case, w: Any) -> Any:
+    """(N, C) log E p(row | θ)^w over the posterior, by conjugacy: a difference of log normalisers."""
+    f, x = rows.posterior, rows.dense[:, None]
+    if isinstance(f, Dirichlet):
+        sums = (np.asarray(f.group)[:, None] == np.arange(f.num_groups)).astype(float)
+
+        def log_beta(a: Any) -> Any:
+            return jnp.sum(gammaln(a), axis=-1) - jnp.sum(gammaln(a @ sums), axis=-1)
+
+        base = gammaln(x @ sums + 1).sum(axis=-1) - gammaln(x + 1).sum(axis=-1)
+        return log_beta(f.concentration + w * x) - log_beta(f.concentration) + w * base
+    seen, x = ~np.isnan(x), np.nan_to_num(x)
+    a, b = f.concentration, f.rate
+    if isinstance(f, GammaPoisson):
+        shape, rate = a + w * x, b + w
+        value = gammaln(shape) - gammaln(a) - shape * jnp.log(rate) + a * jnp.log(b) - w * gammaln(x + 1)
+    else:
+        shape, kappa = a + w / 2, f.kappa + w
+        rate = b + f.kappa * w * (x - f.loc) ** 2 / (2 * kappa)
+        value = gammaln(shape) - gammaln(a) - shape * jnp.log(rate) + a * jnp.log(b)
+        value = value + 0.5 * jnp.log(f.kappa / kappa) - w / 2 * jnp.log(2 * jnp.pi)
+    return jnp.sum(jnp.where(seen, value, 0.0), axis=-1)
+
+
+@pytest.mark.parametrize("added", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "kind", ["categorical, packed", "bernoulli", "presence", "words", "words, fractional", *REAL_KINDS]
+)
+def test_moments_are_cumulants(kind, added):
+    """Mean and variance are the first derivatives of log E p^w at w = 0; at w = 1 where the row was added."""
+    rows = case(kind)
+    slope = jax.jacfwd(partial(log_mean_power, rows))
+    expected = jax.jit(slope)(added), jax.jit(jax.jacfwd(slope))(added)
+    for actual, cumulant in zip(moments(rows.posterior, rows.x, added), expected, strict=True):
+        np.testing.assert_allclose(rows.first(actual), cumulant, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["categorical, packed", "presence", "words", "gaussian", "poisson"])
+def test_the_mean_grows_by_the_variance(kind):
+    """d mean / d added = variance, whatever `added`."""
+    rows = case(kind)
+
+    @jax.jit
+    def change(posterior: Any, x: Any, added: Any) -> Any:
+        return jax.jvp(lambda w: posterior.log_likelihood_moments(x, w), (added,), (jnp.ones(()),))
+
+    for added in (0.0, 0.5, 1.0):
+        (_, variance), (growth, _) = change(rows.posterior, rows.x, jnp.asarray(added))
+        np.testing.assert_allclose(rows.first(growth), rows.first(variance), rtol=1e-9, atol=1e-10)
+
+
+def few_rows(kind: str) -> Case:
+    """Rows 4 to 7, of which the last is empty; without most of the padding of sparse entries."""
+    rows = case(kind, 4, 8, 4)
+    if not isinstance(rows.x, PairedCounts):
+        return rows
+    entries = rows.x.entries
+    stored = int(entries.indptr[-1]) + 2
+    short = {name: getattr(entries, name)[:stored] for name in ("count", "level", "row")}
+    return replace(rows, x=replace(rows.x, entries=replace(entries, **short)))
+
+
+def draws_of(rows: Case, added: float, n: int = DRAWS) -> np.ndarray:
+    """(S, N, C) draws of log p(row | class, θ), with variates from NumPy."""
+    rng = np.random.default_rng(0)
+
+    @jax.jit
+    def ask(posterior: Any, x: Any) -> Any:
+        asked = Asked()
+        posterior.draw_log_likelihood(asked, 1, x, added)
+        return asked.gammas, asked.normals
+
+    @jax.jit
+    def draw(posterior: Any, x: Any, variates: Any) -> Any:
+        return posterior.draw_log_likelihood(Given(variates), CHUNK, x, added)
+
+    wanted = ask(rows.posterior, rows.x)
+    parts = [rows.first(draw(rows.posterior, rows.x, draw_variates(wanted, CHUNK, rng))) for _ in range(0, n, CHUNK)]
+    base = rows.first(np.asarray(rows.posterior.log_base(rows.x))[:, None])
+    return np.concatenate(parts) + base
+
+
+@pytest.mark.parametrize("added", [0.0, 1.0])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "categorical, packed",
+        "bernoulli",
+        "presence",
+        "words",
+        "as an array, words, fractional",
+        "gaussian",
+        "poisson",
+    ],
+)
+def test_draws_have_the_exact_moments(kind, added):
+    """Mean and variance of 200,000 draws within four standard errors."""
+    rows = few_rows(kind)
+    draws = draws_of(rows, added)
+    mean, variance = (rows.first(part) for part in moments(rows.posterior, rows.x, added))
+    centred = draws - mean
+    second, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
+    assert (abs(centred.mean(axis=0)) <= 4 * np.sqrt(variance / DRAWS) + 1e-12).all()
+    assert (abs(second - variance) <= 4 * np.sqrt((fourth - second**2) / DRAWS) + 1e-12).all()
+
+
+@pytest.mark.parametrize("kind", ["categorical, packed", "words", "as an array, words", "gaussian", "poisson"])
+def test_draws_of_different_classes_are_independent(kind):
+    rows = few_rows(kind)
+    draws = draws_of(rows, 0.0)[:, :3]
+    for i in range(3):
+        correlation = np.corrcoef(draws[:, i].T)[np.triu_indices(N_CLASSES, 1)]
+        assert (abs(correlation) < 4 / np.sqrt(DRAWS)).all()
+
+
+@pytest.mark.parametrize("kind", ["words", "as an array, words", "categorical, packed"])
+@pytest.mark.parametrize("added", [0.0, 1.0])
+def test_draws_under_small_concentrations_are_log_probabilities(kind, added):
+    """Gamma(0.001) variates underflow; their logarithms do not."""
+    rows = few_rows(kind)
+    alpha = np.full(np.shape(rows.posterior.concentration), 1e-3)
+    small = replace(rows, posterior=replace(rows.posterior, concentration=alpha))
+    draws = draws_of(small, added, CHUNK) - rows.first(np.asarray(rows.posterior.log_base(rows.x))[:, None])
+    assert np.isfinite(draws).all()
+    assert (draws <= 1e-9).all()
