@@ -15,8 +15,7 @@ from bayesnb.uncertainty import (
     posterior_draws,
     predict_interval,
 )
-
-__version__ = "0.1.0"
+from bayesnb.version import __version__
 
 __all__ = [
     "BernoulliNB",
@@ -30,6 +29,7 @@ __all__ = [
     "NaiveBayes",
     "NormalInverseGamma",
     "PoissonNB",
+    "__version__",
     "check_independence",
     "compare_estimates",
     "datasets",

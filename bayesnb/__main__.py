@@ -9,9 +9,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bayesnb import __version__
 from bayesnb.cli import job, report, text
 from bayesnb.cli.tables import KINDS, Dataset, InputError, load_csv
+from bayesnb.version import __version__
 
 _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates: scores on held-out
 rows, the log evidence, and the most uncertain parameters with their intervals. Without --csv it runs on

@@ -20,6 +20,7 @@ from bayesnb.families.dirichlet import Multinomial
 from bayesnb.model import NaiveBayes, Reading, log_normalize
 from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, require_proper, site_names
+from bayesnb.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -100,8 +101,6 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
     (4, 50)
     """
-    from bayesnb import __version__
-
     wrap = _group_reader()
     check_is_fitted(nb)
     for name, value in (("draws", draws), ("chains", chains)):
