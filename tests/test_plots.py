@@ -28,14 +28,14 @@ LONG = "an expression level measured by probe number"
 @pytest.fixture(autouse=True)
 def _quiet():
     """A backend without windows; glyphs that are missing when a figure is drawn are an error."""
-    before = dict(rcParams)
     with rc_context({"backend": get_backend()}), warnings.catch_warnings():
         plt.switch_backend("agg")
+        before = dict(rcParams)
         warnings.filterwarnings("error", "Glyph")
         warnings.filterwarnings("error", ".*constrained_layout")
         yield
+        assert dict(rcParams) == before
     plt.close("all")
-    assert dict(rcParams) == before
 
 
 @pytest.fixture(scope="module", params=[2, 20, 200])

@@ -41,19 +41,21 @@ def analyse(outcome: Outcome, settings: Settings) -> Analysis:
         rows, log_proba, truth = _held_out(outcome, settings)
         confidence = reliability(log_proba, truth, nb.classes_)
         tables["rows"] = rows
-        figures["reliability"] = plots.reliability(confidence).figure
+        figures["reliability"] = plots.detach(plots.reliability(confidence))
     except ImproperPosteriorError as error:
         notes.append(f"No uncertainty of rows. {error}")
     if outcome.parameters is not None:
         tables["parameters"] = _moved(outcome.parameters)
-        figures["parameters"] = plots.shrinkage(nb, prob=settings.prob).figure
-        figures["rows"] = plots.prediction_intervals(nb, data.X, data.y, prob=settings.prob).figure
+        figures["parameters"] = plots.detach(plots.shrinkage(nb, prob=settings.prob))
+        figures["rows"] = plots.detach(plots.prediction_intervals(nb, data.X, data.y, prob=settings.prob))
+    n = len(data.kinds)
+    if n < 2:
+        return Analysis(tables, figures, notes)
     try:
-        n = len(data.kinds)
         pairs = check_independence(nb, data.X, data.y, top=_PAIRS if n * (n - 1) / 2 > _MOST_PAIRS else None)
         tables["pairs"] = pairs
         if len(pairs):
-            figures["pairs"] = plots.independence(pairs).figure
+            figures["pairs"] = plots.detach(plots.independence(pairs))
     except (NotImplementedError, ImproperPosteriorError) as error:
         notes.append(f"No check of independence. {error}")
     return Analysis(tables, figures, notes)

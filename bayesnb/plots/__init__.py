@@ -15,8 +15,10 @@ from bayesnb.plots.parameters import forest, shrinkage
 from bayesnb.plots.plane import uncertainty_map
 from bayesnb.plots.predictions import prediction_intervals, prior_predictive
 from bayesnb.plots.scores import learning_curve, reliability
+from bayesnb.plots.style import detach
 
 __all__ = [
+    "detach",
     "forest",
     "independence",
     "learning_curve",

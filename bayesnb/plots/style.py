@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 # Okabe & Ito's colours without the yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -35,6 +36,16 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
         raise ImportError("Figures need matplotlib: pip install matplotlib, or this package with [plots].") from error
 
     return pyplot.subplots(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))[1]
+
+
+def detach(ax: Axes) -> Figure:
+    """The figure of `ax`, no longer kept open by pyplot: for programs that save many."""
+    from matplotlib import pyplot
+
+    figure = ax.get_figure(root=True)
+    assert figure is not None  # axes that were never removed
+    pyplot.close(figure)
+    return figure
 
 
 def look(i: int) -> dict[str, Any]:
