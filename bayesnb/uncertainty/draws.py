@@ -16,7 +16,7 @@ from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import require_proper
 from bayesnb.uncertainty.variates import Asked, Given, draw_variates
 
-_CELLS = 2**20
+_CELLS = 2**18
 CLASS_PROB = "class_prob"
 
 
