@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.encoding import Encoding, blocks, check_labels
+from bayesnb.encoding import Encoding, blocks
 from bayesnb.families import Counts, Likelihood
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.model import NaiveBayes, Reading, log_normalize
@@ -226,7 +226,7 @@ def _rows(
     import xarray as xr
 
     encoded, n = nb._encode(X)
-    label = _label_index(nb, y, n)
+    label = nb._label_index(nb.encoding_.classes, y, n)
     rows = tuple(r.plain() for r in encoded)
     row, own, predicted = _score_draws(nb.encoding_, posterior, rows, label, drawn, seed)
     names = _class_names(nb.encoding_)
@@ -245,18 +245,6 @@ def _rows(
         "posterior_predictive": xr.Dataset({"label": ((*_SAMPLE, _ROW), names[spread(predicted)])}, coordinates),
         "observed_data": xr.Dataset({"label": ((_ROW,), names[label])}, observation),
     }
-
-
-def _label_index(nb: Any, y: Any, n: int) -> np.ndarray:
-    found, label = check_labels(y, n, type(nb).__name__)
-    position = nb.encoding_.classes.index(found.values)
-    if (position < 0).any():
-        row = int(np.argmax(position[label] < 0))
-        raise ValueError(
-            f"y: the label {found.values[label[row]]!r} of row {row} is not among the known classes "
-            f"{list(nb.encoding_.classes.values)}, so that it has no likelihood; leave such rows out."
-        )
-    return position[label]
 
 
 def _score_draws(

@@ -67,7 +67,6 @@ def decision(scores: jax.Array) -> jax.Array:
 @float64
 def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) -> float:
     """log p(X, y) with all parameters integrated out."""
-
     return _log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
 
 

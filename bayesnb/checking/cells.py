@@ -59,7 +59,7 @@ def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[C
         If the prior of a feature is improper.
     """
     table = nb._table(X)
-    label = nb._label_index(nb.encoding_.classes, y, table)
+    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
     order = np.argsort(label, kind="stable")
     bounds = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=len(nb.encoding_.classes)))])
     rows = nb.encoding_.rows(table, nb._report_unknown)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
+from bayesnb.uncertainty.variates import log_gamma
 
 _CELLS = 2**21
 
@@ -121,7 +122,7 @@ def _gaussian(family: NormalInverseGamma, label: np.ndarray, rng: np.random.Gene
     loc, kappa, a, b = (np.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
     shape = (len(label), *loc.shape)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sigma2 = b * np.exp(-_log_gamma(a, shape, rng))
+        sigma2 = b * np.exp(-log_gamma(rng, a, shape))
         mu = loc + np.sqrt(sigma2 / kappa) * rng.standard_normal(shape)
         at = (np.arange(len(label)), label)
         x = mu[at] + np.sqrt(sigma2[at]) * rng.standard_normal(mu[at].shape)
@@ -130,7 +131,7 @@ def _gaussian(family: NormalInverseGamma, label: np.ndarray, rng: np.random.Gene
 
 def _poisson(family: Any, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     a, b = np.asarray(family.concentration), np.asarray(family.rate)
-    rate = np.exp(_log_gamma(a, (len(label), *a.shape), rng)) / b
+    rate = np.exp(log_gamma(rng, a, (len(label), *a.shape))) / b
     x = rng.poisson(rate[np.arange(len(label)), label])[:, None]
     return (xlogy(x, rate) - rate).sum(axis=2)
 
@@ -138,20 +139,15 @@ def _poisson(family: Any, label: np.ndarray, rng: np.random.Generator) -> np.nda
 def _log_theta(family: Dirichlet, draws: int, rng: np.random.Generator) -> np.ndarray:
     """(S, C, L) log of normalised gamma variates."""
     alpha = np.asarray(family.concentration)
-    log_gamma = _log_gamma(alpha, (draws, *alpha.shape), rng)
+    drawn = log_gamma(rng, alpha, (draws, *alpha.shape))
     if not alpha.shape[1]:
-        return log_gamma
+        return drawn
     start, group = _starts(family)
-    top = np.maximum.reduceat(log_gamma, start, axis=2)[..., group]
-    return log_gamma - top - np.log(np.add.reduceat(np.exp(log_gamma - top), start, axis=2))[..., group]
+    top = np.maximum.reduceat(drawn, start, axis=2)[..., group]
+    return drawn - top - np.log(np.add.reduceat(np.exp(drawn - top), start, axis=2))[..., group]
 
 
 def _starts(family: Dirichlet) -> tuple[np.ndarray, np.ndarray]:
     """Where the groups that have levels begin, and which of them each level is in."""
     first = np.diff(np.asarray(family.group), prepend=-1) != 0
     return np.flatnonzero(first), np.cumsum(first) - 1
-
-
-def _log_gamma(a: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Logs of gamma variates: of Gamma(a + 1) times U^(1/a), which does not underflow where a is small."""
-    return np.log(rng.standard_gamma(a + 1.0, shape)) - rng.standard_exponential(shape) / a

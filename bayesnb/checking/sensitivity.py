@@ -76,11 +76,10 @@ def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *
     # Else the first again, so that there are always as many.
     inside = all(low <= s <= high for s in own)
     grid = np.vstack([grid, own if inside else grid[0]])
-    table = nb._table(X)
-    rows = nb.encoding_.rows(table, nb._report_unknown)
+    rows, n_rows = nb._encode(X)
     estimate: Estimate = "predictive" if nb.estimate == "mle" else nb.estimate
     rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
-    found = _score(nb.encoding_, unit, nb.statistics_, rows, table.n_rows, np.array(own), grid, estimate)
+    found = _score(nb.encoding_, unit, nb.statistics_, rows, n_rows, np.array(own), grid, estimate)
     return _frame(nb, found)
 
 

@@ -69,9 +69,9 @@ def _held_out(outcome: Outcome, settings: Settings) -> tuple[pd.DataFrame, np.nd
     for train, test in split(data.y, settings)[0]:
         nb = clone(outcome.nb).fit(data.X.iloc[train], data.y[train])
         X, y = data.X.iloc[test], data.y[test]
-        log_proba = _on_classes(nb, nb.predict_log_proba(X), outcome.nb.classes_)
+        log_proba = nb.predict_log_proba(X)
         lower, upper = predict_interval(nb, X, prob=settings.prob)
-        top = nb.predict_log_proba(X).argmax(axis=1)
+        top = log_proba.argmax(axis=1)
         at = np.arange(len(test)), top
         parts.append(
             pd.DataFrame(
@@ -79,13 +79,13 @@ def _held_out(outcome: Outcome, settings: Settings) -> tuple[pd.DataFrame, np.nd
                     "row": test,
                     "truth": y,
                     "prediction": nb.classes_[top],
-                    "probability": np.exp(nb.predict_log_proba(X)[at]),
+                    "probability": np.exp(log_proba[at]),
                     "lower": lower[at],
                     "upper": upper[at],
                 }
             ).join(decompose_uncertainty(nb, X).reset_index(drop=True))
         )
-        scores.append(log_proba)
+        scores.append(_on_classes(nb, log_proba, outcome.nb.classes_))
         truths.append(y)
     rows = pd.concat(parts).sort_values("epistemic", ascending=False, kind="stable").reset_index(drop=True)
     return rows, np.concatenate(scores), np.concatenate(truths)

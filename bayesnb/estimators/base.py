@@ -101,7 +101,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         known = Levels(()) if first else self.encoding_.classes
         if classes is not None:
             known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        label = self._label_index(known, y, table)
+        label = self._label_index(known, y, table.n_rows)
         weight = check_weights(sample_weight, table.n_rows)
         columns = draft._columns(table) if first else self.encoding_.blocks
         counted = draft._count(known, columns, table, label, weight)
@@ -120,7 +120,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         table = self._table(X)
-        label = self._label_index(self.encoding_.classes, y, table)
+        label = self._label_index(self.encoding_.classes, y, table.n_rows)
         weight = check_weights(sample_weight, table.n_rows)
         keep = weight > 0
         table, label, weight = table.take(keep), label[keep], weight[keep]
@@ -285,8 +285,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
 
-    def _label_index(self, classes: Levels, y: Any, table: Table) -> np.ndarray:
-        found, label = check_labels(y, table.n_rows, type(self).__name__)
+    def _label_index(self, classes: Levels, y: Any, n_rows: int) -> np.ndarray:
+        found, label = check_labels(y, n_rows, type(self).__name__)
         position = classes.index(found.values)
         if (position < 0).any():
             unknown = found.values[int(np.argmax(position < 0))]

@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.encoding import blocks
 from bayesnb.families import Known
@@ -44,7 +43,6 @@ class Sampler:
     @float64
     def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-        check_is_fitted(nb)
         require_proper(nb.encoding_, nb.posterior_)
         rows, n = nb._encode(X)
         model = pad(nb.encoding_, nb.posterior_)

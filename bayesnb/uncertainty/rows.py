@@ -77,6 +77,7 @@ def predict_interval(
     The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
     probability of being right, and it shrinks as rows come whether or not the model is right.
     """
+    check_is_fitted(nb)
     _check(prob=prob, method=method, given=given, draws=draws)
     if method == "moments" and len(nb.classes_) == 2:
         lower, upper = _by_block(nb, X, given, lambda w, m, v, _: _normal_interval(w, m, v, prob))
@@ -121,6 +122,7 @@ def decompose_uncertainty(
     """
     import pandas as pd
 
+    check_is_fitted(nb)
     _check(method=method, given=given, draws=draws)
     if method == "moments" and len(nb.classes_) == 2:
         found = np.stack(_by_block(nb, X, given, _normal_entropies), axis=1)
@@ -158,6 +160,7 @@ def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data"
     No sampling: log-likelihoods of features add, and their moments are closed forms of polygamma functions
     (`docs/derivations.md`).
     """
+    check_is_fitted(nb)
     _check(given=given)
     labels = list(nb.encoding_.classes.values)
     if against is not None and against not in labels:
@@ -182,7 +185,6 @@ def _check(**options: Any) -> None:
 @float64
 def _by_block(nb: Any, X: Any, given: Given, output: Callable[..., tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
     """Apply `output` to weight, mean, variance of the scores, and log P(class | row), block by block."""
-    check_is_fitted(nb)
     model = nb.posterior_
     require_proper(nb.encoding_, model)
     rows, n = nb._encode(X)

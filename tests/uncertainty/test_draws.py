@@ -231,8 +231,9 @@ def test_known_class_probabilities_are_known():
 @pytest.mark.parametrize("kind", ["mixed", "multinomial"])
 def test_the_seed_is_all_that_is_random(kind):
     nb, _, _ = fitted(kind)
-    first, again, other = (posterior_draws(nb, 50, seed=seed) for seed in (1, 1, 2))
-    np.random.seed(0)  # noqa: NPY002
+    first, other = (posterior_draws(nb, 50, seed=seed) for seed in (1, 2))
+    np.random.seed(0)  # noqa: NPY002 (the legacy state is what must not matter)
+    again = posterior_draws(nb, 50, seed=1)
     for name, values in first.items():
         np.testing.assert_array_equal(values, again[name])
         assert (values != other[name]).all()
