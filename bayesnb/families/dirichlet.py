@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.protocol import Additive, Conjugate
+from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.row_draws import draw_log_likelihood
 from bayesnb.families.rows import RISING, OneHot, Presence, Term, as_rows, linear
-from bayesnb.families.special import trigamma
+from bayesnb.families.special import polygammas
 from bayesnb.families.variates import Variates
 
 
@@ -122,15 +122,16 @@ class Dirichlet(Conjugate):
         log_gamma = variates.log_gamma(alpha, n)
         return Multinomial(jax.vmap(lambda draw: draw - self._logsumexp(draw)[:, self.group])(log_gamma))
 
-    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
-        """With α = α' + added · x, mean Σ x [ψ(α) - ψ(α₀)] and variance Σ x² ψ₁(α) - Σ t² ψ₁(α₀)."""
-        x, total = self._rows(x), self.total()
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+        """With α = α' + added · x, the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
 
-        def moment(power: int, psi: Callable[[jax.Array], jax.Array]) -> jax.Array:
-            term = Term(lambda x, a: linear(x**power, psi(a + added * x)), lambda a: psi(a + added))
-            return x.contrast(term, x.contrast_layout(term, self.concentration, total, self.group))
+        def all_three(x: Any, a: jax.Array) -> jax.Array:
+            return jnp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + added * x), 1)], axis=-1)
 
-        return moment(1, digamma) + x.log_base()[:, None], moment(2, trigamma)
+        x, term = self._rows(x), Term(all_three, partial(all_three, 1.0))
+        tables = x.contrast_layout(term, self.concentration, self.total(), self.group)
+        mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
+        return Cumulants(mean + x.log_base()[:, None], variance, third)
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         return draw_log_likelihood(self, variates, n, self._rows(x), added)

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.protocol import Additive, Conjugate
+from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.rows import linear, observed, sum_cells
-from bayesnb.families.special import log_rising, trigamma
+from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 
 
@@ -96,18 +96,19 @@ class GammaPoisson(Conjugate):
     def draw(self, variates: Variates, n: int) -> Poisson:
         return Poisson(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
-    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
-        """Mean x[ψ(a) - log b] - a/b - log x! and variance x²ψ₁(a) + a/b² - 2x/b, summed over features."""
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+        """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b², over the features."""
         seen, x = observed(x)
 
-        def one_class(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
             a, b = a + added * x, b + added
-            mean = linear(x, digamma(a) - jnp.log(b)) - a / b
-            variance = linear(x * x, trigamma(a)) + (a / b - 2.0 * x) / b
-            return sum_cells(seen, mean), sum_cells(seen, variance)
+            psi, psi1, psi2 = polygammas(a)
+            mean = linear(x, psi - jnp.log(b)) - a / b - gammaln(x + 1.0)
+            variance = linear(x * x, psi1) + (a / b - 2.0 * x) / b
+            third = linear(x**3, psi2) - (2.0 * a / b - 3.0 * x) / b**2
+            return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
 
-        mean, variance = jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
-        return mean + self.log_base(jnp.where(seen, x, jnp.nan))[:, None], variance
+        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         """x log λ - λ; a Gamma(a + x) variate is a Gamma(a) one, shared by the rows, plus a row's own Gamma(x)."""

@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.protocol import Conjugate
+from bayesnb.families.protocol import Conjugate, Cumulants
 from bayesnb.families.rows import Complete, observed, sum_cells
-from bayesnb.families.special import log_rising, trigamma
+from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 
 _LOG_2PI = 1.8378770664093453
@@ -176,20 +176,22 @@ class NormalInverseGamma(Conjugate):
 
     log_base = staticmethod(Moments.log_base)
 
-    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
-        """Mean and variance of Σ_f log Normal(x; μ, σ²) over (μ, σ²); d = x - m.
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+        """Of Σ_f log Normal(x; μ, σ²) over (μ, σ²); r = (x - m)²/b.
 
-        Mean -½ log 2π + ½[ψ(a) - log b] - ½[a d²/b + 1/κ]; variance
-        ¼ψ₁(a) + a d⁴/(4b²) - d²/(2b) + a d²/(bκ) + 1/(2κ²).
+        Mean -½ log 2π + ½[ψ(a) - log b] - ½[a r + 1/κ], variance ¼ψ₁(a) + a r²/4 - r/2 + a r/κ + 1/(2κ²), third
+        ⅛ψ₂(a) - a r³/4 + 3r²/8 - 3a r²/(2κ) + 3r/(2κ) - 3a r/κ² - 1/κ³.
         """
 
-        def one_class(prior: NormalInverseGamma) -> tuple[jax.Array, jax.Array]:
+        def one_class(prior: NormalInverseGamma) -> Cumulants:
             distance, kappa, a, b = prior._with_cell(x, added)
-            ratio = distance**2 / b
-            mean = 0.5 * (digamma(a) - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
+            ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
+            mean = 0.5 * (psi - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
             # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
-            variance = 0.25 * trigamma(a) + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
-            return sum_cells(seen, mean), sum_cells(seen, variance)
+            variance = 0.25 * psi1 + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
+            third = 0.125 * psi2 - 0.25 * a * ratio**2 * (ratio - 1.5 / a)
+            third = third - 1.5 * a * ratio * (ratio - 1.0 / a) / kappa - 3.0 * a * ratio / kappa**2 - 1.0 / kappa**3
+            return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
 
         seen, x = observed(x)
         return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self))

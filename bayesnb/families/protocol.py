@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 import jax
 import jax.numpy as jnp
 
+from bayesnb.families._pytree import pytree
 from bayesnb.families.variates import KeyVariates, Variates
 
 
@@ -29,6 +30,18 @@ class PlugIn(Likelihood, Protocol):
     def parameters(self) -> dict[str, jax.Array]:
         """The parameters by name, (…, C, K) each."""
         ...
+
+
+@pytree
+class Cumulants:
+    """Mean, variance and third central moment: those of a sum of independent variates are the sums of theirs."""
+
+    mean: Any
+    variance: Any
+    third: Any
+
+    def __add__(self, other: Cumulants) -> Cumulants:
+        return jax.tree.map(operator.add, self, other)
 
 
 class SufficientStatistics(Protocol):
@@ -111,10 +124,11 @@ class Family(Protocol):
         """(N, C) log p(row | class), parameters integrated out, base measure included."""
         ...
 
-    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
-        """(N, C) mean and variance of log p(row | class, θ) over θ, the row `added` times among the data.
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+        """(N, C) cumulants of log p(row | class, θ) over θ, the row `added` times among the data.
 
-        θ has, row by row, the posterior after `added` more rows like this one: 0 is the posterior itself.
+        θ has, row by row, the posterior after `added` more rows like this one: 0 is the posterior itself. They are
+        the first derivatives of log E p(row | class, θ)ʷ at w = `added`, each the slope of the one before.
         """
         ...
 

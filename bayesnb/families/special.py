@@ -27,19 +27,29 @@ def log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
     return jnp.where(large, stirling, jnp.where(a > 0, direct, improper))
 
 
-def trigamma(x: jax.Array) -> jax.Array:
-    r"""ψ₁(x) for x > 0; +inf at 0.
+def polygammas(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    r"""ψ(x), ψ₁(x) and ψ₂(x) for x > 0, the first three derivatives of log Γ.
 
-    :math:`\psi_1(x) = \sum_{k<16} (x+k)^{-2} + \psi_1(x+16)`, the last by its asymptotic series (DLMF 5.15.8).
-    JAX's `polygamma(1, x)` is a Hurwitz zeta function, more than ten times slower, and all the time that moments
-    take.
+    :math:`\psi(x) = \psi(x + 16) - \sum_{k<16} (x+k)^{-1}` and its derivatives, each with its asymptotic series
+    (DLMF 5.11.2, 5.15.8). JAX's `polygamma(1, x)` is a Hurwitz zeta function, more than ten times slower, and all
+    the time that cumulants take.
     """
     x = jnp.asarray(x, float)
-    near = sum((1.0 / ((x + k) * (x + k)) for k in range(16)), jnp.zeros_like(x))
+    psi, psi1, psi2 = (jnp.zeros_like(x) for _ in range(3))
+    for k in range(16):
+        inverse = 1.0 / (x + k)
+        square = inverse * inverse
+        psi, psi1, psi2 = psi - inverse, psi1 + square, psi2 - 2.0 * inverse * square
     z = x + 16.0
-    r = 1.0 / (z * z)
-    tail = 1.0 / 6 + r * (-1.0 / 30 + r * (1.0 / 42 + r * (-1.0 / 30 + r * 5.0 / 66)))
-    return near + (1.0 + (0.5 + tail / z) / z) / z
+    i, r = 1.0 / z, 1.0 / (z * z)
+    tail = 1.0 / 12 + r * (-1.0 / 120 + r * (1.0 / 252 + r * (-1.0 / 240 + r * 1.0 / 132)))
+    tail1 = 1.0 / 6 + r * (-1.0 / 30 + r * (1.0 / 42 + r * (-1.0 / 30 + r * 5.0 / 66)))
+    tail2 = 1.0 / 2 + r * (-1.0 / 6 + r * (1.0 / 6 + r * (-3.0 / 10 + r * 5.0 / 6)))
+    return (
+        psi + jnp.log(z) - 0.5 * i - tail * r,
+        psi1 + (1.0 + (0.5 + tail1 * i) * i) * i,
+        psi2 - (1.0 + (1.0 + tail2 * i) * i) * r,
+    )
 
 
 def _stirling(z: jax.Array) -> jax.Array:

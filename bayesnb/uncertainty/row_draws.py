@@ -16,7 +16,8 @@ from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.scoring import pad
 from bayesnb.uncertainty.proper import require_proper
-from bayesnb.uncertainty.row_moments import RowMoments, row_moments
+from bayesnb.uncertainty.row_cumulants import RowCumulants, row_cumulants
+from bayesnb.uncertainty.skew import skewed, skewness
 from bayesnb.uncertainty.variates import Asked, Given, draw_variates
 
 _CELLS = 2**22
@@ -27,8 +28,8 @@ class Sampler:
     """Draws of log P(class | row, θ), θ from the posterior or, `given="row"`, from that with the row added.
 
     For θ | D, row the class k of the row is drawn from P(k | row, D); then the parameters of class k know the
-    row, and those of the others do not. `method` says whether the row's log-likelihoods are normal variates
-    with the exact moments, or come from draws of θ.
+    row, and those of the others do not. `method` says whether the row's log-likelihoods are cubics of normal
+    variates with three exact moments, or come from draws of θ.
     """
 
     method: str
@@ -51,22 +52,23 @@ class Sampler:
         for piece, x, _ in blocks(rows, n, cells=self.draws * n_classes / 16):
             # Every block has the same variates: the answer for a row does not depend on its place.
             rng = np.random.default_rng(self.seed)
-            moments = row_moments(model, x)
+            row = row_cumulants(model, x)
             log_class, own_log_class = _log_class(model.class_prior, self.draws, n_classes, rng)
-            parts = [self._log_likelihood(model, x, moments, added, rng) for added in self._added]
+            parts = [self._log_likelihood(model, x, row, added, rng) for added in self._added]
             order = (rng.permutation(self.draws) + rng.random(self.draws)) / self.draws
-            log_proba = _combine(moments.log_proba, log_class, own_log_class, order, *parts)
+            log_proba = _combine(row.log_proba, log_class, own_log_class, order, *parts)
             size = piece.stop - piece.start
-            found.append(output(np.asarray(log_proba)[:, :size], np.asarray(moments.log_proba)[:size]))
+            found.append(output(np.asarray(log_proba)[:, :size], np.asarray(row.log_proba)[:size]))
         return np.concatenate(found)
 
     def _log_likelihood(
-        self, model: NaiveBayes, x: tuple[Any, ...], moments: RowMoments, added: float, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[Any, ...], row: RowCumulants, added: float, rng: np.random.Generator
     ) -> Any:
         """(S, n, C) draws of log p(row | class, θ)."""
         if self.method == "moments":
-            mean, variance = (moments.own_mean, moments.own_variance) if added else (moments.mean, moments.variance)
-            return mean + jnp.sqrt(variance) * rng.standard_normal((self.draws, 1, mean.shape[1]))
+            score = row.own if added else row.other
+            z = rng.standard_normal((self.draws, 1, score.mean.shape[1]))
+            return score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
         total: Any = 0.0
         for family, rows in zip(model.blocks, x, strict=True):
             wanted = _ask(family, rows, added)

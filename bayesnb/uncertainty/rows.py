@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
@@ -10,12 +11,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.encoding import blocks
+from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.scoring import pad
 from bayesnb.uncertainty.proper import require_proper
+from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
 from bayesnb.uncertainty.row_draws import Sampler
-from bayesnb.uncertainty.row_moments import given_data, given_row, row_moments
+from bayesnb.uncertainty.skew import skewed, skewness, unskewed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +28,7 @@ Method = Literal["moments", "draws"]
 
 _NODES = 40
 _STEPS = 100
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-10
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
 _FARTHEST = 1e100  # stands for an infinite logit
 _NARROWEST = 1e-40  # stands for an sd of 0
@@ -49,8 +52,9 @@ def predict_interval(
     prob : float, default 0.9
         Posterior probability of the interval.
     method : {"moments", "draws"}
-        "moments" takes the scores log p(class, row | θ) for normal with their exact moments: two classes in
-        closed form, more by `draws` of the scores. "draws" samples θ itself, exactly: slower by far.
+        "moments" takes the scores log p(class, row | θ) for cubics of normal variates with their exact mean,
+        variance and skewness: two classes in closed form, more by `draws` of the scores. "draws" samples θ
+        itself, exactly: slower by far.
     given : {"row", "data"}
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
         it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
@@ -72,7 +76,7 @@ def predict_interval(
     -----
     With s_c = log π_c + log p(row | c, θ), independent between classes but for π, and
     θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
-    distributions whose means and variances are known exactly, see `docs/derivations.md`; here of normals.
+    distributions whose moments are known exactly, see `docs/derivations.md`.
 
     The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
     probability of being right, and it shrinks as rows come whether or not the model is right.
@@ -80,7 +84,7 @@ def predict_interval(
     check_is_fitted(nb)
     _check(prob=prob, method=method, given=given, draws=draws)
     if method == "moments" and len(nb.classes_) == 2:
-        lower, upper = _by_block(nb, X, given, lambda w, m, v, _: _normal_interval(w, m, v, prob))
+        lower, upper = _by_block(nb, X, given, lambda w, scores, _: _interval(w, scores, prob))
         return lower, upper
     quantiles = [(1 - prob) / 2, (1 + prob) / 2]
     sampler = Sampler(method, given, draws, seed)
@@ -125,7 +129,7 @@ def decompose_uncertainty(
     check_is_fitted(nb)
     _check(method=method, given=given, draws=draws)
     if method == "moments" and len(nb.classes_) == 2:
-        found = np.stack(_by_block(nb, X, given, _normal_entropies), axis=1)
+        found = np.stack(_by_block(nb, X, given, _quadrature), axis=1)
     else:
         found = Sampler(method, given, draws, seed).map(nb, X, _entropies)
     columns = ["total", "aleatoric", "epistemic", "p_top"]
@@ -166,7 +170,7 @@ def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data"
     if against is not None and against not in labels:
         raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
-    mean, sd = _by_block(nb, X, given, lambda w, m, v, _: _log_odds(w, m, v, a))
+    mean, sd = _by_block(nb, X, given, lambda w, scores, _: _log_odds(w, scores, a))
     return mean, sd
 
 
@@ -184,28 +188,28 @@ def _check(**options: Any) -> None:
 
 @float64
 def _by_block(nb: Any, X: Any, given: Given, output: Callable[..., tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-    """Apply `output` to weight, mean, variance of the scores, and log P(class | row), block by block."""
+    """Apply `output` to weight and cumulants of the scores, and log P(class | row), block by block."""
     model = nb.posterior_
     require_proper(nb.encoding_, model)
     rows, n = nb._encode(X)
     model, n_classes = pad(nb.encoding_, model), len(nb.classes_)
     parts = []
     for piece, x, _ in blocks(rows, n, cells=4 * n_classes**2):
-        size = piece.stop - piece.start
-        parts.append(output(*(np.asarray(part)[:size] for part in _scores(model, x, given))))
+        real = slice(piece.stop - piece.start)
+        scores = jax.tree.map(np.asarray, _scores(model, x, given))
+        parts.append(output(*jax.tree.map(itemgetter(real), scores)))
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 @jax.jit(static_argnames="given")
-def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, ...]:
-    moments = row_moments(model, x)
+def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
+    moments = row_cumulants(model, x)
     return *(given_row if given == "row" else given_data)(model, moments), moments.log_proba
 
 
-def _log_odds(
-    weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, against: int
-) -> tuple[np.ndarray, np.ndarray]:
+def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> tuple[np.ndarray, np.ndarray]:
     """Moments of a mixture: E m_k, and E(v_k + m_k²) - (E m_k)²; of impossible classes an infinite mean without sd."""
+    mean, variance = scores.mean, scores.variance
     with np.errstate(invalid="ignore"):
         odds = mean - mean[..., against, None]
     odds[..., against] = 0.0
@@ -220,68 +224,72 @@ def _log_odds(
     return np.where(infinite, limit, average), np.where(infinite, 0.0, sd)
 
 
-def _logit(mean: Any, variance: Any) -> tuple[Any, Any]:
-    """Mean and sd (N, K) of the logit of the second class."""
-    logit = (mean[..., 1] - mean[..., 0]).clip(-_FARTHEST, _FARTHEST)
-    return logit, np.maximum((variance[..., 0] + variance[..., 1]) ** 0.5, _NARROWEST)
+def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
+    """Mean, sd and skewness (N, K) of the logit of the second class."""
+    logit = (scores.mean[..., 1] - scores.mean[..., 0]).clip(-_FARTHEST, _FARTHEST)
+    variance = scores.variance[..., 0] + scores.variance[..., 1]
+    skew = skewness(variance, scores.third[..., 1] - scores.third[..., 0])
+    return logit, np.maximum(variance**0.5, _NARROWEST), skew
 
 
-def _normal_interval(
-    weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, prob: float
-) -> tuple[np.ndarray, np.ndarray]:
+def _interval(weight: np.ndarray, scores: Cumulants, prob: float) -> tuple[np.ndarray, np.ndarray]:
     from scipy.special import expit
 
-    logit, sd = _logit(mean, variance)
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
-    low, high = _mixture_quantiles(weight, logit, sd, tails)
+    low, high = _mixture_quantiles(weight, *_logit(scores), tails)
     lower = np.stack([expit(-high), expit(low)], axis=1)
     upper = np.stack([expit(-low), expit(high)], axis=1)
     return lower, upper
 
 
-def _mixture_quantiles(weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """(Q, N) quantiles of mixtures of K normals: Newton's method, and bisection where that leaves the bracket."""
+def _mixture_quantiles(
+    weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, skew: np.ndarray, q: np.ndarray
+) -> np.ndarray:
+    """(Q, N) quantiles of mixtures of K variates: Newton's method, and bisection where that leaves the bracket."""
     from scipy.special import ndtr, ndtri
 
     n = len(weight)
-    weight, mean, sd = (np.tile(v.T, len(q)) for v in (weight, mean, sd))  # (K, Q · N)
+    weight, mean, sd, skew = (np.tile(v.T, len(q)) for v in (weight, mean, sd, skew))  # (K, Q · N)
+    ends = mean + sd * skewed(np.repeat(ndtri(q), n), skew)
     q = np.repeat(q, n)
-    ends = mean + sd * ndtri(q)
     low, high, at = ends.min(axis=0), ends.max(axis=0), np.sum(weight * ends, axis=0)
     todo = np.arange(len(q))
     for _ in range(_STEPS):
         w, s, x = weight[:, todo], sd[:, todo], at[todo]
-        z = (x - mean[:, todo]) / s
-        excess = np.sum(w * ndtr(z), axis=0) - q[todo]
-        below, above = np.where(excess < 0, x, low[todo]), np.where(excess > 0, x, high[todo])
         with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
-            newton = x - excess / np.sum(w / s * np.exp(-0.5 * z * z), axis=0) * _SQRT_2PI
-        following = np.where((newton >= below) & (newton <= above), newton, 0.5 * (below + above))
+            z, slope = unskewed((x - mean[:, todo]) / s, skew[:, todo])
+            excess = np.sum(w * ndtr(z), axis=0) - q[todo]
+            newton = x - excess / np.sum(w / s * slope * np.exp(-0.5 * z * z), axis=0) * _SQRT_2PI
+        below, above = np.where(excess < 0, x, low[todo]), np.where(excess > 0, x, high[todo])
+        inside = (newton >= below) & (newton <= above)
+        following = np.where(inside, newton, 0.5 * (below + above))
         low[todo], high[todo], at[todo] = below, above, following
-        todo = todo[np.minimum(abs(following - x), above - below) >= _TOLERANCE * (1.0 + abs(x))]
+        # The error of Newton's method is about the square of its step.
+        error = np.where(inside, (following - x) ** 2 / s.min(axis=0), above - below)
+        todo = todo[np.minimum(error, above - below) >= _TOLERANCE * (1.0 + abs(x))]
         if not todo.size:
             break
     return at.reshape(-1, n)
 
 
-def _normal_entropies(
-    weight: np.ndarray, mean: np.ndarray, variance: np.ndarray, log_proba: np.ndarray
-) -> tuple[np.ndarray, ...]:
+def _quadrature(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> tuple[np.ndarray, ...]:
     """Entropies of two classes by Gauss–Hermite quadrature over the components of the mixture."""
     from scipy.special import expit, ndtr, xlogy
 
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    logit, sd = _logit(mean, variance)
-    z = logit[..., None] + sd[..., None] * nodes
+    logit, sd, skew = _logit(scores)
+    z = logit[..., None] + sd[..., None] * skewed(nodes, skew[..., None])
     share = weight[..., None] * (weights / weights.sum())
     p, q = (np.sum(share * expit(side), axis=(1, 2)) for side in (z, -z))
     total = 0.0 - xlogy(p, p) - xlogy(q, q)
     # Entropy of Bernoulli(expit(z)): log(1 + e^-|z|) + |z| expit(-|z|).
     z = abs(z)
     aleatoric = np.sum(share * (np.log1p(np.exp(-z)) + z * expit(-z)), axis=(1, 2))
-    lead = np.where(log_proba[:, 1] > log_proba[:, 0], 1.0, -1.0)[:, None] * logit
-    known_tie = (lead == 0) & (sd == _NARROWEST)
-    p_top = np.sum(weight * np.where(known_tie, 1.0, ndtr(lead / sd)), axis=1)
+    first = (log_proba[:, 1] <= log_proba[:, 0])[:, None]
+    below = ndtr(unskewed(-logit / sd, skew)[0])
+    p_top = np.where(first, below, 1.0 - below)
+    known_tie = (logit == 0) & (sd == _NARROWEST)
+    p_top = np.sum(weight * np.where(known_tie, 1.0, p_top), axis=1)
     return total, aleatoric, total - aleatoric, p_top
 
 

@@ -51,8 +51,8 @@ def log_gamma(z: Decimal) -> Decimal:
     return (z - Decimal("0.5")) * z.ln() - z + _HALF_LOG_2PI + series - product.ln()
 
 
-def assert_moments(draws: np.ndarray, mean: Any, variance: Any) -> None:
-    """Mean and variance of independent draws (S, …) within five standard errors of what they should be."""
+def assert_moments(draws: np.ndarray, mean: Any, variance: Any, third: Any = None) -> None:
+    """Moments of independent draws (S, …) within five standard errors of what they should be."""
     draws = np.asarray(draws)
     n = len(draws)
     centred = draws - draws.mean(axis=0)
@@ -60,6 +60,10 @@ def assert_moments(draws: np.ndarray, mean: Any, variance: Any) -> None:
     fourth = (centred**4).mean(axis=0)
     assert (abs(draws.mean(axis=0) - mean) <= 5 * np.sqrt(second / n) + 1e-12).all()
     assert (abs(second - variance) <= 5 * np.sqrt(np.maximum(fourth - second**2, 0) / n) + 1e-12).all()
+    if third is not None:
+        # The influence function of the third central moment is d³ - 3 second d - third.
+        error = np.sqrt((centred**3 - 3 * second * centred).var(axis=0) / n)
+        assert (abs((centred**3).mean(axis=0) - third) <= 5 * error + 1e-12).all()
 
 
 def gradient(f: Callable[[np.ndarray], float], at: np.ndarray) -> np.ndarray:

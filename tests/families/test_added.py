@@ -85,8 +85,8 @@ def case(kind: str, start: int = 0, stop: int = 50, pad: int = 64) -> Case:
 
 
 @jax.jit
-def moments(posterior: Any, x: Any, added: float) -> tuple[jax.Array, jax.Array]:
-    return posterior.log_likelihood_moments(x, added)
+def cumulants(posterior: Any, x: Any, added: float) -> list[jax.Array]:
+    return jax.tree.leaves(posterior.log_likelihood_cumulants(x, added))
 
 
 @pytest.mark.parametrize(
@@ -102,31 +102,32 @@ def moments(posterior: Any, x: Any, added: float) -> tuple[jax.Array, jax.Array]
     ],
 )
 def test_an_added_row_is_a_row_that_was_counted(kind):
-    """Row by row, the moments are those under the posterior that counted it in every class."""
+    """Row by row, the cumulants are those under the posterior that counted it in every class."""
     rows = case(kind)
     for added in (1.0, 2.5):
-        mean, variance = (rows.first(part) for part in moments(rows.posterior, rows.x, added))
+        found = [rows.first(part) for part in cumulants(rows.posterior, rows.x, added)]
         for i in range(0, len(rows.dense), 1 if len(rows.dense) <= 10 else 7):
             posterior = rows.posterior.update(rows.statistics(i).scale(added))
-            expected = moments(posterior, rows.x, 0.0)
-            np.testing.assert_allclose(mean[i], rows.first(expected[0])[i], rtol=1e-10, atol=1e-10)
-            np.testing.assert_allclose(variance[i], rows.first(expected[1])[i], rtol=1e-10, atol=1e-10)
+            for actual, expected in zip(found, cumulants(posterior, rows.x, 0.0), strict=True):
+                np.testing.assert_allclose(actual[i], rows.first(expected)[i], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", LEVEL_KINDS)
-def test_moments_of_an_added_row_are_sums_of_polygammas(kind):
+def test_cumulants_of_an_added_row_are_sums_of_polygammas(kind):
     """Every row, by SciPy's functions of α + x and α₀ + t."""
     rows = case(kind)
     alpha, group = np.asarray(rows.posterior.concentration), np.asarray(rows.posterior.group)
     sums = group[:, None] == np.arange(group.max() + 1)
     base = np.asarray(rows.posterior.log_base(rows.x))[: len(rows.dense)]
-    mean, variance = (rows.first(part) for part in moments(rows.posterior, rows.x, 1.0))
+    mean, variance, third = (rows.first(part) for part in cumulants(rows.posterior, rows.x, 1.0))
     for i, x in enumerate(rows.dense):
         a, x, total = alpha + x, x[None], (x @ sums)[None]
         expected = dot(x, digamma(a)) - dot(total, digamma(a @ sums)) + base[i]
         np.testing.assert_allclose(mean[i], expected[0], rtol=1e-10, atol=1e-10)
         expected = dot(x**2, polygamma(1, a)) - dot(total**2, polygamma(1, a @ sums))
         np.testing.assert_allclose(variance[i], expected[0], rtol=1e-9, atol=1e-10)
+        expected = dot(x**3, polygamma(2, a)) - dot(total**3, polygamma(2, a @ sums))
+        np.testing.assert_allclose(third[i], expected[0], rtol=1e-9, atol=1e-10)
 
 
 def log_mean_power(rows: Case, w: Any) -> Any:
@@ -157,27 +158,28 @@ def log_mean_power(rows: Case, w: Any) -> Any:
 @pytest.mark.parametrize(
     "kind", ["categorical, packed", "bernoulli", "presence", "words", "words, fractional", *REAL_KINDS]
 )
-def test_moments_are_cumulants(kind, added):
-    """Mean and variance are the first derivatives of log E p^w at w = 0; at w = 1 where the row was added."""
+def test_cumulants_are_derivatives(kind, added):
+    """The first three of log E p^w at w = 0; at w = 1 where the row was added."""
     rows = case(kind)
-    slope = jax.jacfwd(partial(log_mean_power, rows))
-    expected = jax.jit(slope)(added), jax.jit(jax.jacfwd(slope))(added)
-    for actual, cumulant in zip(moments(rows.posterior, rows.x, added), expected, strict=True):
-        np.testing.assert_allclose(rows.first(actual), cumulant, rtol=1e-9, atol=1e-10)
+    derivative = partial(log_mean_power, rows)
+    for actual in cumulants(rows.posterior, rows.x, added):
+        derivative = jax.jacfwd(derivative)
+        np.testing.assert_allclose(rows.first(actual), jax.jit(derivative)(added), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["categorical, packed", "presence", "words", "gaussian", "poisson"])
-def test_the_mean_grows_by_the_variance(kind):
-    """d mean / d added = variance, whatever `added`."""
+def test_each_cumulant_is_the_slope_of_the_one_before(kind):
+    """d mean / d added = variance, d variance / d added = third, whatever `added`."""
     rows = case(kind)
 
     @jax.jit
     def change(posterior: Any, x: Any, added: Any) -> Any:
-        return jax.jvp(lambda w: posterior.log_likelihood_moments(x, w), (added,), (jnp.ones(()),))
+        return jax.jvp(lambda w: posterior.log_likelihood_cumulants(x, w), (added,), (jnp.ones(()),))
 
     for added in (0.0, 0.5, 1.0):
-        (_, variance), (growth, _) = change(rows.posterior, rows.x, jnp.asarray(added))
-        np.testing.assert_allclose(rows.first(growth), rows.first(variance), rtol=1e-9, atol=1e-10)
+        found, slopes = change(rows.posterior, rows.x, jnp.asarray(added))
+        for slope, following in ((slopes.mean, found.variance), (slopes.variance, found.third)):
+            np.testing.assert_allclose(rows.first(slope), rows.first(following), rtol=1e-9, atol=1e-10)
 
 
 def few_rows(kind: str) -> Case:
@@ -228,7 +230,7 @@ def test_draws_have_the_exact_moments(kind, added):
     """Mean and variance of 200,000 draws within four standard errors."""
     rows = few_rows(kind)
     draws = draws_of(rows, added)
-    mean, variance = (rows.first(part) for part in moments(rows.posterior, rows.x, added))
+    mean, variance, _ = (rows.first(part) for part in cumulants(rows.posterior, rows.x, added))
     centred = draws - mean
     second, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
     assert (abs(centred.mean(axis=0)) <= 4 * np.sqrt(variance / DRAWS) + 1e-12).all()

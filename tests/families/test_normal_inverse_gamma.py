@@ -255,15 +255,15 @@ def test_draws_have_the_marginals_and_moments():
     assert_moments(standard, 0.0, 1.0)
 
 
-def test_log_likelihood_moments_are_those_of_draws():
-    mean, variance = PRIOR.log_likelihood_moments(X)
+def test_log_likelihood_cumulants_are_those_of_draws():
+    cumulants = PRIOR.log_likelihood_cumulants(X)
     log_prob = np.asarray(jax.jit(jax.vmap(lambda draw: draw.log_prob(X)))(draws()))
-    assert_moments(log_prob, mean, variance)
-    np.testing.assert_array_equal(mean[3], 0.0)
-    np.testing.assert_array_equal(variance[3], 0.0)
+    assert_moments(log_prob, cumulants.mean, cumulants.variance, cumulants.third)
+    for cumulant in (cumulants.mean, cumulants.variance, cumulants.third):
+        np.testing.assert_array_equal(cumulant[3], 0.0)
 
 
-def test_variance_of_the_log_likelihood_does_not_cancel_where_much_data_has_been_seen():
+def test_cumulants_of_the_log_likelihood_do_not_cancel_where_much_data_has_been_seen():
     """In exact arithmetic at n = 1e12: the terms a r²/4 and r/2 nearly cancel."""
     from fractions import Fraction
 
@@ -275,5 +275,9 @@ def test_variance_of_the_log_likelihood_does_not_cancel_where_much_data_has_been
     rest = a * d2**2 / (4 * b**2) - d2 / (2 * b) + a * d2 / (b * kappa) + 1 / (2 * kappa**2)
     expected = float(rest) + 0.25 * polygamma(1, float(a))
     prior = NormalInverseGamma(*(np.full((1, 1), float(v)) for v in (m, kappa, a, b)))
-    _, variance = prior.log_likelihood_moments(np.array([[float(x)]]))
-    np.testing.assert_allclose(variance[0, 0], expected, rtol=1e-10)
+    cumulants = prior.log_likelihood_cumulants(np.array([[float(x)]]))
+    np.testing.assert_allclose(cumulants.variance[0, 0], expected, rtol=1e-10)
+    r = d2 / b
+    rest = a * r**3 / 4 - 3 * r**2 / 8 + 3 * a * r**2 / (2 * kappa) - 3 * r / (2 * kappa)
+    rest = float(rest + 3 * a * r / kappa**2 + 1 / kappa**3)
+    np.testing.assert_allclose(cumulants.third[0, 0], polygamma(2, float(a)) / 8 - rest, rtol=1e-10)

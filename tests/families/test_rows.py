@@ -233,17 +233,19 @@ def test_predictive_under_an_improper_prior_is_impossible_where_a_level_without_
 
 
 @every_kind
-def test_log_likelihood_moments_are_sums_of_polygammas(rows):
+def test_log_likelihood_cumulants_are_sums_of_polygammas(rows):
     alpha = alphas(rows)
     totals = np.stack([alpha[:, rows.group == g].sum(axis=1) for g in range(rows.num_groups)], axis=1)
     x, t = rows.dense, rows.totals()
     prior = dirichlet(rows, alpha)
-    mean, variance = jax.jit(lambda p, x: p.log_likelihood_moments(x))(prior, rows.x)
+    cumulants = jax.jit(lambda p, x: p.log_likelihood_cumulants(x))(prior, rows.x)
     base = gammaln(t + 1).sum(axis=1) - gammaln(x + 1).sum(axis=1)
     expected = dot(x, digamma(alpha)) - dot(t, digamma(totals)) + base[:, None]
-    np.testing.assert_allclose(first(rows, mean), expected, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(first(rows, cumulants.mean), expected, rtol=1e-10, atol=1e-10)
     expected = dot(x**2, polygamma(1, alpha)) - dot(t**2, polygamma(1, totals))
-    np.testing.assert_allclose(first(rows, variance), expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(first(rows, cumulants.variance), expected, rtol=1e-9, atol=1e-10)
+    expected = dot(x**3, polygamma(2, alpha)) - dot(t**3, polygamma(2, totals))
+    np.testing.assert_allclose(first(rows, cumulants.third), expected, rtol=1e-9, atol=1e-10)
 
 
 @every_kind

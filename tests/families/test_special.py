@@ -1,4 +1,4 @@
-"""The rising factorial, against 50-digit arithmetic; the trigamma function, against SciPy."""
+"""The rising factorial, against 50-digit arithmetic; polygamma functions, against SciPy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from bayesnb.families.special import log_rising, trigamma
+from bayesnb.families.special import log_rising, polygammas
 from tests.families import oracles
 
 log_rising_jit = jax.jit(log_rising)
@@ -80,7 +80,10 @@ def test_its_gradient_is_a_difference_of_digammas(a, x):
     np.testing.assert_allclose(by_x, digamma(a + x), rtol=1e-9)
 
 
-def test_trigamma(x64):
+def test_polygammas(x64):
     x = np.concatenate([np.logspace(-100, 12, 2001), np.arange(1, 40) / 2])
-    np.testing.assert_allclose(trigamma(x), special.polygamma(1, x), rtol=4e-15)
-    assert np.isposinf(trigamma(0.0))
+    psi, psi1, psi2 = polygammas(x)
+    np.testing.assert_allclose(psi, special.digamma(x), rtol=4e-15, atol=4e-15)
+    np.testing.assert_allclose(psi1, special.polygamma(1, x), rtol=4e-15)
+    np.testing.assert_allclose(psi2, special.polygamma(2, x), rtol=8e-15)
+    np.testing.assert_array_equal(polygammas(0.0), [-np.inf, np.inf, -np.inf])

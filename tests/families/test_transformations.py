@@ -60,7 +60,7 @@ def everything(family, statistics, x):
         posterior.predictive().log_prob(x),
         posterior.mean().log_prob(x),
         posterior.log_predictive(x),
-        posterior.log_likelihood_moments(x),
+        posterior.log_likelihood_cumulants(x),
         family.log_evidence(statistics),
     )
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.protocol import Additive, Conjugate
+from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.rows import observed, sum_cells
 from bayesnb.families.variates import Variates
 
@@ -76,12 +76,13 @@ class ExponentialGamma(Conjugate):
     def draw(self, variates: Variates, n: int) -> Exponential:
         return Exponential(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
-    def log_likelihood_moments(self, x: Any, added: float = 0.0) -> tuple[jax.Array, jax.Array]:
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
         seen, x = observed(jnp.asarray(x)[:, None])
         a, b = self.concentration + added, self.rate + added * x
         mean = digamma(a) - jnp.log(b) - x * a / b
         variance = polygamma(1, a) + (x / b) ** 2 * a - 2 * x / b
-        return sum_cells(seen, mean), sum_cells(seen, variance)
+        third = polygamma(2, a) - 2 * a * (x / b) ** 3 + 3 * (x / b) ** 2
+        return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         log_gamma = variates.log_gamma(self.concentration + added, n)[:, None]

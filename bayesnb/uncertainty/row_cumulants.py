@@ -1,0 +1,69 @@
+"""Closed-form cumulants of a row's log-likelihood under the posterior of the parameters."""
+
+from __future__ import annotations
+
+import operator
+from functools import reduce
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bayesnb.families import Known
+from bayesnb.families._pytree import pytree
+from bayesnb.families.protocol import Cumulants
+from bayesnb.families.special import polygammas
+from bayesnb.model import NaiveBayes, log_normalize
+
+
+@pytree
+class RowCumulants:
+    """Cumulants (N, C) of log p(row | class, θ), and `own` where (row, class) is among the data.
+
+    `log_proba` (N, C) is log P(class | row), parameters integrated out: the probability that it is this
+    class whose parameters the row informs.
+    """
+
+    log_proba: Any
+    other: Cumulants
+    own: Cumulants
+
+
+@jax.jit
+def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
+    """Of each row of a block; features are independent given the class, so that cumulants add."""
+    log_proba = log_normalize(model.log_joint(x))
+    parts = [
+        [family.log_likelihood_cumulants(rows, added) for family, rows in zip(model.blocks, x, strict=True)]
+        for added in (0.0, 1.0)
+    ]
+    return RowCumulants(log_proba, *(reduce(operator.add, part) for part in parts))
+
+
+def class_cumulants(class_prior: Any, added: jax.Array) -> Cumulants:
+    """Of log π_c up to what all classes share, with `added` (…, C) more rows of each class.
+
+    Of a Dirichlet ψ(α_c), ψ₁(α_c) and ψ₂(α_c): of differences between classes these give the exact moments.
+    """
+    if isinstance(class_prior, Known):
+        log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], added.shape)
+        return Cumulants(log_prob, jnp.zeros_like(log_prob), jnp.zeros_like(log_prob))
+    alpha = jnp.asarray(class_prior.concentration)[0] + added
+    return Cumulants(*polygammas(alpha))
+
+
+def given_data(model: NaiveBayes, row: RowCumulants) -> tuple[jax.Array, Cumulants]:
+    """Weight (N, 1) and cumulants (N, 1, C) of the scores log π_c + log p(row | c, θ), θ | D."""
+    n, n_classes = row.log_proba.shape
+    scores = row.other + class_cumulants(model.class_prior, jnp.zeros(n_classes))
+    return jnp.ones((n, 1)), jax.tree.map(lambda m: m[:, None], scores)
+
+
+def given_row(model: NaiveBayes, row: RowCumulants) -> tuple[jax.Array, Cumulants]:
+    """The same for θ | D, row: a mixture over the class k of the row.
+
+    Weight P(k | row, D) (N, K) and cumulants (N, K, C) of the scores given θ | D, (row, k).
+    """
+    own = jnp.eye(row.log_proba.shape[1], dtype=bool)
+    rows = jax.tree.map(lambda a, b: jnp.where(own, a[:, None], b[:, None]), row.own, row.other)
+    return jnp.exp(row.log_proba), rows + class_cumulants(model.class_prior, own.astype(row.log_proba.dtype))
