@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_integer
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.families import Counts, Likelihood
 from bayesnb.families.dirichlet import Multinomial
@@ -103,9 +104,8 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     """
     wrap = _group_reader()
     check_is_fitted(nb)
-    for name, value in (("draws", draws), ("chains", chains)):
-        if not isinstance(value, int | np.integer) or value < 1:
-            raise ValueError(f"{name}={value!r} must be a positive integer.")
+    require_integer("draws", draws)
+    require_integer("chains", chains)
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(

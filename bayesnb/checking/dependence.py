@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import jax
 import numpy as np
 from scipy.special import gammaln, xlogy
 
 from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, pieces, tables
-from bayesnb.families import GammaPoisson, NormalInverseGamma
+from bayesnb.families import GammaPoisson, Moments, NormalInverseGamma, Totals
+from bayesnb.precision import float64
 
 _CELLS = 2**21
 _SAME = 1e-9
@@ -188,20 +190,27 @@ def _deviations(cells: NumberCells, c: int, rows: slice) -> tuple[np.ndarray, np
 
 
 def _log_evidence(prior: Any, data: _Moments, axes: tuple[None, ...]) -> np.ndarray:
-    """Of the numbers that each prior (C, F) is updated with, but for what only their rows change.
+    """Of the numbers that each prior (C, F) is updated with; `axes` stand between C and F."""
+    shape = data.n.shape
+    size = 1 << (data.n.size - 1).bit_length()  # few lengths, for each of which the kernel is compiled
 
-    `axes` stand between C and F.
-    """
-    at = (slice(None), *axes)
-    if isinstance(prior, GammaPoisson):
-        a, b = prior.concentration[at], prior.rate[at]
-        total = data.s + data.centre * data.n
-        return _log_rising(a, total) - xlogy(a + total, 1.0 + data.n / b) - total * np.log(b)
-    loc, kappa, a, b = (field[at] for field in (prior.loc, prior.kappa, prior.concentration, prior.rate))
-    spread = data.m2 + kappa * data.n / (kappa + data.n) * (data.mean - loc) ** 2
-    half = data.n / 2
-    scale = -(a + half) * np.log1p(spread / (2.0 * b)) - half * np.log(b)
-    return _log_rising(a, half) + scale - 0.5 * np.log1p(data.n / kappa)
+    def flat(values: Any) -> np.ndarray:
+        return np.resize(np.broadcast_to(values, shape), (1, size))
+
+    family = jax.tree.map(lambda field: flat(np.asarray(field)[(slice(None), *axes)]), prior)
+    n, mean, m2 = map(flat, (data.n, data.mean, data.m2))
+    statistics = Totals(n, n * mean) if isinstance(prior, GammaPoisson) else Moments(n, mean, m2)
+    return _evidence(family, statistics)[0, : data.n.size].reshape(shape)
+
+
+@float64
+def _evidence(family: Any, statistics: Any) -> np.ndarray:
+    return _evidence_kernel(family, statistics)
+
+
+@jax.jit
+def _evidence_kernel(family: Any, statistics: Any) -> jax.Array:
+    return family.log_evidence(statistics)
 
 
 def _correlation(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:

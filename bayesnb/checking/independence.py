@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_integer
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
 from bayesnb.checking.dependence import compare
 from bayesnb.families import NormalInverseGamma
@@ -111,9 +112,9 @@ def check_independence(
     0         0         1              21.5
     """
     check_is_fitted(nb)
-    for name, value in (("top", top), ("draws", draws)):
-        if not (value is None and name == "top") and not (isinstance(value, int | np.integer) and value >= 1):
-            raise ValueError(f"{name}={value!r} must be a positive integer.")
+    if top is not None:
+        require_integer("top", top)
+    require_integer("draws", draws)
     names = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
     chosen = None if features is None else nb.encoding_.positions(features)
     n_features = len(names) if chosen is None else len(chosen)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_integer
 from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.variates import log_gamma
@@ -56,8 +57,7 @@ def prior_predictive(nb: Any, draws: int = 1000, seed: int = 0) -> np.ndarray:
     (5,)
     """
     check_is_fitted(nb)
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws={draws!r} must be a positive integer.")
+    require_integer("draws", draws)
     model, statistics = nb.prior_, nb.statistics_
     try:
         require_proper(nb.encoding_, model)

@@ -11,8 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_integer
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.families import Dirichlet
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.precision import float64
 from bayesnb.scoring import pad, pad_statistics
@@ -69,17 +70,16 @@ def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *
     """
     check_is_fitted(nb)
     low, high = _interval(alpha)
-    if not isinstance(steps, int | np.integer) or steps < 2:
-        raise ValueError(f"steps={steps!r} must be an integer of at least 2.")
+    require_integer("steps", steps, least=2)
     unit, own = _strength(nb)
-    grid = np.repeat(np.geomspace(low, high, steps)[:, None], 2, axis=1)
+    grid = np.repeat(np.geomspace(low, high, steps)[:, None], len(own), axis=1)
     # Else the first again, so that there are always as many.
-    inside = all(low <= s <= high for s in own)
+    inside = ((low <= own) & (own <= high)).all()
     grid = np.vstack([grid, own if inside else grid[0]])
     rows, n_rows = nb._encode(X)
     estimate: Estimate = "predictive" if nb.estimate == "mle" else nb.estimate
     rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
-    found = _score(nb.encoding_, unit, nb.statistics_, rows, n_rows, np.array(own), grid, estimate)
+    found = _score(nb.encoding_, unit, nb.statistics_, rows, n_rows, own, grid, estimate)
     return _frame(nb, found)
 
 
@@ -93,22 +93,20 @@ def _interval(alpha: Any) -> tuple[float, float]:
     return low, high
 
 
-def _strength(nb: Any) -> tuple[NaiveBayes, tuple[float, float]]:
-    """The prior of strength 1, and the strength of its Dirichlets and of its other blocks that makes it `nb.prior_`."""
+def _strength(nb: Any) -> tuple[NaiveBayes, np.ndarray]:
+    """The prior of strength 1, and for each block the strength that makes it that of `nb.prior_`."""
     prior: NaiveBayes = nb.prior_
     alpha: Any = getattr(nb, "alpha", None)
-    levels = [isinstance(block, Dirichlet) for block in prior.blocks]
     scalar = isinstance(alpha, Real) or getattr(alpha, "shape", None) == ()
-    if not scalar or not any(levels) or isinstance(nb.prior, NaiveBayes):
-        return prior, (1.0, 1.0)
-
-    def at_one(block: Any) -> Any:
-        if not isinstance(block, Dirichlet):
-            return block
-        return replace(block, concentration=np.ones_like(np.asarray(block.concentration)))
-
-    unit = replace(prior, blocks=tuple(map(at_one, prior.blocks)))
-    return unit, (float(alpha), float(alpha) if all(levels) else 1.0)
+    if not scalar or isinstance(nb.prior, NaiveBayes):
+        return prior, np.ones(len(prior.blocks))
+    # A scalar `alpha` is what every concentration is, and so is the strength.
+    levels = [isinstance(block, Dirichlet) for block in prior.blocks]
+    blocks = [
+        replace(block, concentration=np.ones_like(np.asarray(block.concentration))) if at_one else block
+        for block, at_one in zip(prior.blocks, levels, strict=True)
+    ]
+    return replace(prior, blocks=tuple(blocks)), np.where(levels, float(alpha), 1.0)
 
 
 @float64
@@ -139,7 +137,7 @@ _Range = tuple[jax.Array, jax.Array, jax.Array]
 def _explore(
     unit: NaiveBayes, statistics: Statistics, x: tuple[Any, ...], own: jax.Array, grid: jax.Array, estimate: Estimate
 ) -> dict[str, jax.Array]:
-    """Of each row: the class and its probability at `own`, the range over `grid`, both (dirichlet, others)."""
+    """Of each row: the class and its probability at `own`, the range over `grid`, both a strength for each block."""
 
     def joint(strength: jax.Array) -> jax.Array:
         return _scaled(unit, strength).update(statistics).read(estimate).prepare(x).log_joint(x)
@@ -177,17 +175,8 @@ def _explore(
 
 
 def _scaled(unit: NaiveBayes, strength: jax.Array) -> NaiveBayes:
-    """Priors that count for `strength` times as many rows: Dirichlets by the first entry, others by the second."""
-
-    def scaled(block: Any) -> Any:
-        if isinstance(block, Dirichlet):
-            return replace(block, concentration=block.concentration * strength[0])
-        if isinstance(block, NormalInverseGamma):
-            fields = {k: getattr(block, k) * strength[1] for k in ("kappa", "concentration", "rate")}
-            return replace(block, **fields)
-        return jax.tree.map(lambda field: field * strength[1], block)
-
-    return replace(unit, blocks=tuple(map(scaled, unit.blocks)))
+    """Each block counts for as many times the rows as its entry of `strength` says."""
+    return replace(unit, blocks=tuple(block.scale(by) for block, by in zip(unit.blocks, strength, strict=True)))
 
 
 def _frame(nb: Any, found: dict[str, np.ndarray]) -> pd.DataFrame:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb.arguments import require_integer
 from bayesnb.encoding import Levels, check_labels
 
 
@@ -34,7 +35,7 @@ def stratified_splits(
     ValueError
         If `test_size` or `repeats` is out of range, or a class has less than two rows.
     """
-    check_repeats(repeats)
+    require_integer("repeats", repeats, least=2)
     if not 0 < test_size < 1:
         raise ValueError(
             f"test_size={test_size!r} must be between 0 and 1: the share of each class to test, such as 0.3."
@@ -75,7 +76,7 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
     ValueError
         If a class has no more than `largest` rows, or `repeats` is out of range.
     """
-    check_repeats(repeats)
+    require_integer("repeats", repeats, least=2)
     groups = _rows_by_class(y, largest + 1, f"{largest} to fit and one to test")
     rng = np.random.default_rng(seed)
     splits = []
@@ -101,12 +102,6 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
     that s²/K is too small. Compare with t of K - 1 degrees of freedom.
     """
     return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
-
-
-def check_repeats(repeats: Any) -> None:
-    """Refuse what is no number of splits that has a variance."""
-    if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 2:
-        raise ValueError(f"repeats={repeats!r} must be an integer of 2 or more: random splits, whose variation counts.")
 
 
 def _rows_by_class(y: Any, least: int, meaning: str) -> list[np.ndarray]:

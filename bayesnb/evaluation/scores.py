@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesnb.arguments import require_integer
 from bayesnb.encoding import Levels
 
 if TYPE_CHECKING:
@@ -79,8 +80,7 @@ def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, pred
     """
     import pandas as pd
 
-    if isinstance(bins, bool) or not isinstance(bins, int | np.integer) or bins < 1:
-        raise ValueError(f"bins={bins!r} must be a positive integer, such as 15.")
+    require_integer("bins", bins)
     rows = score_rows(log_proba, y, classes, predicted)
     edges, count, top, correct = _binned(rows, int(bins))
     filled = count > 0

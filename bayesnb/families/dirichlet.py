@@ -67,9 +67,13 @@ class Dirichlet(Conjugate):
         """α' = α + n."""
         return type(self)(self.concentration + statistics.count, self.group, self.num_groups)
 
+    def scale(self, factor: Any) -> Self:
+        """factor · α."""
+        return type(self)(self.concentration * factor, self.group, self.num_groups)
+
     def limit(self) -> Self:
         """α = 0."""
-        return type(self)(self.concentration * 0.0, self.group, self.num_groups)
+        return self.scale(0.0)
 
     def total(self) -> jax.Array:
         """(C, G) α₀ = Σ α over each group."""

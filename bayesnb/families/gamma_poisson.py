@@ -57,7 +57,7 @@ class GammaPoisson(Conjugate):
 
     def limit(self) -> Self:
         """a = 0, b = 0."""
-        return type(self)(self.concentration * 0.0, self.rate * 0.0)
+        return self.scale(0.0)
 
     def log_partition(self) -> jax.Array:
         """(C, F) log Γ(a) - a log b."""

@@ -112,6 +112,10 @@ class NormalInverseGamma(Conjugate):
             self.rate + statistics.m2 / 2 + self.kappa * share * (delta * delta) / 2,
         )
 
+    def scale(self, factor: Any) -> Self:
+        """κ, a and b times the factor."""
+        return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
+
     def limit(self) -> Self:
         """κ = 0, a = 1, b = 0."""
         zero = self.loc * 0.0

@@ -84,6 +84,10 @@ class Family(Protocol):
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
         ...
 
+    def scale(self, factor: Any) -> Self:
+        """A prior that counts for `factor` times as many rows."""
+        ...
+
     def log_partition(self) -> jax.Array:
         """(C, K) log normaliser of each independent piece; +inf under an improper prior."""
         ...
@@ -160,6 +164,10 @@ class Additive:
 
 class Conjugate:
     """What every conjugate family has for nothing."""
+
+    def scale(self, factor: Any) -> Self:
+        """A prior that counts for `factor` times as many rows: all fields are sums over rows."""
+        return jax.tree.map(lambda field: field * factor, self)
 
     def log_evidence(self, statistics: Any) -> jax.Array:
         """(C, K) log p(D) = log Z(posterior) - log Z(prior); -inf under an improper prior."""

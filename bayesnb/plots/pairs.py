@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from bayesnb.arguments import require_integer
 from bayesnb.plots.style import SMALL, axes, extent, header, names_on, require
 from bayesnb.plots.text import columns, labels
 
@@ -36,7 +37,7 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     Raises
     ------
     ValueError
-        If a column is missing, or `top` is not at least 2.
+        If a column is missing, or `top` is not an integer of at least 2.
 
     Notes
     -----
@@ -47,8 +48,7 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     from matplotlib.colors import SymLogNorm
 
     require(table, ("feature_1", "feature_2", "log_bayes_factor"), "bayesnb.check_independence")
-    if top < 2:
-        raise ValueError(f"top={top!r} must be at least 2: a pair has two features.")
+    require_integer("top", top, least=2)
     room = top if ax is None else max(2, min(top, int(min(extent(ax)) / _STEP)))
     every, shown = _strongest(table, room)
     matrix = _matrix(table, shown)

@@ -9,12 +9,14 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_integer
 from bayesnb.encoding import Columns, Encoding
 from bayesnb.families import Dirichlet
+from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import require_proper
-from bayesnb.uncertainty.variates import Asked, Given, draw_variates
+from bayesnb.uncertainty.variates import ask, run
 
 _CELLS = 2**18
 CLASS_PROB = "class_prob"
@@ -62,8 +64,7 @@ def posterior_draws(
     >>> posterior_draws(nb, draws=100)["theta"].shape
     (100, 2, 2)
     """
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws={draws!r} must be a positive integer.")
+    require_integer("draws", draws)
     check_is_fitted(nb)
     require_proper(nb.encoding_, nb.posterior_)
     return draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features)
@@ -131,16 +132,8 @@ def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.nda
 
 @float64
 def _sample(family: Any, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    return _parameters(family, draw_variates(_ask(family, n), n, rng), n)
+    return run(_parameters, ask(_parameters, family), n, rng, family)
 
 
-@jax.jit(static_argnames="n")
-def _ask(family: Any, n: int) -> tuple[list[jax.Array], list[jax.Array]]:
-    asked = Asked()
-    family.draw(asked, n)
-    return asked.gammas, asked.normals
-
-
-@jax.jit(static_argnames="n")
-def _parameters(family: Any, variates: tuple[list, list], n: int) -> dict[str, jax.Array]:
-    return family.draw(Given(variates), n).parameters()
+def _parameters(variates: Variates, n: int, family: Any) -> dict[str, jax.Array]:
+    return family.draw(variates, n).parameters()

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_probability
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
 from bayesnb.families._pytree import pytree, static
@@ -87,8 +88,7 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
     """
     import pandas as pd
 
-    if not 0 < prob < 1:
-        raise ValueError(f"prob={prob!r} must be a number between 0 and 1, such as 0.9.")
+    require_probability("prob", prob)
     check_is_fitted(nb)
     require_proper(nb.encoding_, nb.posterior_)
     parts = _summaries(nb.prior_, nb.statistics_)

@@ -10,15 +10,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import blocks
 from bayesnb.families import Known
+from bayesnb.families.protocol import Cumulants
+from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
-from bayesnb.precision import float64
-from bayesnb.scoring import pad
-from bayesnb.uncertainty.proper import require_proper
-from bayesnb.uncertainty.row_cumulants import RowCumulants, row_cumulants
+from bayesnb.uncertainty.blocks import over_blocks
+from bayesnb.uncertainty.row_cumulants import row_cumulants
 from bayesnb.uncertainty.skew import skewed, skewness
-from bayesnb.uncertainty.variates import Asked, Given, draw_variates
+from bayesnb.uncertainty.variates import Kernel, ask, run
 
 _CELLS = 2**22
 
@@ -37,60 +36,46 @@ class Sampler:
     draws: int
     seed: int
 
-    @property
-    def _added(self) -> tuple[float, ...]:
-        return (0.0, 1.0) if self.given == "row" else (0.0,)
-
-    @float64
     def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-        require_proper(nb.encoding_, nb.posterior_)
-        rows, n = nb._encode(X)
-        model = pad(nb.encoding_, nb.posterior_)
         n_classes = len(nb.classes_)
-        found = []
-        for piece, x, _ in blocks(rows, n, cells=self.draws * n_classes / 16):
+
+        def answer(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
             # Every block has the same variates: the answer for a row does not depend on its place.
             rng = np.random.default_rng(self.seed)
             row = row_cumulants(model, x)
             log_class, own_log_class = _log_class(model.class_prior, self.draws, n_classes, rng)
-            parts = [self._log_likelihood(model, x, row, added, rng) for added in self._added]
+            parts = [self._log_likelihood(model, x, row.other, _other, rng)]
+            if self.given == "row":
+                parts.append(self._log_likelihood(model, x, row.own, _own, rng))
             order = (rng.permutation(self.draws) + rng.random(self.draws)) / self.draws
             log_proba = _combine(row.log_proba, log_class, own_log_class, order, *parts)
-            size = piece.stop - piece.start
-            found.append(output(np.asarray(log_proba)[:, :size], np.asarray(row.log_proba)[:size]))
-        return np.concatenate(found)
+            return output(np.asarray(log_proba)[:, real], np.asarray(row.log_proba)[real])
+
+        return over_blocks(nb, X, self.draws * n_classes / 16, answer)
 
     def _log_likelihood(
-        self, model: NaiveBayes, x: tuple[Any, ...], row: RowCumulants, added: float, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[Any, ...], score: Cumulants, kernel: Kernel, rng: np.random.Generator
     ) -> Any:
-        """(S, n, C) draws of log p(row | class, θ)."""
+        """(S, n, C) draws of log p(row | class, θ), by its cumulants or by the kernel."""
         if self.method == "moments":
-            score = row.own if added else row.other
             z = rng.standard_normal((self.draws, 1, score.mean.shape[1]))
             return score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
         total: Any = 0.0
         for family, rows in zip(model.blocks, x, strict=True):
-            wanted = _ask(family, rows, added)
-            chunk = min(self.draws, max(1, _CELLS // (1 + sum(a.size for part in wanted for a in part))))
-            drawn = [
-                np.asarray(_draw(family, rows, draw_variates(wanted, chunk, rng), chunk, added))
-                for _ in range(0, self.draws, chunk)
-            ]
+            asked = ask(kernel, family, rows)
+            chunk = min(self.draws, max(1, _CELLS // (1 + sum(a.size for part in asked for a in part))))
+            drawn = [np.asarray(run(kernel, asked, chunk, rng, family, rows)) for _ in range(0, self.draws, chunk)]
             total = total + np.concatenate(drawn)[: self.draws]
         return total
 
 
-@jax.jit(static_argnames="added")
-def _ask(family: Any, rows: Any, added: float) -> tuple[list[jax.Array], list[jax.Array]]:
-    asked = Asked()
-    family.draw_log_likelihood(asked, 1, rows, added)
-    return asked.gammas, asked.normals
+def _other(variates: Variates, n: int, family: Any, rows: Any) -> jax.Array:
+    return family.draw_log_likelihood(variates, n, rows)
 
 
-@jax.jit(static_argnames=("n", "added"))
-def _draw(family: Any, rows: Any, variates: tuple[list, list], n: int, added: float) -> jax.Array:
-    return family.draw_log_likelihood(Given(variates), n, rows, added)
+def _own(variates: Variates, n: int, family: Any, rows: Any) -> jax.Array:
+    return family.draw_log_likelihood(variates, n, rows, 1.0)
 
 
 def _log_class(class_prior: Any, n: int, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

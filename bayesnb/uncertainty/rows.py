@@ -10,12 +10,10 @@ import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.encoding import blocks
+from bayesnb.arguments import require_choice, require_integer, require_probability
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
-from bayesnb.precision import float64
-from bayesnb.scoring import pad
-from bayesnb.uncertainty.proper import require_proper
+from bayesnb.uncertainty.blocks import over_blocks
 from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
 from bayesnb.uncertainty.row_draws import Sampler
 from bayesnb.uncertainty.skew import skewed, skewness, unskewed
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 Given = Literal["row", "data"]
 Method = Literal["moments", "draws"]
 
+_GIVEN = ("row", "data")
 _NODES = 40
 _STEPS = 100
 _TOLERANCE = 1e-10
@@ -81,14 +80,16 @@ def predict_interval(
     The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
     probability of being right, and it shrinks as rows come whether or not the model is right.
     """
-    check_is_fitted(nb)
-    _check(prob=prob, method=method, given=given, draws=draws)
-    if method == "moments" and len(nb.classes_) == 2:
-        lower, upper = _by_block(nb, X, given, lambda w, scores, _: _interval(w, scores, prob))
-        return lower, upper
-    quantiles = [(1 - prob) / 2, (1 + prob) / 2]
-    sampler = Sampler(method, given, draws, seed)
-    found = sampler.map(nb, X, lambda log_proba, _: np.quantile(np.exp(log_proba), quantiles, axis=0).swapaxes(0, 1))
+    require_probability("prob", prob)
+    tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
+
+    def of_two(weight: np.ndarray, scores: Cumulants, _: np.ndarray) -> np.ndarray:
+        return _interval(weight, scores, tails)
+
+    def of_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
+        return np.quantile(np.exp(log_proba), tails, axis=0).swapaxes(0, 1)
+
+    found = _distribution(nb, X, given, method, draws, seed, of_two, of_draws)
     return found[:, 0], found[:, 1]
 
 
@@ -126,12 +127,7 @@ def decompose_uncertainty(
     """
     import pandas as pd
 
-    check_is_fitted(nb)
-    _check(method=method, given=given, draws=draws)
-    if method == "moments" and len(nb.classes_) == 2:
-        found = np.stack(_by_block(nb, X, given, _quadrature), axis=1)
-    else:
-        found = Sampler(method, given, draws, seed).map(nb, X, _entropies)
+    found = _distribution(nb, X, given, method, draws, seed, _quadrature, _entropies)
     columns = ["total", "aleatoric", "epistemic", "p_top"]
     return pd.DataFrame(found, columns=columns, index=getattr(X, "index", None))
 
@@ -165,40 +161,39 @@ def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data"
     (`docs/derivations.md`).
     """
     check_is_fitted(nb)
-    _check(given=given)
+    require_choice("given", given, _GIVEN)
     labels = list(nb.encoding_.classes.values)
     if against is not None and against not in labels:
         raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
-    mean, sd = _by_block(nb, X, given, lambda w, scores, _: _log_odds(w, scores, a))
-    return mean, sd
+    found = _from_scores(nb, X, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    return found[:, 0], found[:, 1]
 
 
-def _check(**options: Any) -> None:
-    prob = options.get("prob", 0.5)
-    if not isinstance(prob, int | float | np.number) or not 0 < prob < 1:
-        raise ValueError(f"prob={prob!r} must be a number between 0 and 1, such as 0.9.")
-    for name, allowed in (("method", ("moments", "draws")), ("given", ("row", "data"))):
-        if options.get(name, allowed[0]) not in allowed:
-            raise ValueError(f"{name}={options[name]!r} is unknown; use {' or '.join(map(repr, allowed))}.")
-    draws = options.get("draws", 1)
-    if not isinstance(draws, int | np.integer) or draws < 1:
-        raise ValueError(f"draws={draws!r} must be a positive integer.")
+# Of weights, cumulants of the scores and log P(class | row); of draws of log P(class | row, θ) and log P(class | row).
+OfScores = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
+OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-@float64
-def _by_block(nb: Any, X: Any, given: Given, output: Callable[..., tuple[np.ndarray, ...]]) -> tuple[np.ndarray, ...]:
-    """Apply `output` to weight and cumulants of the scores, and log P(class | row), block by block."""
-    model = nb.posterior_
-    require_proper(nb.encoding_, model)
-    rows, n = nb._encode(X)
-    model, n_classes = pad(nb.encoding_, model), len(nb.classes_)
-    parts = []
-    for piece, x, _ in blocks(rows, n, cells=4 * n_classes**2):
-        real = slice(piece.stop - piece.start)
+def _distribution(
+    nb: Any, X: Any, given: Given, method: Method, draws: int, seed: int, of_two: OfScores, of_draws: OfDraws
+) -> np.ndarray:
+    """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
+    check_is_fitted(nb)
+    require_choice("given", given, _GIVEN)
+    require_choice("method", method, ("moments", "draws"))
+    require_integer("draws", draws)
+    if method == "moments" and len(nb.classes_) == 2:
+        return _from_scores(nb, X, given, of_two)
+    return Sampler(method, given, draws, seed).map(nb, X, of_draws)
+
+
+def _from_scores(nb: Any, X: Any, given: Given, output: OfScores) -> np.ndarray:
+    def answer(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
         scores = jax.tree.map(np.asarray, _scores(model, x, given))
-        parts.append(output(*jax.tree.map(itemgetter(real), scores)))
-    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+        return output(*jax.tree.map(itemgetter(real), scores))
+
+    return over_blocks(nb, X, 4 * len(nb.classes_) ** 2, answer)
 
 
 @jax.jit(static_argnames="given")
@@ -207,7 +202,7 @@ def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Ar
     return *(given_row if given == "row" else given_data)(model, moments), moments.log_proba
 
 
-def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> tuple[np.ndarray, np.ndarray]:
+def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> np.ndarray:
     """Moments of a mixture: E m_k, and E(v_k + m_k²) - (E m_k)²; of impossible classes an infinite mean without sd."""
     mean, variance = scores.mean, scores.variance
     with np.errstate(invalid="ignore"):
@@ -221,7 +216,7 @@ def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> tuple[np.n
     average = np.sum(weight[..., None] * odds, axis=1)
     between = np.sum(weight[..., None] * (odds - average[:, None]) ** 2, axis=1)
     sd = np.sqrt(np.sum(weight[..., None] * spread, axis=1) + between)
-    return np.where(infinite, limit, average), np.where(infinite, 0.0, sd)
+    return np.stack([np.where(infinite, limit, average), np.where(infinite, 0.0, sd)], axis=1)
 
 
 def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
@@ -232,14 +227,12 @@ def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
     return logit, np.maximum(variance**0.5, _NARROWEST), skew
 
 
-def _interval(weight: np.ndarray, scores: Cumulants, prob: float) -> tuple[np.ndarray, np.ndarray]:
+def _interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarray) -> np.ndarray:
+    """(N, 2, 2): lower and upper ends for either class."""
     from scipy.special import expit
 
-    tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
     low, high = _mixture_quantiles(weight, *_logit(scores), tails)
-    lower = np.stack([expit(-high), expit(low)], axis=1)
-    upper = np.stack([expit(-low), expit(high)], axis=1)
-    return lower, upper
+    return expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2)
 
 
 def _mixture_quantiles(
@@ -272,7 +265,7 @@ def _mixture_quantiles(
     return at.reshape(-1, n)
 
 
-def _quadrature(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> tuple[np.ndarray, ...]:
+def _quadrature(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> np.ndarray:
     """Entropies of two classes by Gauss–Hermite quadrature over the components of the mixture."""
     from scipy.special import expit, ndtr, xlogy
 
@@ -290,7 +283,7 @@ def _quadrature(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) ->
     p_top = np.where(first, below, 1.0 - below)
     known_tie = (logit == 0) & (sd == _NARROWEST)
     p_top = np.sum(weight * np.where(known_tie, 1.0, p_top), axis=1)
-    return total, aleatoric, total - aleatoric, p_top
+    return np.stack([total, aleatoric, total - aleatoric, p_top], axis=1)
 
 
 def _entropies(log_proba: np.ndarray, predictive: np.ndarray) -> np.ndarray:

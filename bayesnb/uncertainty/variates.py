@@ -5,6 +5,7 @@ A kernel that needs variates is traced twice: once to learn for which parameters
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -39,6 +40,28 @@ class Given:
 
     def normal(self, like: Any, n: int) -> jax.Array:
         return next(self._normals)
+
+
+# What takes variates, a number of draws and arrays.
+Kernel = Callable[..., Any]
+
+
+@jax.jit(static_argnames="kernel")
+def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
+    """For which parameters the kernel takes (gammas, normals)."""
+    asked = Asked()
+    kernel(asked, 1, *args)
+    return asked.gammas, asked.normals
+
+
+def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator, *args: Any) -> Any:
+    """The kernel, jitted, with n draws of what it asked for."""
+    return _run(kernel, n, draw_variates(asked, n, rng), *args)
+
+
+@jax.jit(static_argnames=("kernel", "n"))
+def _run(kernel: Kernel, n: int, variates: tuple[list, list], *args: Any) -> Any:
+    return kernel(Given(variates), n, *args)
 
 
 def draw_variates(asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator) -> tuple[list, list]:
