@@ -1,21 +1,25 @@
 """The command line: what it prints and writes, against calculations of its own, and every bad file."""
 
+import html
 import re
 import subprocess
 import sys
 import unicodedata
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 from sklearn import metrics
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
-from bayesnb import __version__
+from bayesnb import CategoricalNB, GaussianNB, MixedNB, PoissonNB, __version__
 from bayesnb.__main__ import main
 from bayesnb.cli.job import Settings, split
+from bayesnb.cli.readable import probability
 from bayesnb.cli.tables import guess
 from bayesnb.cli.text import fill, grid, shorten
 from tests.data import path_of
@@ -30,6 +34,17 @@ def run(capsys, *args):
 def columns_of(line):
     """Width in a terminal."""
     return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in line)
+
+
+def section(page, title):
+    """The part of a page below a heading."""
+    return page.partition(f"<h3>{title}</h3>")[2].partition("<h")[0]
+
+
+def cells(part):
+    """The rows of its table, the header first, as lists of texts."""
+    rows = re.findall("<tr>(.*?)</tr>", part)
+    return [[html.unescape(cell) for cell in re.findall("<t[hd]>(.*?)</t[hd]>", row)] for row in rows]
 
 
 def weather(n=60, seed=0):
@@ -64,7 +79,8 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
     assert "not the probability that a prediction is right" in re.sub(r"\s+", " ", out)
     assert max(columns_of(line) for line in out.splitlines() if not line.startswith("wrote ")) <= 100
     names = [p.name for p in sorted((tmp_path / "new" / "folder").iterdir())]
-    tables, figures = ("comparison", "pairs", "parameters", "rows"), ("pairs", "parameters", "reliability", "rows")
+    tables = ("comparison", "pairs", "parameters", "rows", "sensitivity")
+    figures = ("pairs", "parameters", "prior", "reliability", "rows")
     assert set(names) == {
         "report.html",
         *(f"{d}-posterior.nc" for d in ("breast_cancer", "watermelon")),
@@ -72,8 +88,9 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
         *(f"{d}-{f}.png" for d in ("breast_cancer", "watermelon") for f in figures),
     }
     page = (tmp_path / "new" / "folder" / "report.html").read_text(encoding="utf-8")
-    assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 8
-    assert not re.search(r"https?://|<script|<link", page)  # nothing to load from elsewhere
+    assert page.count('<img alt="') == page.count('src="data:image/png;base64,') == 10
+    assert not re.search(r"https?://|<script|<link|<iframe|@import|url\(", page)  # nothing to load from elsewhere
+    assert set(re.findall(r'(?:href|src)="(#|data:)?', page)) == {"#", "data:"}
     assert "if naive Bayes holds" in page
     assert "breast_cancer" in page
     assert "含糖率" in page
@@ -272,7 +289,19 @@ def test_improper_prior_says_why_there_is_no_table(capsys, tmp_path):
     assert code == 0
     assert "class 'x', feature 'a', 'q' is improper" in re.sub(r"\s+", " ", out)
     assert "-inf" in out
-    assert [p.name for p in tmp_path.iterdir() if "-" in p.name] == ["sparse-comparison.csv"]
+    names = {"sparse-comparison.csv", "sparse-reliability.png", "sparse-sensitivity.csv"}
+    assert {p.name for p in tmp_path.iterdir() if "-" in p.name} == names
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for title, reason in {
+        "What the prior says before any data": "improper",
+        "Parameters that the prior moved most, 90% intervals": "there is no parameter table",
+        "The rows that are most uncertain, 90% intervals": "improper",
+        "Do features depend on each other, given the class?": "a pair needs two columns",
+    }.items():
+        part = section(page, title)
+        assert "Not here" in part
+        assert reason in part
+        assert not re.search("<img|<table", part)
 
 
 def test_a_class_of_one_row_is_said(capsys, tmp_path):
@@ -337,6 +366,14 @@ def test_held_out_rows_are_stratified_and_never_fitted(n, settings, parts):
         assert sorted(np.concatenate([test for _, test in folds])) == list(range(n))
 
 
+@pytest.mark.parametrize("test_size", [None, 0.3, 0.99])
+@pytest.mark.parametrize("counts", [(2, 1), (2, 2), (5, 2, 1), (7, 3, 2, 2), (3, 3, 3)])
+def test_every_fit_knows_every_class(counts, test_size):
+    y = np.random.default_rng(0).permutation(np.repeat(range(len(counts)), counts))
+    for train, _ in split(y, Settings(test_size=test_size))[0]:
+        assert set(y[train]) == set(y)
+
+
 def test_held_out_share_and_rare_classes():
     y = np.array(["a"] * 90 + ["b"] * 9 + ["c"])
     ((train, test),), said = split(y, Settings(test_size=0.2))
@@ -346,7 +383,7 @@ def test_held_out_share_and_rare_classes():
 
 
 def test_tables_align_wide_characters():
-    text = grid(["name", "n"], [["西瓜", "1"], ["melon", "1,000"], ["半角ab", "x"]])
+    text = grid([["name", "n"], ["西瓜", "1"], ["melon", "1,000"], ["半角ab", "x"]])
     assert {columns_of(line) for line in text.splitlines()} == {5 + 2 + 6}
     assert shorten("西瓜西瓜", 5) == "西瓜…"
     assert all(columns_of(line) <= 100 for line in fill("词 " * 90, "  ").splitlines())
@@ -383,8 +420,6 @@ def test_adult_with_blanks_after_commas(capsys, tmp_path):
 
 def test_scores_are_those_of_the_estimator(capsys, table, tmp_path):
     """One split, made and scored by hand."""
-    from bayesnb import GaussianNB
-
     flags = ["--drop", "id,sky,windy", "--test-size", "0.4", "--out", tmp_path]
     run(capsys, "compare", "--csv", table, "--target", "play", *flags)
     comparison = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
@@ -397,3 +432,106 @@ def test_scores_are_those_of_the_estimator(capsys, table, tmp_path):
     assert comparison.loc["predictive", "log_evidence"] == pytest.approx(
         GaussianNB().fit(data[["heat"]], y).log_evidence_
     )
+
+
+LEVELS = [["cloud", "rain", "sun"], [0, 1]]
+STRENGTHS = [*np.geomspace(0.1, 10, 21), 1.0]
+
+
+def of_strength(nb, X, y, strength):
+    """A refit under a prior that counts for `strength` times as many rows: at alpha=1, concentrations of `strength`."""
+    if isinstance(nb, CategoricalNB):
+        return clone(nb).set_params(alpha=strength).fit(X, y)
+    prior = clone(nb).fit(X, y).prior_
+    fields = ("kappa", "concentration", "rate")
+
+    def scaled(block):
+        return replace(block, **{f: getattr(block, f) * strength for f in fields if hasattr(block, f)})
+
+    return clone(nb).set_params(prior=replace(prior, blocks=tuple(map(scaled, prior.blocks)))).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("nb", "columns", "flags"),
+    [
+        (CategoricalNB(categories=LEVELS), ["sky", "windy"], []),
+        (GaussianNB(), ["heat"], []),
+        (PoissonNB(), ["windy", "size"], ["--poisson", "windy,size"]),
+        (MixedNB(categorical=["sky"], gaussian=["heat"], categories={"sky": LEVELS[0]}), ["sky", "heat"], []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_sensitivity_to_the_prior_is_that_of_refits(capsys, tmp_path, nb, columns, flags):
+    data = weather().assign(size=np.arange(60) % 7)
+    X, y = data[columns], data["play"].to_numpy()
+    path = tmp_path / "weather.csv"
+    data[[*columns, "play"]].to_csv(path, index=False)
+    assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path, *flags)[0] == 0
+    found = pd.read_csv(tmp_path / "weather-sensitivity.csv")
+    changes = {}
+    for train, test in split(y, Settings())[0]:
+        own = clone(nb).fit(X.iloc[train], y[train])
+        at = np.arange(len(test)), own.predict_proba(X.iloc[test]).argmax(axis=1)
+        refits = [of_strength(nb, X.iloc[train], y[train], s).predict_proba(X.iloc[test]) for s in STRENGTHS]
+        mine = found.set_index("row").loc[test]
+        np.testing.assert_array_equal(mine["truth"], y[test])
+        np.testing.assert_array_equal(mine["prediction"], own.classes_[at[1]])
+        np.testing.assert_allclose(mine["lower"], np.min([p[at] for p in refits], axis=0), rtol=1e-9)
+        np.testing.assert_allclose(mine["upper"], np.max([p[at] for p in refits], axis=0), rtol=1e-9)
+        other = np.any([p.argmax(axis=1) != at[1] for p in refits], axis=0)
+        changes |= dict(zip(test.tolist(), other.tolist(), strict=True))
+    np.testing.assert_array_equal(found["label_changes"], found["row"].map(changes))
+    assert (np.diff(found["upper"] - found["lower"]) <= 0).all()
+
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    part = section(page, "Does the strength of the prior decide?")
+    assert f"{sum(changes.values())} of 60 held-out rows get another label" in part
+    header, *rows = cells(part)
+    assert len(rows) == 12
+    assert header[-1] == "label changes"
+    assert [row[-1] for row in rows] == ["yes" if changes[int(row[0])] else "no" for row in rows]
+    assert "<img" in section(page, "What the prior says before any data")
+
+
+def test_what_the_prior_says_is_what_simulation_says(capsys, table, tmp_path):
+    """Two features of three and two levels, two classes, all concentrations 1: the mean of P(class | row)."""
+    run(capsys, "compare", "--csv", table, "--target", "play", "--drop", "id,heat", "--out", tmp_path)
+    part = section((tmp_path / "report.html").read_text(encoding="utf-8"), "What the prior says before any data")
+    said = float(re.search(r"The average, (0\.\d+),", part)[1])
+    rng, n = np.random.default_rng(1), 20_000
+    joint = rng.dirichlet([1, 1], n)
+    label = (rng.random(n) > joint[:, 0]).astype(int)
+    for levels in (3, 2):
+        theta = rng.dirichlet(np.ones(levels), (n, 2))
+        level = (rng.random(n)[:, None] > theta[np.arange(n), label].cumsum(axis=1)[:, :-1]).sum(axis=1)
+        joint = joint * theta[np.arange(n), :, level]
+    p = joint[np.arange(n), label] / joint.sum(axis=1)
+    assert abs(said - p.mean()) < 4 * p.std() / np.sqrt(1000) + 0.0005
+
+
+def test_numbers_of_the_page_are_those_of_the_files(capsys, table, tmp_path):
+    run(capsys, "compare", "--csv", table, "--target", "play", "--out", tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    titles = re.findall("<h3>(.*?)</h3>", page)
+    assert len(titles) == len(set(titles)) == 7
+    scores = pd.read_csv(tmp_path / "weather-comparison.csv")
+    header, *rows = cells(section(page, titles[0]))
+    assert [row[0] for row in rows] == scores["estimate"].tolist()
+    assert [float(row[header.index("brier")]) for row in rows] == pytest.approx(scores["brier"], abs=5e-5)
+    for row, (_, expected) in zip(rows[1:], list(scores.iterrows())[1:], strict=True):
+        mean, se = map(float, row[header.index("brier difference")].split(" ± "))
+        assert se == pytest.approx(expected["brier_difference_se"], rel=0.051)
+        assert abs(mean - expected["brier_difference"]) <= 0.051 * se
+    for title, name, column, heading, rounding in (
+        ("The rows that are most uncertain, 90% intervals", "rows", "epistemic", "epistemic", 5e-5),
+        ("Do features depend on each other, given the class?", "pairs", "log_bayes_factor", "log Bayes factor", 0.05),
+    ):
+        expected = pd.read_csv(tmp_path / f"weather-{name}.csv")[column].sort_values(ascending=False)[:12]
+        header, *rows = cells(section(page, title))
+        assert [float(row[header.index(heading)]) for row in rows] == pytest.approx(list(expected), abs=1.01 * rounding)
+
+
+def test_a_probability_that_is_shown_is_never_0_or_1():
+    assert [probability(p) for p in (0.0, 1e-9, 0.0006, 0.5, 0.9994, 1 - 1e-12, 1.0, np.nan)] == [
+        *("<0.001", "<0.001", "0.001", "0.500", "0.999", ">0.999", ">0.999", "-"),
+    ]

@@ -1,105 +1,262 @@
-"""The posterior analysis of a data set, for the page and the figures."""
+"""The posterior analysis of a data set: the sections of its page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
 
 from bayesnb import plots
-from bayesnb.checking import check_independence
-from bayesnb.cli.job import Outcome, Settings, split
+from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
+from bayesnb.cli import readable
+from bayesnb.cli.job import Outcome
+from bayesnb.cli.readable import Columns, Table, number, probability
 from bayesnb.evaluation import reliability
-from bayesnb.uncertainty import ImproperPosteriorError, decompose_uncertainty, predict_interval
+from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_SHOWN = 12
+_DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than
 _MOST_PAIRS = 2000
+_STRONG = 5
+_STRENGTHS = (0.1, 10)
+_NUMBERS = {"gaussian", "poisson"}
 
 
 @dataclass(frozen=True, eq=False)
-class Analysis:
-    """Tables and figures by name: "reliability", "parameters", "rows", "pairs"."""
+class Section:
+    """A part of the page.
 
-    tables: dict[str, pd.DataFrame]
-    figures: dict[str, Any]
-    notes: Sequence[str]
+    Parameters
+    ----------
+    title : str
+    means : str
+        What its numbers mean, or why there are none.
+    name : str
+        Of its files.
+    table : DataFrame or None
+        As it is written to a file.
+    shown : list of rows
+        What the page shows of it, the header first.
+    figure : Figure or None
+    """
+
+    title: str
+    means: str
+    name: str = ""
+    table: pd.DataFrame | None = None
+    shown: Table = field(default_factory=list)
+    figure: Any = None
 
 
-def analyse(outcome: Outcome, settings: Settings) -> Analysis:
-    """What the page shows beside the comparison."""
-    nb, data = outcome.nb, outcome.data
-    tables: dict[str, Any] = {}
-    figures: dict[str, Any] = {}
-    notes: list[str] = []
+@dataclass(frozen=True, eq=False)
+class _Fold:
+    """Rows held out, and the classifier fitted to the others."""
+
+    nb: Any
+    rows: np.ndarray
+    X: pd.DataFrame
+    y: np.ndarray
+
+
+def analyse(outcome: Outcome, prob: float) -> list[Section]:
+    """What the page shows of a data set, in order; where a section cannot be made it says why."""
+    data, percent = outcome.data, f"{100 * prob:g}%"
+    folds = [
+        _Fold(clone(outcome.nb).fit(data.X.iloc[train], data.y[train]), test, data.X.iloc[test], data.y[test])
+        for train, test in outcome.folds
+    ]
+    parts: dict[str, Callable[[str], Section]] = {
+        f"Scores ({outcome.held_out})": partial(_comparison, outcome),
+        "Stated confidence and observed accuracy": partial(_reliability, folds),
+        "What the prior says before any data": partial(_prior, outcome),
+        f"Parameters that the prior moved most, {percent} intervals": partial(_parameters, outcome, prob),
+        "Does the strength of the prior decide?": partial(_sensitivity, outcome, folds),
+        f"The rows that are most uncertain, {percent} intervals": partial(_rows, folds, prob),
+        "Do features depend on each other, given the class?": partial(_pairs, outcome),
+    }
+    return [_or_why_not(title, part) for title, part in parts.items()]
+
+
+def _or_why_not(title: str, part: Callable[[str], Section]) -> Section:
+    # A refusal of the library, such as of an improper posterior, is not to cost the other sections.
     try:
-        rows, log_proba, truth = _held_out(outcome, settings)
-        confidence = reliability(log_proba, truth, nb.classes_)
-        tables["rows"] = rows
-        figures["reliability"] = plots.detach(plots.reliability(confidence))
-    except ImproperPosteriorError as error:
-        notes.append(f"No uncertainty of rows. {error}")
-    if outcome.parameters is not None:
-        tables["parameters"] = _moved(outcome.parameters)
-        figures["parameters"] = plots.detach(plots.shrinkage(nb, prob=settings.prob))
-        figures["rows"] = plots.detach(plots.prediction_intervals(nb, data.X, data.y, prob=settings.prob))
-    n = len(data.kinds)
-    if n < 2:
-        return Analysis(tables, figures, notes)
-    try:
-        pairs = check_independence(nb, data.X, data.y, top=_PAIRS if n * (n - 1) / 2 > _MOST_PAIRS else None)
-        tables["pairs"] = pairs
-        if len(pairs):
-            figures["pairs"] = plots.detach(plots.independence(pairs))
-    except (NotImplementedError, ImproperPosteriorError) as error:
-        notes.append(f"No check of independence. {error}")
-    return Analysis(tables, figures, notes)
+        return part(title)
+    except (ValueError, NotImplementedError) as error:
+        return Section(title, f"Not here. {error}")
 
 
-def _held_out(outcome: Outcome, settings: Settings) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """The held-out rows, the most uncertain first; their log probabilities and labels."""
+def _comparison(outcome: Outcome, title: str) -> Section:
+    return Section(
+        title,
+        "Held-out rows speak about the model itself. Differences (± standard error) are from the first estimate, row "
+        "by row; negative is better. Their standard errors say nothing of how another training set would have turned "
+        f"out. The log evidence is that of all {len(outcome.data.y):,} rows.",
+        "comparison",
+        outcome.comparison.reset_index(),
+        readable.beside(readable.scores(outcome.comparison), readable.differences(outcome.comparison)),
+    )
+
+
+def _reliability(folds: list[_Fold], title: str) -> Section:
+    parts = [(fold.nb.predict_log_proba(fold.X), fold.y, fold.nb.predict(fold.X)) for fold in folds]
+    log_proba, truth, predicted = map(np.concatenate, zip(*parts, strict=True))
+    confidence = reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
+    return Section(
+        title,
+        "Stated confidence against observed accuracy, on held-out rows: on the diagonal a model that says 80% is "
+        "right 80% of the time. Naive Bayes counts dependent features twice, and so tends to say too much.",
+        "reliability",
+        figure=plots.detach(plots.reliability(confidence)),
+    )
+
+
+def _prior(outcome: Outcome, title: str) -> Section:
+    values = prior_predictive(outcome.nb)
+    scale = " Gaussian and Poisson priors take their scale from the rows, though not from the labels."
+    return Section(
+        title,
+        "Parameters are drawn from the prior, then a class and a row from these parameters; the figure shows how "
+        f"probable Bayes' rule makes that class. The average, {probability(values.mean())}, is how sure of the true "
+        "class the prior expects naive Bayes to be. Features that are independent given the class add up: where they "
+        "are many, nearly all draws lie at 1 unless the prior is strong. This is what the model believes, not what was "
+        f"found; the scores above say how sure it may be.{scale * bool(_NUMBERS & set(outcome.data.kinds.values()))}",
+        "prior",
+        figure=plots.detach(plots.prior_predictive(values)),
+    )
+
+
+def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
+    if outcome.parameters is None:
+        return Section(title, "Not here: there is no parameter table, for the reason given above.")
+    moved = (outcome.parameters["mean"] - outcome.parameters["mle"]) / outcome.parameters["sd"]
+    moved = moved[np.isfinite(moved)]
+    moved = moved.reindex(moved.abs().sort_values(ascending=False, kind="stable").index)[:_SHOWN]
+    by = [["moved (sd)"], *([f"{sd:+.2f}"] for sd in moved)]
+    table = outcome.parameters.loc[moved.index]
+    return Section(
+        title,
+        "Where maximum likelihood (MLE) and the posterior mean differ most, in posterior standard deviations (sd): "
+        "the prior speaks where the data say little. An interval says what the rows leave unknown about a parameter "
+        "if naive Bayes holds. The figure shows one kind of parameter, the table all.",
+        "parameters",
+        outcome.parameters,
+        readable.beside(readable.parameters(table, outcome.data, prob), by),
+        plots.detach(plots.shrinkage(outcome.nb, prob=prob)),
+    )
+
+
+def _sensitivity(outcome: Outcome, folds: list[_Fold], title: str) -> Section:
+    table = _held_out(folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
+    width = table["upper"] - table["lower"]
+    table = table.reindex(width.sort_values(ascending=False, kind="stable").index)
+    kinds, (low, high) = set(outcome.data.kinds.values()), _STRENGTHS
+    strength = ["the concentration alpha of levels and words"] * bool(kinds - _NUMBERS)
+    strength += ["a factor on the rows that a Gaussian or Poisson prior counts for"] * bool(kinds & _NUMBERS)
+    return Section(
+        title,
+        f"As the strength of the prior goes from {low:g} to {high:g}, {table['label_changes'].sum():,} of "
+        f"{len(table):,} held-out rows get another label somewhere. Strength is {', and '.join(strength)}; the data "
+        "are the same, read under other priors. Least and greatest are of P(prediction | row) on the way; rows that "
+        "move most stand first. This says what the choice of the prior leaves open, not which strength is right.",
+        "sensitivity",
+        table,
+        readable.columns(table[:_SHOWN], _SENSITIVITY),
+    )
+
+
+def _rows(folds: list[_Fold], prob: float, title: str) -> Section:
+    table = _held_out(folds, partial(_uncertainty, prob))
+    table = table.sort_values("epistemic", ascending=False, kind="stable")
+    drawn = slice(None, None, -(-len(folds[0].y) // _DRAWN))
+    figure = plots.prediction_intervals(folds[0].nb, folds[0].X[drawn], folds[0].y[drawn], prob=prob)
+    return Section(
+        title,
+        "Held-out rows whose class probabilities depend most on parameters that the data leave unknown. The interval "
+        "is of P(prediction | row) as the parameters vary over their posterior, if naive Bayes holds. The entropy of "
+        "the class (nats) has two parts: what the row leaves open even were all parameters known (aleatoric), and "
+        "what is due to parameters that are not (epistemic). p_top is the posterior probability, under the model, "
+        "that this class is the most probable one. None of these is the probability that the label is right. The "
+        f"figure shows {len(folds[0].y[drawn]):,} rows held out of one fit.",
+        "rows",
+        table,
+        readable.columns(table[:_SHOWN], _ROWS),
+        plots.detach(figure),
+    )
+
+
+def _pairs(outcome: Outcome, title: str) -> Section:
+    data, n = outcome.data, len(outcome.data.kinds)
+    every = n * (n - 1) // 2
+    table = check_independence(outcome.nb, data.X, data.y, top=_PAIRS if every > _MOST_PAIRS else None)
+    strong = int((table["log_bayes_factor"] > _STRONG).sum())
+    more = " or more" if strong == len(table) < every else ""
+    return Section(
+        title,
+        f"Strong evidence of dependence (log Bayes factor above {_STRONG} nats against independence) in {strong:,}"
+        f"{more} of {every:,} pairs; the strongest stand first. Naive Bayes takes features for independent given the "
+        "class; where they are not, it counts the same evidence twice, and its confidence is not to be trusted. p: how "
+        "often naive Bayes would produce so much mutual information in a pair; of many pairs some have a small p by "
+        "chance.",
+        "pairs",
+        table,
+        readable.columns(table[:_SHOWN], _DEPENDENCE),
+        plots.detach(plots.independence(table)),
+    )
+
+
+def _held_out(folds: list[_Fold], describe: Callable[[_Fold], pd.DataFrame]) -> pd.DataFrame:
+    """One row a held-out row: its number, its label, and what is said of it."""
     import pandas as pd
 
-    data, parts, scores, truths = outcome.data, [], [], []
-    for train, test in split(data.y, settings)[0]:
-        nb = clone(outcome.nb).fit(data.X.iloc[train], data.y[train])
-        X, y = data.X.iloc[test], data.y[test]
-        log_proba = nb.predict_log_proba(X)
-        lower, upper = predict_interval(nb, X, prob=settings.prob)
-        top = log_proba.argmax(axis=1)
-        at = np.arange(len(test)), top
-        parts.append(
-            pd.DataFrame(
-                {
-                    "row": test,
-                    "truth": y,
-                    "prediction": nb.classes_[top],
-                    "probability": np.exp(log_proba[at]),
-                    "lower": lower[at],
-                    "upper": upper[at],
-                }
-            ).join(decompose_uncertainty(nb, X).reset_index(drop=True))
-        )
-        scores.append(_on_classes(nb, log_proba, outcome.nb.classes_))
-        truths.append(y)
-    rows = pd.concat(parts).sort_values("epistemic", ascending=False, kind="stable").reset_index(drop=True)
-    return rows, np.concatenate(scores), np.concatenate(truths)
+    parts = [pd.DataFrame({"row": fold.rows, "truth": fold.y}).join(describe(fold)) for fold in folds]
+    return pd.concat(parts, ignore_index=True)
 
 
-def _on_classes(nb: Any, log_proba: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Columns for all classes: a fold may lack one."""
-    out = np.full((len(log_proba), len(classes)), -np.inf)
-    out[:, [list(classes).index(c) for c in nb.classes_]] = log_proba
-    return out
+def _uncertainty(prob: float, fold: _Fold) -> pd.DataFrame:
+    import pandas as pd
+
+    proba = fold.nb.predict_proba(fold.X)
+    lower, upper = predict_interval(fold.nb, fold.X, prob=prob)
+    top = proba.argmax(axis=1)
+    at = np.arange(len(top)), top
+    frame = pd.DataFrame(
+        {"prediction": fold.nb.classes_[top], "probability": proba[at], "lower": lower[at], "upper": upper[at]}
+    )
+    return frame.join(decompose_uncertainty(fold.nb, fold.X).reset_index(drop=True))
 
 
-def _moved(parameters: pd.DataFrame) -> pd.DataFrame:
-    """Parameters whose posterior mean lies farthest from the maximum likelihood estimate, in posterior sds."""
-    table = parameters.drop(columns=["map"]).assign(moved=(parameters["mean"] - parameters["mle"]) / parameters["sd"])
-    table = table[np.isfinite(table["moved"])]
-    return table.reindex(table["moved"].abs().sort_values(ascending=False, kind="stable").index)
+_PREDICTION: Columns = {
+    "row": ("row (from 0)", str),
+    "truth": ("true class", str),
+    "prediction": ("prediction", str),
+    "probability": ("P(prediction)", probability),
+}
+_SENSITIVITY: Columns = _PREDICTION | {
+    "lower": ("least", probability),
+    "upper": ("greatest", probability),
+    "label_changes": ("label changes", lambda changes: "yes" if changes else "no"),
+}
+_ROWS: Columns = _PREDICTION | {
+    "lower": ("lower", probability),
+    "upper": ("upper", probability),
+    "total": ("entropy", number("{:.4f}")),
+    "aleatoric": ("aleatoric", number("{:.4f}")),
+    "epistemic": ("epistemic", number("{:.4f}")),
+    "p_top": ("p_top", probability),
+}
+_DEPENDENCE: Columns = {
+    "feature_1": ("feature", str),
+    "feature_2": ("and feature", str),
+    "rows": ("rows", number("{:,d}")),
+    "log_bayes_factor": ("log Bayes factor", number("{:,.1f}")),
+    "mutual_information": ("mutual information", number("{:.3f}")),
+    "p_value": ("p", number("{:.3f}")),
+}

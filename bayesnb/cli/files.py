@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bayesnb.cli.analysis import Analysis, analyse
+from bayesnb.cli.analysis import Section, analyse
 from bayesnb.cli.job import Outcome, Settings
 from bayesnb.cli.page import page
 from bayesnb.cli.tables import InputError
@@ -30,23 +30,24 @@ def write(outcomes: Sequence[Outcome], settings: Settings, folder: Path) -> Iter
     analyses = []
     for outcome in outcomes:
         with progress(f"{outcome.data.name}: posterior analysis", 1) as tick:
-            analyses.append(analyse(outcome, settings))
+            analyses.append(analyse(outcome, settings.prob))
             tick()
         for name, save in _files(outcome, analyses[-1]).items():
             yield _save(folder / f"{_stem(outcome)}-{name}", save)
-    text = page(zip(outcomes, analyses, strict=True), settings.prob)
+    text = page(zip(outcomes, analyses, strict=True))
     yield _save(folder / "report.html", lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def _files(outcome: Outcome, analysis: Analysis) -> dict[str, Callable[[Path], Any]]:
-    tables = {"comparison": outcome.comparison.reset_index(), "parameters": outcome.parameters}
-    tables |= {name: table for name, table in analysis.tables.items() if name != "parameters"}
+def _files(outcome: Outcome, sections: Sequence[Section]) -> dict[str, Callable[[Path], Any]]:
     files: dict[str, Callable[[Path], Any]] = {
-        f"{name}.csv": partial(table.to_csv, index=False) for name, table in tables.items() if table is not None
+        f"{section.name}.csv": partial(section.table.to_csv, index=False)
+        for section in sections
+        if section.table is not None
     }
     files |= {
-        f"{name}.png": partial(figure.savefig, dpi=150, bbox_inches="tight")
-        for name, figure in analysis.figures.items()
+        f"{section.name}.png": partial(section.figure.savefig, dpi=150, bbox_inches="tight")
+        for section in sections
+        if section.figure is not None
     }
     if outcome.parameters is not None and len(outcome.parameters) <= _PARAMETERS:
         files["posterior.nc"] = lambda path: to_arviz(outcome.nb, draws=_DRAWS).to_netcdf(str(path))

@@ -51,6 +51,8 @@ class Outcome:
         See `bayesnb.uncertainty.parameter_table`; None where the posterior is improper.
     uncertain : DataFrame or None
         The most uncertain of them.
+    folds : list of (train, test)
+        Indices of rows: those that were fitted, and those held out.
     held_out : str
         How rows were held out.
     notes : list of str
@@ -61,6 +63,7 @@ class Outcome:
     comparison: pd.DataFrame
     parameters: pd.DataFrame | None
     uncertain: pd.DataFrame | None
+    folds: Sequence[tuple[np.ndarray, np.ndarray]]
     held_out: str
     notes: Sequence[str]
 
@@ -111,7 +114,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         uncertain = most_uncertain(parameters, data)
     except ImproperPosteriorError as error:
         notes.append(f"No parameter table. {error}")
-    return Outcome(data, nb, comparison, parameters, uncertain, held_out, notes)
+    return Outcome(data, nb, comparison, parameters, uncertain, folds, held_out, notes)
 
 
 def classifier(data: Dataset, settings: Settings) -> Any:

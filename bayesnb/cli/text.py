@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 WIDTH = 100
 
@@ -25,9 +25,8 @@ def shorten(text: str, limit: int) -> str:
     return kept + "…"
 
 
-def grid(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def grid(table: Sequence[Sequence[str]]) -> str:
     """Aligned columns, the first to the left and shortened where the lines would not fit; the rest right."""
-    table = [list(header), *map(list, rows)]
     widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     room = WIDTH - sum(w + 2 for w in widths[1:])
     widths[0] = min(widths[0], max(room, 12))
