@@ -1,5 +1,7 @@
 """Bayesian naive Bayes: a model is a prior, counting data gives its posterior, all else is a function of it."""
 
+from typing import Any
+
 from bayesnb import datasets, plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
@@ -42,5 +44,15 @@ __all__ = [
     "predict_interval",
     "prior_predictive",
     "prior_sensitivity",
+    "run_nuts",
     "to_arviz",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """NumPyro takes a second to import: not before it is asked for."""
+    if name != "run_nuts":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from bayesnb.nuts import run_nuts
+
+    return run_nuts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,8 @@ from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, block
 from bayesnb.families import Counts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
+
+_CELLS_A_ROW = 2**10  # so that a block of rows is as many classes
 
 
 class Counted(NamedTuple):
@@ -86,6 +89,21 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     finished = tuple(c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True))
     _check_range(encoding, finished)
     return replace(total, blocks=finished)
+
+
+@float64
+def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistics:
+    """Statistics of n rows, each counted as a class of its own; without their base measure."""
+    rows, parts = tuple(r.plain() for r in rows), []
+    for piece, x, (weight,) in blocks(rows, n, np.ones(n), cells=_CELLS_A_ROW):
+        size = len(weight)
+        empty = Statistics(np.zeros(size), tuple(r.empty(size) for r in rows), np.zeros(()))
+        counted, _ = _observe(empty, x, np.arange(size, dtype=np.int32), weight, np.zeros(size))
+        counted = jax.tree.map(np.asarray, counted)
+        finished = tuple(c.finish(s, counted.class_count) for c, s in zip(encoding.blocks, counted.blocks, strict=True))
+        parts.append(jax.tree.map(itemgetter(slice(piece.stop - piece.start)), (counted.class_count, finished)))
+    class_count, finished = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return Statistics(class_count, finished, np.zeros(()))
 
 
 def prune(counted: Counted) -> Counted:

@@ -6,7 +6,7 @@ The only file that knows ArviZ, and both its lines: 0.23 (Python 3.11) and 1.x.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_integer
 from bayesnb.encoding import Encoding, blocks
-from bayesnb.families import Counts, Likelihood
-from bayesnb.families.dirichlet import Multinomial
-from bayesnb.model import NaiveBayes, Reading, log_normalize
+from bayesnb.families import Counts
+from bayesnb.model import NaiveBayes, log_normalize
 from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, require_proper, site_names
+from bayesnb.uncertainty.draws import kept
+from bayesnb.uncertainty.given_draws import joint_of_draws, likelihoods
 from bayesnb.version import __version__
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
     (4, 50)
     """
-    wrap = _group_reader()
+    _group_reader()  # is ArviZ there?
     check_is_fitted(nb)
     require_integer("draws", draws)
     require_integer("chains", chains)
@@ -116,18 +117,62 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     encoding, prior, posterior = nb.encoding_, nb.prior_, nb.posterior_
     drawn = posterior_draws(nb, n_draws, seed)
-    groups = {"posterior": _parameters(encoding, posterior, drawn, sample)}
+    everything = kept(encoding, None)
+    groups = {"posterior": _parameters(encoding, posterior, drawn, sample, everything)}
     if _is_proper(encoding, prior):
-        groups["prior"] = _parameters(encoding, prior, draw_parameters(encoding, prior, n_draws, prior_seed), sample)
+        before = draw_parameters(encoding, prior, n_draws, prior_seed)
+        groups["prior"] = _parameters(encoding, prior, before, sample, everything)
     if X is not None:
         groups |= _rows(nb, posterior, X, y, drawn, sample, predictive_seed)
+    sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
+    return _wrapped(nb, groups, sampling)
+
+
+def assemble(
+    nb: Any,
+    drawn: Mapping[str, np.ndarray],
+    shared: Sequence[Mapping[str, np.ndarray]],
+    transitions: Mapping[str, np.ndarray],
+    masks: Sequence[np.ndarray],
+) -> Any:
+    """Draws by a Markov chain as `to_arviz` has exact ones.
+
+    Parameters
+    ----------
+    drawn : parameters, (S, …) each, as `posterior_draws` names them
+    shared : for the classes and for each block, hyperparameters: (S,), or (S, K) as long as its last axis
+    transitions : what the sampler says of each transition, (chains, draws) each, S = chains · draws
+    masks : for each block which positions of the last axis are there, as `kept` gives them
+    """
+    import xarray as xr
+
+    sample = next(iter(transitions.values())).shape
+    parameters = _parameters(nb.encoding_, nb.prior_, drawn, sample, masks)
+    axes = [(_CLASS, np.ones(len(nb.encoding_.classes), bool))]
+    axes += [(dim, keep) for (dim, _), keep in zip(_axes(nb.encoding_), masks, strict=True)]
+    hyper: dict[str, Any] = {}
+    for (dim, keep), own in zip(axes, shared, strict=True):
+        for site, values in own.items():
+            if values.ndim == 1:
+                hyper[site] = (_SAMPLE, values.reshape(sample))
+            elif keep.any():
+                hyper[site] = ((*_SAMPLE, dim), values[:, keep].reshape(*sample, -1))
+    statistics = {name: (_SAMPLE, values) for name, values in transitions.items()}
+    groups = {
+        "posterior": parameters.assign(hyper),
+        "sample_stats": xr.Dataset(statistics, _sample_coordinates(sample)),
+    }
+    return _wrapped(nb, groups, "the No-U-Turn sampler of NumPyro")
+
+
+def _wrapped(nb: Any, groups: Mapping[str, xr.Dataset], sampling: str) -> Any:
     attributes = {
         "inference_library": "bayesnb",
         "inference_library_version": __version__,
         "estimator": " ".join(repr(nb).split()),
-        "sampling": "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise",
+        "sampling": sampling,
     }
-    return wrap({name: group.assign_attrs(attributes) for name, group in groups.items()})
+    return _group_reader()({name: group.assign_attrs(attributes) for name, group in groups.items()})
 
 
 def _group_reader() -> Any:
@@ -190,14 +235,19 @@ def _class_names(encoding: Encoding) -> np.ndarray:
 
 
 def _parameters(
-    encoding: Encoding, model: NaiveBayes, drawn: dict[str, np.ndarray], sample: tuple[int, int]
+    encoding: Encoding,
+    model: NaiveBayes,
+    drawn: Mapping[str, np.ndarray],
+    sample: tuple[int, int],
+    masks: Sequence[np.ndarray],
 ) -> xr.Dataset:
     import xarray as xr
 
     coordinates: dict[str, Any] = {_CLASS: _class_names(encoding)}
     last: dict[str, tuple[str, ...]] = {}
-    for (dim, names), sites in zip(_axes(encoding), site_names(encoding, model), strict=True):
-        coordinates[dim] = names
+    for (dim, names), sites, keep in zip(_axes(encoding), site_names(encoding, model), masks, strict=True):
+        if keep.any():
+            coordinates[dim] = [name for name, wanted in zip(names, keep, strict=True) if wanted]
         last |= {site: (dim,) for site in sites.values()}
     variables = {
         site: ((*_SAMPLE, _CLASS, *last.get(site, ())), values.reshape(*sample, *values.shape[1:]))
@@ -270,31 +320,13 @@ def _score_draws(
         for first in range(0, n_draws, chunk):
             # The last chunk overlaps the one before: one shape, one compilation.
             part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
-            log_class, likelihoods = _likelihoods(encoding, posterior, drawn, part)
+            log_class, parts = likelihoods(encoding, posterior, drawn, part)
             uniform = rng.random((chunk, len(labels)))
-            found = _score_chunk(posterior, log_class, likelihoods, x, labels, log_base, uniform)
+            found = _score_chunk(posterior, log_class, parts, x, labels, log_base, uniform)
             for out, values in zip((row, own, predicted), found, strict=True):
                 out[part, piece] = values[:, :n]
         _require_defined(own[:, piece], piece.start)
     return row, own, predicted
-
-
-def _likelihoods(
-    encoding: Encoding, posterior: NaiveBayes, drawn: dict[str, np.ndarray], part: slice
-) -> tuple[np.ndarray, tuple[Likelihood, ...]]:
-    """Log class probabilities (S, C), and the likelihood of each block with a "class" for each of the S · C."""
-    likelihoods = []
-    for family, sites in zip(posterior.blocks, site_names(encoding, posterior), strict=True):
-        values = {own: drawn[site][part] for own, site in sites.items()}
-        flat = {own: v.reshape(-1, v.shape[-1]) for own, v in values.items()}
-        kind = type(jax.eval_shape(lambda f: f.mean(), family))
-        likelihoods.append(Multinomial(_log(flat["theta"])) if kind is Multinomial else kind(**flat))
-    return _log(drawn["class_prob"][part]), tuple(likelihoods)
-
-
-def _log(values: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore"):
-        return np.log(values)
 
 
 def _require_defined(own: np.ndarray, start: int) -> None:
@@ -322,9 +354,8 @@ def _score_kernel(
     log_base: jax.Array,
     uniform: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """For S draws and N rows, each (S, N). Draws are scored as so many more classes."""
-    reading = Reading(jnp.ravel(log_class), likelihoods).prepare(x)
-    joint = jnp.reshape(reading.log_joint(x), (label.shape[0], *log_class.shape)).swapaxes(0, 1)
+    """For S draws and N rows, each (S, N)."""
+    joint = joint_of_draws(log_class, likelihoods, x)
     # Of word counts the host has looked up the factorials.
     pairs = zip(posterior.blocks, x, strict=True)
     log_base = sum((f.log_base(rows) for f, rows in pairs if not isinstance(rows, Counts)), log_base)

@@ -30,6 +30,8 @@ from bayesnb.estimators import priors
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.reporting import warn
+from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty.given_draws import read_draws, score_draws
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
 
@@ -197,18 +199,24 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     # -- prediction ------------------------------------------------------------------------------
 
-    def predict(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+    def predict(
+        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
+    ) -> np.ndarray:
         """Most probable class of each row; the most probable a priori where that is undefined."""
-        choice = self._choose(X, estimate, class_prior)
+        choice = self._choose(X, estimate, class_prior, draws)
         return self.classes_[choice]
 
-    def predict_log_proba(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+    def predict_log_proba(
+        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
+    ) -> np.ndarray:
         """(N, C) log P(class | row); as `predict_proba`."""
-        log_proba = self._score(X, estimate, class_prior, scoring.log_proba)
+        log_proba = self._score(X, estimate, class_prior, scoring.log_proba, draws)
         self._warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
-    def predict_proba(self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
+    ) -> np.ndarray:
         """(N, C) P(class | row), if naive Bayes holds; NaN in rows where it is undefined.
 
         Parameters
@@ -217,8 +225,10 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             Reading of the posterior; default: the constructor's.
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones, for a shifted prevalence.
+        draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
+            Average p(class, row | θ) over these draws of the parameters in place of reading the posterior.
         """
-        return np.exp(self.predict_log_proba(X, estimate=estimate, class_prior=class_prior))
+        return np.exp(self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws))
 
     def predict_joint_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
@@ -322,16 +332,24 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, len(encoding.classes))
         return NaiveBayes(class_prior, tuple(map(self._block_prior, encoding.blocks, statistics.blocks)))
 
-    def _score(self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable) -> np.ndarray:
+    def _score(
+        self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable, draws: Any = None
+    ) -> np.ndarray:
         check_is_fitted(self)
+        if draws is not None and estimate is not None:
+            raise ValueError(f"estimate={estimate!r} reads the posterior, and draws= stand for it: pass one of them.")
         estimate = self.estimate if estimate is None else estimate
         if estimate not in _ESTIMATES:
             raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
         prior = self.prior_.limit() if estimate == "mle" else self.prior_
         model = prior.update(self.statistics_)
         if class_prior is not None:
-            known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
-            model = NaiveBayes(known, model.blocks)
+            model = NaiveBayes(priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes)), model.blocks)
+        if draws is not None:
+            drawn = read_draws(self, draws)
+            if class_prior is not None:
+                drawn[CLASS_PROB] = np.broadcast_to(class_prior, drawn[CLASS_PROB].shape)
+            return score_draws(self, X, drawn, output)
         rows, n = self._encode(X)
         reading: Estimate = "mean" if estimate == "mle" else estimate
         return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
@@ -342,9 +360,9 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         table = self._table(X)
         return self.encoding_.rows(table, self._report_unknown), table.n_rows
 
-    def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any) -> np.ndarray:
+    def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Index of the class that `predict` returns."""
-        choice = self._score(X, estimate, class_prior, scoring.decision)
+        choice = self._score(X, estimate, class_prior, scoring.decision, draws)
         undefined = choice < 0
         self._warn_undefined(undefined)
         a_priori = self.class_log_prior_ if class_prior is None and undefined.any() else class_prior

@@ -13,7 +13,7 @@ from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.row_draws import draw_log_likelihood
 from bayesnb.families.rows import RISING, OneHot, Presence, Term, as_rows, linear
-from bayesnb.families.special import polygammas
+from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 
 
@@ -87,6 +87,12 @@ class Dirichlet(Conjugate):
         empty = total == 0
         value = self._sum(gammaln(alpha)) - jnp.where(empty, 0.0, gammaln(jnp.where(empty, 1.0, total)))
         return jnp.where(proper, value, jnp.inf)
+
+    def log_evidence(self, statistics: LevelCounts) -> jax.Array:
+        """(C, G) Σ log Γ(α + n)/Γ(α) - log Γ(α₀ + t)/Γ(α₀): ratios, since log partitions of large α cancel."""
+        alpha, n = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
+        value = self._sum(log_rising(alpha, n)) - log_rising(self.total(), self._sum(n))
+        return jnp.where(self._sum(alpha <= 0) == 0, value, -jnp.inf)
 
     def proper(self) -> jax.Array:
         """(C, L) whether all concentrations of the group are positive."""
@@ -183,6 +189,10 @@ class Multinomial:
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return self.prepare(x).log_prob(x)
+
+    def log_likelihood(self, statistics: LevelCounts) -> jax.Array:
+        """(C, L) Σ n log θ."""
+        return linear(statistics.count, self.log_theta)
 
 
 @pytree

@@ -149,6 +149,10 @@ class Poisson:
             jnp.asarray(self.rate)
         )
 
+    def log_likelihood(self, statistics: Totals) -> jax.Array:
+        """(C, F) Σx log λ - n λ."""
+        return linear(statistics.total, jnp.log(self.rate)) - statistics.count * self.rate
+
 
 @pytree
 class NegativeBinomial:

@@ -260,6 +260,11 @@ class Normal:
 
         return jax.lax.cond(jnp.any(point), with_points, lambda: score)
 
+    def log_likelihood(self, statistics: Moments) -> jax.Array:
+        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
+        n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
+        return jnp.where(n > 0, -0.5 * (n * (_LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
+
 
 @pytree
 class StudentT:

@@ -31,6 +31,10 @@ class PlugIn(Likelihood, Protocol):
         """The parameters by name, (…, C, K) each."""
         ...
 
+    def log_likelihood(self, statistics: Any) -> jax.Array:
+        """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
+        ...
+
 
 @pytree
 class Cumulants:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_integer
-from bayesnb.encoding import Columns, Encoding
+from bayesnb.encoding import Encoding
 from bayesnb.families import Dirichlet
 from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
@@ -74,16 +74,50 @@ def draw_parameters(
     encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[Any] | None = None
 ) -> dict[str, np.ndarray]:
     """As `posterior_draws`, from any proper distribution over the parameters."""
-    chosen = None if features is None else encoding.positions(features)
-    rngs = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
+    rngs = _generators(model, seed)
     found = {CLASS_PROB: _draw(model.class_prior, draws, rngs[0])["theta"][:, 0]}
-    sites = site_names(encoding, model)
-    for columns, family, rng, names in zip(encoding.blocks, model.blocks, rngs[1:], sites, strict=True):
-        keep = np.ones(len(columns.axis()[0]), bool) if chosen is None else _kept(columns, chosen)
+    blocks = zip(model.blocks, site_names(encoding, model), kept(encoding, features), rngs[1:], strict=True)
+    for family, names, keep, rng in blocks:
         if keep.any():
             drawn = _draw(_marginal(family, keep), draws, rng)
             found |= {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
     return found
+
+
+def draw_stacked(
+    models: NaiveBayes, sites: Sequence[Mapping[str, str]], masks: Sequence[np.ndarray], seed: int
+) -> dict[str, np.ndarray]:
+    """One draw from each of S distributions over the parameters; the arrays of `models` have a leading axis.
+
+    They are drawn as one model with S times as many classes.
+    """
+
+    def merged(family: Any) -> Any:
+        # Fields of the parameters are (S, C, K); what the classes share, such as `group`, is (S, …).
+        return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], family)
+
+    rngs, n_draws = _generators(models, seed), jax.tree.leaves(models)[0].shape[0]
+    found = {CLASS_PROB: _draw(merged(models.class_prior), 1, rngs[0])["theta"][0]}
+    for family, names, keep, rng in zip(models.blocks, sites, masks, rngs[1:], strict=True):
+        if keep.any():
+            drawn = _draw(_marginal(merged(family), keep), 1, rng)
+            parts = {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
+            found |= {site: values.reshape(n_draws, -1, keep.sum()) for site, values in parts.items()}
+    return found
+
+
+def kept(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]:
+    """For each block which positions of the last axis belong to some columns of X; None: all."""
+    columns = [np.asarray(block.index)[block.axis()[0]] for block in encoding.blocks]
+    if features is None:
+        return [np.ones(len(of), bool) for of in columns]
+    chosen = list(encoding.positions(features))
+    return [np.isin(of, chosen) for of in columns]
+
+
+def _generators(model: NaiveBayes, seed: int) -> list[np.random.Generator]:
+    """For the classes and each block."""
+    return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
 
 
 def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
@@ -109,12 +143,6 @@ def _marginal(family: Any, keep: np.ndarray) -> Any:
         return Dirichlet(alpha[:, keep], index, len(chosen))
     rest = alpha[:, others].sum(axis=1, keepdims=True)
     return Dirichlet(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
-
-
-def _kept(columns: Columns, chosen: set[int]) -> np.ndarray:
-    """Positions of the last axis that belong to the chosen columns of X."""
-    index = np.asarray(columns.index)
-    return np.isin(index, list(chosen))[columns.axis()[0]]
 
 
 def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from bayesnb.arguments import require_choice, require_integer, require_probabili
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import over_blocks
+from bayesnb.uncertainty.given_draws import DrawnSampler, read_draws
 from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
 from bayesnb.uncertainty.row_draws import Sampler
 from bayesnb.uncertainty.skew import skewed, skewness, unskewed
@@ -39,7 +40,7 @@ def predict_interval(
     prob: float = 0.9,
     method: Method = "moments",
     given: Given = "row",
-    draws: int = 1000,
+    draws: Any = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equal-tailed posterior interval of P(class | row, θ) for each row and class.
@@ -57,8 +58,9 @@ def predict_interval(
     given : {"row", "data"}
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
         it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
-    draws, seed : int
-        Number of draws, where there are any, and their seed.
+    draws : int, or what `posterior_draws`, `to_arviz` or `run_nuts` returns
+        Number of draws, where there are any; or draws to use in place of the exact posterior, whatever the method.
+    seed : int
 
     Returns
     -------
@@ -94,7 +96,7 @@ def predict_interval(
 
 
 def decompose_uncertainty(
-    nb: Any, X: Any, given: Given = "row", method: Method = "moments", draws: int = 1000, seed: int = 0
+    nb: Any, X: Any, given: Given = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
 
@@ -132,7 +134,9 @@ def decompose_uncertainty(
     return pd.DataFrame(found, columns=columns, index=getattr(X, "index", None))
 
 
-def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data") -> tuple[np.ndarray, np.ndarray]:
+def log_odds_moments(
+    nb: Any, X: Any, against: Any = None, given: Given = "data", draws: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
     Parameters
@@ -142,6 +146,8 @@ def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data"
     against : label, default the first of `nb.classes_`
     given : {"data", "row"}
         As for `predict_interval`.
+    draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
+        Draws to use in place of the exact posterior.
 
     Returns
     -------
@@ -166,7 +172,10 @@ def log_odds_moments(nb: Any, X: Any, against: Any = None, given: Given = "data"
     if against is not None and against not in labels:
         raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
-    found = _from_scores(nb, X, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    if draws is None:
+        found = _from_scores(nb, X, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    else:
+        found = DrawnSampler(read_draws(nb, draws), given).map(nb, X, lambda log_proba, _: _drawn_odds(log_proba, a))
     return found[:, 0], found[:, 1]
 
 
@@ -176,16 +185,18 @@ OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _distribution(
-    nb: Any, X: Any, given: Given, method: Method, draws: int, seed: int, of_two: OfScores, of_draws: OfDraws
+    nb: Any, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
     check_is_fitted(nb)
     require_choice("given", given, _GIVEN)
     require_choice("method", method, ("moments", "draws"))
+    if not isinstance(draws, int | float | np.number):
+        return DrawnSampler(read_draws(nb, draws), given).map(nb, X, of_draws)
     require_integer("draws", draws)
     if method == "moments" and len(nb.classes_) == 2:
         return _from_scores(nb, X, given, of_two)
-    return Sampler(method, given, draws, seed).map(nb, X, of_draws)
+    return Sampler(method, given, int(draws), seed).map(nb, X, of_draws)
 
 
 def _from_scores(nb: Any, X: Any, given: Given, output: OfScores) -> np.ndarray:
@@ -217,6 +228,11 @@ def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> np.ndarray
     between = np.sum(weight[..., None] * (odds - average[:, None]) ** 2, axis=1)
     sd = np.sqrt(np.sum(weight[..., None] * spread, axis=1) + between)
     return np.stack([np.where(infinite, limit, average), np.where(infinite, 0.0, sd)], axis=1)
+
+
+def _drawn_odds(log_proba: np.ndarray, against: int) -> np.ndarray:
+    odds = log_proba - log_proba[..., against, None]
+    return np.stack([odds.mean(axis=0), odds.std(axis=0)], axis=1)
 
 
 def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:

@@ -1,0 +1,175 @@
+"""Priors whose hyperparameters are unknown: θ is integrated out, and what is left is sampled.
+
+A hyperprior is a NumPyro program that samples hyperparameters and returns a prior, a `NaiveBayes` as any other. Its
+evidence is the likelihood of the hyperparameters, and updated it is the posterior of θ given them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bayesnb.families import Dirichlet, LevelCounts, NormalInverseGamma
+from bayesnb.families._pytree import pytree
+from bayesnb.families.special import log_rising
+from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.precision import float64
+from bayesnb.programs import Sites
+from bayesnb.uncertainty.draws import draw_stacked
+
+Kind = Literal["symmetric", "pooled"]
+
+
+@pytree
+class Histogram:
+    """What the evidence of a symmetric Dirichlet needs of the counts (C, L): how often each number occurs.
+
+    `count` (U,) and `times` (U,): distinct counts; `size` (V,), `total` (V,) and `groups` (V,): the distinct pairs
+    of a group's number of levels and its total, and how many groups of all classes have them.
+    """
+
+    count: Any
+    times: Any
+    size: Any
+    total: Any
+    groups: Any
+
+    @classmethod
+    def of(cls, statistics: LevelCounts, group: np.ndarray, num_groups: int) -> Histogram:
+        observed = np.asarray(statistics.count)
+        count, times = np.unique(observed[observed > 0], return_counts=True)
+        sizes = np.bincount(group, minlength=num_groups)
+        sums = observed @ (group[:, None] == np.arange(num_groups))
+        pairs = np.stack([np.broadcast_to(sizes, sums.shape), sums], axis=-1).reshape(-1, 2)
+        distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
+        return cls(count, times.astype(float), distinct[:, 0], distinct[:, 1], groups.astype(float))
+
+    def log_evidence(self, alpha: Any) -> Any:
+        """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""
+        gain = jnp.sum(self.times * log_rising(alpha, self.count))
+        return gain - jnp.sum(self.groups * log_rising(alpha * self.size, self.total))
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """A prior whose concentrations, and whose Gaussian locations and rates, are unknown.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        Its κ and a, and the scales of the hyperpriors of Gaussian blocks, are those of the hierarchy; Poisson blocks
+        and a known class prior stay as they are.
+    kind : {"symmetric", "pooled"}
+        Dirichlet(α, …, α), or Dirichlet(α L m) with a base measure m that the classes share: α is what a level has on
+        average, and m = 1/L is the symmetric prior.
+    alpha : distribution
+        Of α, one for each Dirichlet block, and of the concentration of the classes.
+    sites : for each block the site of each parameter
+    """
+
+    prior: NaiveBayes
+    kind: Kind
+    alpha: dist.Distribution
+    sites: Sites
+
+    def sample_prior(self) -> NaiveBayes:
+        """The program of the hyperparameters."""
+        prior = self.prior
+        class_prior = prior.class_prior
+        if isinstance(class_prior, Dirichlet):
+            class_prior = _symmetric(class_prior, self.alpha, "class_alpha")
+        blocks = [self._block(family, own) for family, own in zip(prior.blocks, self.sites, strict=True)]
+        return NaiveBayes(class_prior, tuple(blocks))
+
+    def _block(self, family: Any, own: Mapping[str, str]) -> Any:
+        sites = _hyperparameters(own)
+        if isinstance(family, Dirichlet):
+            return (_symmetric if self.kind == "symmetric" else _pooled)(family, self.alpha, *sites)
+        return _shared(family, *sites) if isinstance(family, NormalInverseGamma) else family
+
+    def program(self, statistics: Statistics) -> Callable[[], None]:
+        """The posterior of the hyperparameters alone: θ is integrated out."""
+        return partial(self.collapsed, self.condense(statistics))
+
+    def condense(self, statistics: Statistics) -> Statistics:
+        """What the evidence needs of the statistics: under "symmetric" levels are counted by their counts."""
+        if self.kind == "pooled":
+            return statistics
+        blocks = tuple(
+            Histogram.of(counted, np.asarray(f.group), f.num_groups) if isinstance(f, Dirichlet) else counted
+            for f, counted in zip(self.prior.blocks, statistics.blocks, strict=True)
+        )
+        return replace(statistics, blocks=blocks)
+
+    def collapsed(self, condensed: Statistics) -> None:
+        """The program over such statistics, which may be traced."""
+        model = self.sample_prior()
+        terms = [condensed.log_base, model.class_prior.log_evidence(LevelCounts(condensed.class_count[None]))]
+        for family, counted in zip(model.blocks, condensed.blocks, strict=True):
+            if isinstance(counted, Histogram):
+                terms.append(counted.log_evidence(family.concentration[0, 0]))
+            else:
+                terms.append(family.log_evidence(counted))
+        numpyro.factor("rows", sum(map(jnp.sum, terms)))
+
+    def finish(
+        self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """The parameters of S draws, exact given the hyperparameters; and these, of the classes and each block."""
+        drawn = draw_stacked(self._posteriors(samples, statistics), self.sites, masks, seed)
+        ours = [("class_alpha",), *(_hyperparameters(own) for own in self.sites)]
+        return drawn, [{site: samples[site] for site in sites if site in samples} for sites in ours]
+
+    def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
+        """The exact posterior of the parameters given one draw of the hyperparameters."""
+        prior = numpyro.handlers.substitute(numpyro.handlers.seed(self.sample_prior, 0), data=hyperparameters)()
+        return prior.update(statistics)
+
+    @float64
+    def _posteriors(self, samples: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
+        """Those given S draws: a model whose arrays have a leading axis."""
+        return jax.jit(jax.vmap(self.posterior, (0, None)))(samples, statistics)
+
+
+def _hyperparameters(own: Mapping[str, str]) -> list[str]:
+    """Sites of the hyperparameters of a block: with the ending of those of its parameters."""
+    names = {"theta": ("alpha", "base_measure"), "mu": ("loc",), "sigma2": ("rate",)}
+    return [site.replace(name, hyper) for name, site in own.items() for hyper in names.get(name, ())]
+
+
+def _symmetric(family: Dirichlet, prior: dist.Distribution, site: str, *_: str) -> Dirichlet:
+    alpha = numpyro.sample(site, prior)
+    return replace(family, concentration=alpha * jnp.ones_like(jnp.asarray(family.concentration)))
+
+
+def _pooled(family: Dirichlet, prior: dist.Distribution, site: str, base_site: str) -> Dirichlet:
+    """α L m in each class, L levels a group; m is uniform on its simplex, as normalised exponential variates."""
+    alpha = numpyro.sample(site, prior)
+    n_levels = np.shape(family.concentration)[1]
+    with numpyro.plate(f"{base_site}_levels", n_levels):
+        weight = numpyro.sample(f"{base_site}_weight", dist.Exponential(1.0))
+    group = np.asarray(family.group)
+    total = jax.ops.segment_sum(weight, group, family.num_groups)
+    base = numpyro.deterministic(base_site, weight / total[group])
+    concentration = alpha * np.bincount(group, minlength=family.num_groups)[group] * base
+    return replace(family, concentration=jnp.broadcast_to(concentration, np.shape(family.concentration)))
+
+
+def _shared(family: NormalInverseGamma, loc_site: str, rate_site: str) -> NormalInverseGamma:
+    """Location and rate of each feature, the same in all classes.
+
+    Location ~ Normal around the prior's with the scale of its μ, b/(aκ); log rate ~ Normal(log b, 1).
+    """
+    loc, kappa, a, b = (np.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
+    with numpyro.plate(f"{loc_site}_features", loc.shape[1]):
+        shared_loc = numpyro.sample(loc_site, dist.Normal(loc[0], np.sqrt(b / (a * kappa))[0]))
+        shared_rate = numpyro.sample(rate_site, dist.LogNormal(np.log(b[0]), 1.0))
+    return replace(family, loc=jnp.broadcast_to(shared_loc, loc.shape), rate=jnp.broadcast_to(shared_rate, b.shape))

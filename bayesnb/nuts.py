@@ -1,0 +1,193 @@
+"""Markov chain Monte Carlo where conjugacy ends, and as a referee where it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+from numpyro.infer import MCMC, NUTS
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.arguments import require_integer
+from bayesnb.hierarchy import Hierarchy
+from bayesnb.inference_data import assemble
+from bayesnb.model import Statistics
+from bayesnb.precision import float64
+from bayesnb.programs import Fixed
+from bayesnb.reporting import warn
+from bayesnb.uncertainty import require_proper, site_names
+from bayesnb.uncertainty.draws import kept
+
+_KINDS = ("symmetric", "pooled")
+# ArviZ's names of what NumPyro tells of a transition.
+_FIELDS = {
+    "diverging": "diverging",
+    "acceptance_rate": "accept_prob",
+    "n_steps": "num_steps",
+    "energy": "energy",
+    "lp": "potential_energy",
+}
+_WORST_R_HAT = 1.01
+_LEAST_ESS = 100  # a chain
+
+
+def run_nuts(
+    nb: Any,
+    hyperprior: Any = None,
+    draws: int = 1000,
+    warmup: int = 500,
+    chains: int = 4,
+    seed: int = 0,
+    progress: bool = True,
+    features: Iterable[Any] | None = None,
+) -> Any:
+    """Draws of the parameters by the No-U-Turn sampler; of its hyperparameters too, where the prior has them.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Its statistics are all that is used of the data: the cost does not grow with the rows.
+    hyperprior : None, "symmetric", "pooled", NumPyro distribution, or {"symmetric" | "pooled": distribution}
+        None: the prior of `nb` as it is. This has a closed form, and NUTS is its referee: `posterior_draws` is exact
+        and a thousand times faster. Else the prior has unknown hyperparameters:
+
+        "symmetric" : θ ~ Dirichlet(α, …, α), one α for each block of levels.
+        "pooled" : θ_class ~ Dirichlet(α L m), L levels: the classes share the base measure m, uniform on its simplex,
+            so that rare levels borrow strength from the other classes. m = 1/L is the symmetric prior.
+        A distribution is that of α; the default is log α ~ Normal(-1, 1.5).
+
+        Under each of them the concentration of the classes has the prior of α too, and Gaussian features a location
+        and a rate that the classes share: loc ~ Normal(m, b/(aκ)) and log rate ~ Normal(log b, 1) around the prior
+        of `nb`. Poisson features keep their prior.
+    draws, warmup, chains : int
+        Draws a chain after as many as `warmup` to adapt.
+    seed : int
+    progress : bool
+        Show a progress bar.
+    features : names or indices of columns of X, optional
+        Keep the parameters of these only; default: all. `[]` keeps the hyperparameters alone.
+
+    Returns
+    -------
+    arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
+        As `to_arviz`, with the hyperparameters in `posterior`, and `sample_stats`. Given the hyperparameters θ is
+        drawn exactly.
+
+    Raises
+    ------
+    ImportError
+        If NumPyro is not installed.
+    ImproperPosteriorError
+        If the posterior is improper.
+    ValueError
+        If `hyperprior` is none of the above, or improper.
+
+    Warns
+    -----
+    UserWarning
+        On divergent transitions, R-hat above 1.01, or an effective sample size below 100 a chain, with what to do.
+
+    References
+    ----------
+    Hoffman & Gelman, *The No-U-Turn sampler*, JMLR 15 (2014). Vehtari et al., *Rank-normalization, folding, and
+    localization: an improved R-hat*, Bayesian Analysis 16 (2021), for the bounds.
+    """
+    check_is_fitted(nb)
+    for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
+        require_integer(name, value)
+    target = _target(nb, hyperprior)
+    masks = kept(nb.encoding_, features)
+    samples, transitions = _sample(target, nb.statistics_, draws, warmup, chains, seed, progress)
+    _diagnose(samples, transitions["diverging"])
+    flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
+    drawn, shared = target.finish(flat, nb.statistics_, masks, seed)
+    return assemble(nb, drawn, shared, transitions, masks)
+
+
+def _target(nb: Any, hyperprior: Any) -> Fixed | Hierarchy:
+    sites = site_names(nb.encoding_, nb.prior_)
+    if hyperprior is None:
+        require_proper(nb.encoding_, nb.posterior_)
+        return Fixed(nb.prior_, sites)
+    given = hyperprior if isinstance(hyperprior, dict) else {"symmetric": hyperprior}
+    given = {hyperprior: dist.LogNormal(-1.0, 1.5)} if isinstance(hyperprior, str) else given
+    kind: Any
+    kind, alpha = next(iter(given.items())) if len(given) == 1 else (None, None)
+    if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
+        raise ValueError(
+            f"hyperprior={hyperprior!r} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, or such "
+            "a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
+        )
+    _require_positive(alpha)
+    return Hierarchy(nb.prior_, kind, alpha, sites)
+
+
+def _require_positive(alpha: dist.Distribution) -> None:
+    """A concentration is positive; and its evidence tends to a constant as it grows, so that its prior must not."""
+    if isinstance(alpha, dist.ImproperUniform):
+        raise ValueError(
+            f"hyperprior={alpha!r} is improper, and so would be the posterior: as alpha grows the evidence tends to a "
+            "positive constant. Choose a proper one, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
+        )
+    if alpha.batch_shape or alpha.event_shape:
+        raise ValueError(f"hyperprior={alpha!r} must be the distribution of one number, alpha.")
+    negative = bool(np.any(np.asarray(alpha.sample(jax.random.key(0), (1000,))) <= 0))
+    if negative:
+        raise ValueError(f"hyperprior={alpha!r} must be a distribution of positive numbers: alpha is a concentration.")
+
+
+@float64
+def _sample(
+    target: Fixed | Hierarchy,
+    statistics: Statistics,
+    draws: int,
+    warmup: int,
+    chains: int,
+    seed: int,
+    progress: bool,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
+    parallel = jax.local_device_count() >= chains > 1
+    mcmc = MCMC(
+        NUTS(target.program(statistics)),
+        num_warmup=warmup,
+        num_samples=draws,
+        num_chains=chains,
+        chain_method="parallel" if parallel else "vectorized",
+        progress_bar=progress,
+    )
+    mcmc.run(jax.random.key(seed), extra_fields=tuple(_FIELDS.values()))
+    fields = mcmc.get_extra_fields(group_by_chain=True)
+    transitions = {name: fields[field] for name, field in _FIELDS.items()}
+    transitions["lp"] = -transitions["lp"]
+    return mcmc.get_samples(group_by_chain=True), transitions
+
+
+def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray) -> None:
+    """Warn of what makes the draws unfit, and say what to do."""
+    chains, draws = diverging.shape
+    divergences = int(diverging.sum())
+    if divergences:
+        warn(
+            f"NUTS: {divergences} of {diverging.size} transitions diverged: the draws may miss part of the posterior. "
+            "Take a hyperprior that is less wide, or a longer warmup."
+        )
+    if draws < 4:
+        return
+    # Weights are base measures before they are normalised: their total means nothing.
+    moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r_hat = {site: float(np.nanmax(split_gelman_rubin(values))) for site, values in moving.items()}
+        size = {site: float(np.nanmin(effective_sample_size(values))) for site, values in moving.items()}
+    worst, least = max(moving, key=r_hat.__getitem__), min(moving, key=size.__getitem__)
+    if r_hat[worst] > _WORST_R_HAT:
+        warn(f"NUTS: R-hat of {worst!r} is {r_hat[worst]:.3f}: the chains have not met. Raise warmup and draws.")
+    if size[least] < _LEAST_ESS * chains:
+        warn(
+            f"NUTS: the effective sample size of {least!r} is {size[least]:.0f}, below {_LEAST_ESS * chains}; "
+            "the ends of its intervals are not to be trusted. Raise draws."
+        )

@@ -1,0 +1,227 @@
+"""Naive Bayes as NumPyro programs, made from the same prior objects as the closed form.
+
+A row is a class of its own, whose statistics are itself: the programs read rows as `Statistics` of N "classes", so
+that a family says once how its parameters are distributed, and once how a cell is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, singledispatch
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, NormalInverseGamma
+from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.gamma_poisson import Poisson
+from bayesnb.families.normal_inverse_gamma import Normal
+from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.uncertainty.draws import CLASS_PROB
+
+# For each block the site of each parameter by its own name.
+Sites = Sequence[Mapping[str, str]]
+# Suffix of a site, the distribution of the cells of rows, and what was observed.
+Cells = Iterator[tuple[str, dist.Distribution, Any]]
+
+
+def naive_bayes(
+    model: NaiveBayes,
+    rows: Statistics | None = None,
+    label: Any = None,
+    weight: Any = None,
+    *,
+    sites: Sites,
+    n_rows: int | None = None,
+    totals: Sequence[Any] | None = None,
+) -> None:
+    """The generative program: π and θ from the prior, for each row a class, and cells given the class.
+
+    Parameters
+    ----------
+    model : NaiveBayes
+        The prior; or a posterior, to simulate what may come.
+    rows : Statistics of N classes, optional
+        Each row counted as a class of its own, as `counting.single_rows` does. Without them rows are simulated.
+    label : (N,) int array, optional
+        Class of each row. Without labels, but with rows, the class is summed out; without both it is simulated.
+    weight : (N,) array, optional
+        Replication counts: the likelihood of a row to the power of its weight.
+    sites : for each block the site of each parameter, as `site_names` gives them
+    n_rows : int
+        How many rows to simulate.
+    totals : for each block (N, G) or scalar, optional
+        Of simulated rows, how many draws from each simplex: the lengths of documents. Default: one.
+
+    Notes
+    -----
+    Sites are "class_prob", "label", the parameters, and "x_0", "x_1", … for the cells of each block. Simplexes of L
+    levels are the sites "theta_of_L" and "x_0_of_L"; "theta" itself is deterministic.
+    """
+    n = n_rows if rows is None else len(rows.class_count)
+    blocks = [None] * len(model.blocks) if rows is None else rows.blocks
+    log_class, likelihoods = parameters(model, sites)
+    parts = list(zip(model.blocks, likelihoods, blocks, totals or [1] * len(blocks), strict=True))
+    with numpyro.plate("rows", n), numpyro.handlers.scale(scale=1.0 if weight is None else jnp.asarray(weight)):
+        if rows is not None and label is None:
+            numpyro.factor("rows_of_some_class", jax.nn.logsumexp(log_class + _log_likelihood(parts), axis=-1))
+            return
+        label = numpyro.sample("label", dist.Categorical(logits=log_class), obs=label)
+        for b, (family, likelihood, cells, total) in enumerate(parts):
+            own = jax.tree.map(lambda p: p[label], likelihood)
+            for suffix, distribution, value in distribution_of_cells(family, own, cells, total):
+                numpyro.sample(f"x_{b}{suffix}", distribution, obs=value)
+
+
+def from_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
+    """The same joint density of parameters and labelled rows, at a cost that does not grow with the rows."""
+    log_class, likelihoods = parameters(model, sites)
+    likelihoods = [Multinomial(log_class[None]), *likelihoods]
+    counted = [LevelCounts(statistics.class_count[None]), *statistics.blocks]
+    terms = [jnp.sum(p.log_likelihood(data)) for p, data in zip(likelihoods, counted, strict=True)]
+    numpyro.factor("rows", sum(terms, jnp.asarray(statistics.log_base)))
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A prior without unknown hyperparameters, as what NUTS samples from."""
+
+    prior: NaiveBayes
+    sites: Sites
+
+    def program(self, statistics: Statistics) -> Callable[[], None]:
+        """The posterior of the parameters."""
+        return partial(from_statistics, self.prior, statistics, sites=self.sites)
+
+    def finish(
+        self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
+    ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
+        """The parameters of S draws by the names of `posterior_draws`; no hyperparameters, of classes and blocks."""
+        found: dict[str, Any] = {CLASS_PROB: samples[CLASS_PROB]} if CLASS_PROB in samples else {}
+        for own, keep in zip(self.sites, masks, strict=True):
+            found |= {site: samples[site][..., keep] for site in own.values() if keep.any()}
+        if isinstance(self.prior.class_prior, Known):
+            n_draws = len(next(iter(samples.values())))
+            found[CLASS_PROB] = np.repeat(np.exp(np.asarray(self.prior.class_prior.log_prob)), n_draws, axis=0)
+        return found, [{} for _ in range(1 + len(self.sites))]
+
+
+def parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, list[Any]]:
+    """Sample the log class probabilities (C,), and for each block the likelihood with its parameters plugged in."""
+    if isinstance(model.class_prior, Known):
+        log_class = jnp.asarray(model.class_prior.log_prob)[0]
+    else:
+        class_prob = numpyro.sample(CLASS_PROB, dist.Dirichlet(jnp.asarray(model.class_prior.concentration)[0]))
+        log_class = jnp.log(class_prob)
+    return log_class, [sample_parameters(f, own) for f, own in zip(model.blocks, sites, strict=True)]
+
+
+def _log_likelihood(parts: list[tuple[Any, ...]]) -> jax.Array:
+    """(N, C) log p(row | class) of observed rows."""
+    total = jnp.zeros(())
+    for family, likelihood, cells, draws in parts:
+        of_class = jax.tree.map(lambda p: p[None], likelihood), jax.tree.map(lambda v: v[:, None], cells)
+        for _, distribution, value in distribution_of_cells(family, *of_class, draws):
+            total = total + distribution.log_prob(value)
+    return total
+
+
+# -- families ------------------------------------------------------------------------------------
+
+
+@singledispatch
+def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
+    """Sample the parameters of a block, (C, K) each, at the given sites; returns its plug-in likelihood."""
+    raise NotImplementedError(f"{type(family).__name__} has no NumPyro program: register one in sample_parameters.")
+
+
+@singledispatch
+def distribution_of_cells(family: Any, likelihood: Any, cells: Any, total: Any) -> Cells:
+    """How the cells of rows are distributed, event (F,), under parameters (…, K), and the cells, None to simulate.
+
+    `cells` are statistics of single rows, and their counts say which are missing.
+    """
+    raise NotImplementedError(f"{type(family).__name__} has no NumPyro program: register one in distribution_of_cells.")
+
+
+@sample_parameters.register
+def _(family: Dirichlet, sites: Mapping[str, str]) -> Multinomial:
+    alpha = jnp.asarray(family.concentration)
+    theta = jnp.ones_like(alpha)
+    for size, levels in _by_size(family):
+        with _classes(alpha), numpyro.plate(f"{sites['theta']}_groups_of_{size}", len(levels)):
+            simplex = numpyro.sample(f"{sites['theta']}_of_{size}", dist.Dirichlet(alpha[:, levels]))
+        theta = theta.at[:, levels].set(simplex)
+    return Multinomial(jnp.log(numpyro.deterministic(sites["theta"], theta)))
+
+
+@distribution_of_cells.register
+def _(family: Dirichlet, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Cells:
+    for size, levels in _by_size(family):
+        prob = jnp.exp(likelihood.log_theta)[..., levels]
+        value = None if cells is None else jnp.asarray(cells.count)[..., levels]
+        group = np.asarray(family.group)[levels[:, 0]]
+        draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], family.num_groups))[..., group]
+        draws = draws if value is None else jnp.sum(value, axis=-1)
+        yield f"_of_{size}", dist.Multinomial(draws, probs=prob).to_event(1), value
+
+
+@sample_parameters.register
+def _(family: NormalInverseGamma, sites: Mapping[str, str]) -> Normal:
+    loc, kappa, a, b = (jnp.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
+    with _classes(loc), numpyro.plate(f"{sites['mu']}_features", loc.shape[1]):
+        sigma2 = numpyro.sample(sites["sigma2"], dist.InverseGamma(a, b))
+        mu = numpyro.sample(sites["mu"], dist.Normal(loc, jnp.sqrt(sigma2 / kappa)))
+    return Normal(mu, sigma2)
+
+
+@distribution_of_cells.register
+def _(family: NormalInverseGamma, likelihood: Normal, cells: Any, total: Any) -> Cells:
+    yield from _masked(dist.Normal(likelihood.mu, jnp.sqrt(likelihood.sigma2)), cells, "mean")
+
+
+@sample_parameters.register
+def _(family: GammaPoisson, sites: Mapping[str, str]) -> Poisson:
+    a, b = jnp.asarray(family.concentration), jnp.asarray(family.rate)
+    with _classes(a), numpyro.plate(f"{sites['rate']}_features", a.shape[1]):
+        return Poisson(numpyro.sample(sites["rate"], dist.Gamma(a, b)))
+
+
+@distribution_of_cells.register
+def _(family: GammaPoisson, likelihood: Poisson, cells: Any, total: Any) -> Cells:
+    yield from _masked(dist.Poisson(likelihood.rate), cells, "total")
+
+
+def _masked(distribution: dist.Distribution, cells: Any, value: str) -> Cells:
+    """One number a cell, of which those without a count are missing."""
+    seen = True if cells is None else cells.count > 0
+    yield "", distribution.mask(seen).to_event(1), None if cells is None else getattr(cells, value)
+
+
+def _classes(parameter: jax.Array) -> Any:
+    return numpyro.plate("classes", parameter.shape[0], dim=-2)
+
+
+def _by_size(family: Dirichlet) -> list[tuple[int, np.ndarray]]:
+    """Sizes of groups of two levels or more, and the levels (G, size) of those groups."""
+    group = np.asarray(family.group)
+    sizes = np.bincount(group, minlength=family.num_groups)
+    start = np.cumsum(sizes) - sizes
+    return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
+
+
+def at(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
+    """Draws of `posterior_draws`, or one without the leading axis, at the sites of the programs."""
+    found = dict(drawn)
+    for family, own in zip(model.blocks, sites, strict=True):
+        if isinstance(family, Dirichlet):
+            theta = found.pop(own["theta"])
+            found |= {f"{own['theta']}_of_{size}": theta[..., levels] for size, levels in _by_size(family)}
+    if isinstance(model.class_prior, Known):
+        del found[CLASS_PROB]
+    return found

@@ -1,0 +1,131 @@
+"""An unknown alpha: what the words of one class say of the rare words of the other.
+
+Laplace smoothing takes alpha = 1 for granted. Here alpha is a parameter with a distribution of its own, sampled by
+NUTS with the word probabilities integrated out: "symmetric", one alpha for all words, and "pooled", where the classes
+also share a base measure m, so that a word that one class has hardly seen is thought as frequent there as elsewhere.
+
+    python examples/hierarchical_alpha.py FILE [--newsgroups FOLDER] [--out DIR]
+
+FILE is the SMS Spam Collection (Almeida & Hidalgo 2011), `label<TAB>text` a line: 200 messages to learn from, the
+others to judge by. FOLDER has 4cat_train.counts.tsv and 4cat_vocab.txt as in certain_and_wrong.py, where NUTS over one
+alpha says no more than a single number would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.sparse as sp
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+
+import bayesnb as bnb
+
+TRAIN = 200
+SAMPLER = {"draws": 500, "warmup": 500, "chains": 2}
+
+
+def read(path: Path) -> tuple[list[str], np.ndarray]:
+    """Texts and labels."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = [row for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) == 2]
+    return [text for _, text in rows], np.array([label for label, _ in rows])
+
+
+def messages(path: Path, out: Path) -> None:
+    """Held-out scores under three priors, for the frequent words and for all; what happens to the rare words."""
+    texts, y = read(path)
+    known, unknown, y, y_test = train_test_split(texts, y, train_size=TRAIN, stratify=y, random_state=0)
+    print(f"Learned from {TRAIN} messages, judged by {len(y_test):,} others\n")
+    print(f"{'words':>6}  {'prior':<10} {'log loss':>8} {'accuracy':>9}   alpha")
+    for size in (500, None):
+        counter = CountVectorizer(max_features=size).fit(known)
+        X, X_test = counter.transform(known), counter.transform(unknown)
+        nb = bnb.MultinomialNB().fit(X, y)
+        found = {"alpha = 1": None} | {kind: bnb.run_nuts(nb, kind, **SAMPLER) for kind in ("symmetric", "pooled")}
+        for name, draws in found.items():
+            proba = nb.predict_proba(X_test, draws=draws)
+            accuracy = np.mean(nb.classes_[proba.argmax(axis=1)] == y_test)
+            print(f"{X.shape[1]:>6}  {name:<10} {log_loss(y_test, proba):>8.4f} {accuracy:>9.4f}   {summary(draws)}")
+        if size:
+            figure(nb, found, out)
+    print("""
+Pooling helps where most words are frequent enough to tell m. With every word of 200 messages, most of them seen once,
+the classes look alike in all but a few words, and one alpha has to serve both: it grows, and takes from the words that
+do tell. Both posteriors are right about what they assume; which assumption is the better one, held-out rows decide.
+""")
+
+
+def summary(draws: Any) -> str:
+    if draws is None:
+        return ""
+    alpha = draws["posterior"]["alpha"].to_numpy()
+    return f"{alpha.mean():.3f} ± {alpha.std():.3f}"
+
+
+def figure(nb: Any, found: dict[str, Any], out: Path) -> None:
+    """P(word | spam) of words never seen in spam, by how often they were seen elsewhere."""
+    spam = list(nb.classes_).index("spam")
+    counts = nb.feature_count_
+    unseen = np.flatnonzero(counts[spam] == 0)
+    elsewhere, n_words = counts[1 - spam, unseen], counts.shape[1]
+    fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    for (name, draws), marker, colour in zip(found.items(), "_ox", ("0.4", "#0072B2", "#D55E00"), strict=True):
+        # The mean of θ given the hyperparameters, α L m / (n + α L), averaged over their posterior.
+        posterior = {} if draws is None else draws["posterior"]
+        alpha = posterior["alpha"].to_numpy().reshape(-1, 1) if draws is not None else np.ones((1, 1))
+        base = np.full((1, len(unseen)), 1 / n_words)
+        if "base_measure" in posterior:
+            base = posterior["base_measure"].to_numpy()[..., unseen].reshape(-1, len(unseen))
+        mean = (alpha * n_words * base / (counts[spam].sum() + alpha * n_words)).mean(axis=0)
+        ax.plot(elsewhere, 1000 * mean, marker, color=colour, label=name, ms=7, alpha=0.7)
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+    ax.set_xlabel("times seen in messages that are not spam")
+    ax.set_ylabel("posterior mean of P(word | spam), in 1,000 words")
+    ax.set_title(f"{len(unseen)} words never seen in spam ({TRAIN} messages)", loc="left")
+    ax.legend(frameon=False)
+    out.mkdir(parents=True, exist_ok=True)
+    fig.savefig(out / "hierarchical_alpha-rare_words.png", dpi=150)
+    print(f"        (figure: {out / 'hierarchical_alpha-rare_words.png'})")
+
+
+def newsgroups(folder: Path) -> None:
+    """One alpha for 35,788 words and four topics."""
+    n_words = len((folder / "4cat_vocab.txt").read_text(encoding="utf-8").splitlines())
+    data, indices, indptr, labels = [], [], [0], []
+    for line in (folder / "4cat_train.counts.tsv").read_text(encoding="utf-8").splitlines():
+        label, _, words = line.partition("\t")
+        pairs = [word.partition(":") for word in words.split()]
+        indices += [int(word) for word, _, _ in pairs]
+        data += [int(count or 1) for _, _, count in pairs]
+        indptr.append(len(data))
+        labels.append(label)
+    X = sp.csr_matrix((data, indices, indptr), shape=(len(labels), n_words))
+    nb = bnb.MultinomialNB().fit(X, labels)
+    alpha = bnb.run_nuts(nb, "symmetric", features=[], **SAMPLER)["posterior"]["alpha"].to_numpy()
+    print(f"20 Newsgroups, {n_words:,} words, {len(labels):,} texts: alpha = {alpha.mean():.4f} ± {alpha.std():.4f}")
+    print(f"""
+Known to {alpha.std() / alpha.mean():.1%}: averaging over it says nothing that a single alpha = {alpha.mean():.2f} would not. Where one number
+governs a hundred thousand others, maximise the evidence; NUTS is for what stays uncertain.""")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", type=Path, help="label<TAB>text a line")
+    parser.add_argument("--newsgroups", type=Path, help="folder with 4cat_train.counts.tsv and 4cat_vocab.txt")
+    parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figures")
+    options = parser.parse_args()
+    messages(options.file, options.out)
+    if options.newsgroups:
+        newsgroups(options.newsgroups)
+
+
+if __name__ == "__main__":
+    main()
