@@ -19,13 +19,14 @@ RUN := $(VENV)/.stamp-run-$(PYVER)
 DEV := $(VENV)/.stamp-dev-$(PYVER)
 DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
-.PHONY: help venv demo test slow lint format bench docs clean
+.PHONY: help venv demo test slow calibrate lint format bench docs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
 	@echo 'make test      run the tests'
-	@echo 'make slow      run the calibration tests (minutes)'
+	@echo 'make slow      run the tests of coverage (minutes)'
+	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures (minutes)'
 	@echo 'make lint      ruff, mypy and import-linter'
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'
@@ -45,6 +46,10 @@ test: $(DEV)
 # pytest leaves with 5 when it finds no test to run
 slow: $(DEV)
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+
+# -rP prints the figures of what passed
+calibrate: $(DEV)
+	$(BIN)/python -m pytest -m calibration -v -rP --durations=0 $(PYTEST_ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

@@ -26,6 +26,8 @@ from bayesnb.programs import Sites
 from bayesnb.uncertainty.draws import draw_stacked
 
 Kind = Literal["symmetric", "pooled"]
+# Of the prior of each parameter.
+_NAMES = {"theta": ("alpha", "base_measure"), "mu": ("loc",), "sigma2": ("rate",)}
 
 
 @pytree
@@ -47,7 +49,7 @@ class Histogram:
         observed = np.asarray(statistics.count)
         count, times = np.unique(observed[observed > 0], return_counts=True)
         sizes = np.bincount(group, minlength=num_groups)
-        sums = observed @ (group[:, None] == np.arange(num_groups))
+        sums = np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in observed])
         pairs = np.stack([np.broadcast_to(sizes, sums.shape), sums], axis=-1).reshape(-1, 2)
         distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
         return cls(count, times.astype(float), distinct[:, 0], distinct[:, 1], groups.astype(float))
@@ -86,11 +88,22 @@ class Hierarchy:
         class_prior = prior.class_prior
         if isinstance(class_prior, Dirichlet):
             class_prior = _symmetric(class_prior, self.alpha, "class_alpha")
-        blocks = [self._block(family, own) for family, own in zip(prior.blocks, self.sites, strict=True)]
+        blocks = [self._block(family, own) for family, own in zip(prior.blocks, self._hyperparameters(), strict=True)]
         return NaiveBayes(class_prior, tuple(blocks))
 
-    def _block(self, family: Any, own: Mapping[str, str]) -> Any:
-        sites = _hyperparameters(own)
+    def _hyperparameters(self) -> list[list[str]]:
+        """For each block the sites of its hyperparameters, with the ending of those of its parameters.
+
+        A name that a parameter has already says whose prior it belongs to: "rate_of_sigma2" beside Poisson rates.
+        """
+        taken = {site for own in self.sites for site in own.values()}
+        named = [
+            [(site.replace(name, h), site) for name, site in own.items() for h in _NAMES.get(name, ())]
+            for own in self.sites
+        ]
+        return [[f"{hyper}_of_{site}" if hyper in taken else hyper for hyper, site in block] for block in named]
+
+    def _block(self, family: Any, sites: Sequence[str]) -> Any:
         if isinstance(family, Dirichlet):
             return (_symmetric if self.kind == "symmetric" else _pooled)(family, self.alpha, *sites)
         return _shared(family, *sites) if isinstance(family, NormalInverseGamma) else family
@@ -125,7 +138,7 @@ class Hierarchy:
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
         """The parameters of S draws, exact given the hyperparameters; and these, of the classes and each block."""
         drawn = draw_stacked(self._posteriors(samples, statistics), self.sites, masks, seed)
-        ours = [("class_alpha",), *(_hyperparameters(own) for own in self.sites)]
+        ours = [["class_alpha"], *self._hyperparameters()]
         return drawn, [{site: samples[site] for site in sites if site in samples} for sites in ours]
 
     def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
@@ -137,12 +150,6 @@ class Hierarchy:
     def _posteriors(self, samples: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
         """Those given S draws: a model whose arrays have a leading axis."""
         return jax.jit(jax.vmap(self.posterior, (0, None)))(samples, statistics)
-
-
-def _hyperparameters(own: Mapping[str, str]) -> list[str]:
-    """Sites of the hyperparameters of a block: with the ending of those of its parameters."""
-    names = {"theta": ("alpha", "base_measure"), "mu": ("loc",), "sigma2": ("rate",)}
-    return [site.replace(name, hyper) for name, site in own.items() for hyper in names.get(name, ())]
 
 
 def _symmetric(family: Dirichlet, prior: dist.Distribution, site: str, *_: str) -> Dirichlet:

@@ -9,10 +9,11 @@ import jax
 import numpy as np
 import numpyro.distributions as dist
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-from numpyro.infer import MCMC, NUTS
+from numpyro.infer import MCMC, NUTS, init_to_median
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_integer
+from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.hierarchy import Hierarchy
 from bayesnb.inference_data import assemble
 from bayesnb.model import Statistics
@@ -110,8 +111,10 @@ def run_nuts(
 
 def _target(nb: Any, hyperprior: Any) -> Fixed | Hierarchy:
     sites = site_names(nb.encoding_, nb.prior_)
+    families = [nb.prior_.class_prior, *nb.prior_.blocks]
     if hyperprior is None:
         require_proper(nb.encoding_, nb.posterior_)
+        _require_density(families)
         return Fixed(nb.prior_, sites)
     given = hyperprior if isinstance(hyperprior, dict) else {"symmetric": hyperprior}
     given = {hyperprior: dist.LogNormal(-1.0, 1.5)} if isinstance(hyperprior, str) else given
@@ -123,21 +126,48 @@ def _target(nb: Any, hyperprior: Any) -> Fixed | Hierarchy:
             "a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
+    if not any(isinstance(f, Dirichlet | NormalInverseGamma) for f in families):
+        raise ValueError(
+            f"hyperprior={hyperprior!r} is about levels, classes or Gaussian features, and there are none."
+        )
+    _require_density([f for f in families if not isinstance(f, Dirichlet)])
+    _require_common([f for f in families if isinstance(f, NormalInverseGamma)])
     return Hierarchy(nb.prior_, kind, alpha, sites)
+
+
+@float64
+def _require_density(families: list[Any]) -> None:
+    """Exact sampling can do with a proper posterior; a program starts from the prior."""
+    if not all(np.all(f.proper()) for f in families):
+        raise ValueError(
+            "The prior is improper, and run_nuts needs one that has a density. Choose a proper one, such as alpha=0.5 "
+            "and class_alpha=0.5; posterior_draws needs a proper posterior only."
+        )
+
+
+def _require_common(families: list[NormalInverseGamma]) -> None:
+    if any(np.ptp(field, axis=0).any() for f in families for field in (f.loc, f.rate)):
+        raise ValueError(
+            "hyperprior: classes are to share a location and a rate of each Gaussian feature, but those of the prior "
+            "differ between classes. Choose a prior where they do not, or hyperprior=None."
+        )
 
 
 def _require_positive(alpha: dist.Distribution) -> None:
     """A concentration is positive; and its evidence tends to a constant as it grows, so that its prior must not."""
-    if isinstance(alpha, dist.ImproperUniform):
+    # A mask takes the density away and leaves the support.
+    if isinstance(alpha, dist.ImproperUniform | dist.MaskedDistribution):
         raise ValueError(
             f"hyperprior={alpha!r} is improper, and so would be the posterior: as alpha grows the evidence tends to a "
             "positive constant. Choose a proper one, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
         )
     if alpha.batch_shape or alpha.event_shape:
         raise ValueError(f"hyperprior={alpha!r} must be the distribution of one number, alpha.")
-    negative = bool(np.any(np.asarray(alpha.sample(jax.random.key(0), (1000,))) <= 0))
-    if negative:
-        raise ValueError(f"hyperprior={alpha!r} must be a distribution of positive numbers: alpha is a concentration.")
+    drawn = np.asarray(alpha.sample(jax.random.key(0), (1000,)))
+    if alpha.is_discrete or (drawn <= 0).any() or alpha.support(np.asarray(-1e-9)):
+        raise ValueError(
+            f"hyperprior={alpha!r} must be a continuous distribution of positive numbers: alpha is a concentration."
+        )
 
 
 @float64
@@ -153,7 +183,8 @@ def _sample(
     """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
     parallel = jax.local_device_count() >= chains > 1
     mcmc = MCMC(
-        NUTS(target.program(statistics)),
+        # Near where the prior is: features may be measured in thousands.
+        NUTS(target.program(statistics), init_strategy=init_to_median()),
         num_warmup=warmup,
         num_samples=draws,
         num_chains=chains,
@@ -176,10 +207,10 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray) -> None:
             f"NUTS: {divergences} of {diverging.size} transitions diverged: the draws may miss part of the posterior. "
             "Take a hyperprior that is less wide, or a longer warmup."
         )
-    if draws < 4:
-        return
     # Weights are base measures before they are normalised: their total means nothing.
     moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}
+    if draws < 4 or not moving:
+        return
     with np.errstate(divide="ignore", invalid="ignore"):
         r_hat = {site: float(np.nanmax(split_gelman_rubin(values))) for site, values in moving.items()}
         size = {site: float(np.nanmin(effective_sample_size(values))) for site, values in moving.items()}

@@ -111,9 +111,8 @@ def newsgroups(folder: Path) -> None:
     nb = bnb.MultinomialNB().fit(X, labels)
     alpha = bnb.run_nuts(nb, "symmetric", features=[], **SAMPLER)["posterior"]["alpha"].to_numpy()
     print(f"20 Newsgroups, {n_words:,} words, {len(labels):,} texts: alpha = {alpha.mean():.4f} ± {alpha.std():.4f}")
-    print(f"""
-Known to {alpha.std() / alpha.mean():.1%}: averaging over it says nothing that a single alpha = {alpha.mean():.2f} would not. Where one number
-governs a hundred thousand others, maximise the evidence; NUTS is for what stays uncertain.""")
+    print(f"Known to {alpha.std() / alpha.mean():.1%}: averaging over it says nothing that one number would not.")
+    print("Where alpha governs a hundred thousand parameters, maximise the evidence; NUTS is for what stays uncertain.")
 
 
 def main() -> None:

@@ -1,0 +1,369 @@
+"""Hierarchical programs: densities with θ integrated out, their gradients, and θ given the hyperparameters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from jax.flatten_util import ravel_pytree
+from numpyro.infer.util import log_density
+from scipy import stats
+from scipy.special import digamma, gammaln
+
+from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
+from bayesnb.families import LevelCounts
+from bayesnb.hierarchy import Hierarchy, Histogram, Kind
+from bayesnb.precision import float64
+from tests.laws import test_bayes_identity as by_scipy
+from tests.programs.fitted import Fitted, ordinary
+
+KINDS = get_args(Kind)
+POINTS = 5
+ALPHA = stats.lognorm(1.5, scale=np.exp(-1.0))
+
+Hyper = dict[str, np.ndarray]
+
+# -- the histogram of counts -----------------------------------------------------------------------
+
+
+@st.composite
+def counts(draw: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Counts (C, L), some of them fractions, and the number of levels of each group; some groups have none."""
+    sizes = [*draw(st.lists(st.integers(0, 4), max_size=5)), 1]
+    cell = st.one_of(st.integers(0, 5).map(float), st.integers(0, 40).map(lambda i: i / 8), st.just(2e6))
+    return draw(arrays(float, (draw(st.integers(1, 3)), sum(sizes)), elements=cell)), np.array(sizes)
+
+
+def histogram(count: np.ndarray, sizes: np.ndarray) -> Histogram:
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    return Histogram.of(LevelCounts(count), group, len(sizes))
+
+
+def groups(count: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    """Counts of each group of each class."""
+    return [part for row in count for part in np.split(row, np.cumsum(sizes)[:-1]) if part.size]
+
+
+@given(counts=counts(), log_alpha=st.floats(-6, 6))
+def test_the_histogram_has_the_evidence_of_all_cells(counts, log_alpha):
+    alpha, expected, scale = np.exp(log_alpha), 0.0, 1.0
+    for n in groups(*counts):
+        total = n.size * alpha
+        terms = [gammaln(alpha + n), -gammaln(alpha) * np.ones(n.size), [gammaln(total), -gammaln(total + n.sum())]]
+        expected, scale = expected + sum(map(np.sum, terms)), max(scale, *(np.max(np.abs(t)) for t in terms))
+    found = float64(histogram(*counts).log_evidence)(alpha)
+    assert abs(found - expected) <= 1e-13 * scale * counts[0].size
+
+
+@given(counts=counts(), log_alpha=st.floats(-6, 6))
+def test_its_gradient_is_the_mean_gradient_of_the_complete_density(counts, log_alpha):
+    """Fisher's identity: E d/dα log p(θ | α) over θ | α, D; E log θ is a difference of digammas."""
+    alpha = np.exp(log_alpha)
+    terms = [0.0]
+    for n in groups(*counts):
+        log_theta = digamma(alpha + n) - digamma(n.size * alpha + n.sum())
+        terms += [n.size * digamma(n.size * alpha), -n.size * digamma(alpha), *log_theta]
+    found = float64(jax.grad(histogram(*counts).log_evidence))(alpha)
+    assert abs(found - sum(terms)) <= 1e-10 * max(1.0, np.abs(terms).sum())
+
+
+@pytest.mark.parametrize("alpha", [1e4, 1e8, 1e12, 1e16])
+def test_large_alpha_is_a_multinomial_with_equal_probabilities(alpha):
+    """The rising factorials term by term: α(α+1)…(α+n-1), less αⁿ, which is the limit."""
+    sizes = np.array([3, 2, 0, 4, 1])
+    count = np.random.default_rng(0).poisson(30.0, (2, sizes.sum())).astype(float)
+    limit = excess = slope = 0.0
+    for n in groups(count, sizes):
+        limit -= n.sum() * np.log(n.size)
+        for steps, start, sign in [(np.arange(k), alpha, 1) for k in n] + [(np.arange(n.sum()), n.size * alpha, -1)]:
+            excess += sign * np.log1p(steps / start).sum()
+            slope -= sign * np.sum(steps / (start + steps)) / alpha
+    found, gradient = float64(jax.value_and_grad(histogram(count, sizes).log_evidence))(alpha)
+    rounding = 1e-14 * count.sum()
+    assert abs(found - limit - excess) <= rounding * np.log(alpha)
+    assert abs(gradient - slope) <= rounding / alpha
+    assert abs(excess) <= count.sum() ** 2 / alpha
+    assert abs(gradient) <= count.sum() ** 2 / alpha**2 + rounding / alpha
+
+
+# -- the whole program -----------------------------------------------------------------------------
+
+
+@cache
+def hierarchy(kind: Kind, features: str) -> tuple[Fitted, Hierarchy, Hyper]:
+    """A program over the ordinary rows, and hyperparameters from their priors, (S, …) each."""
+    fitted, _ = ordinary(features)
+    target = Hierarchy(fitted.nb.prior_, kind, dist.LogNormal(-1.0, 1.5), fitted.sites)
+    rng, hyper = np.random.default_rng(5), {}
+    for family, names in zip([fitted.nb.prior_.class_prior, *fitted.nb.prior_.blocks], names_of(fitted), strict=True):
+        if isinstance(family, Dirichlet):
+            hyper[names[0]] = ALPHA.rvs(POINTS, random_state=rng)
+        if isinstance(family, Dirichlet) and kind == "pooled" and names[0] != "class_alpha":
+            hyper[f"{names[1]}_weight"] = rng.exponential(size=(POINTS, family.concentration.shape[1]))
+        if isinstance(family, NormalInverseGamma):
+            loc, scale, rate = ends(family)
+            hyper[names[0]] = rng.normal(loc, scale, (POINTS, len(loc)))
+            hyper[names[1]] = rate * rng.lognormal(size=(POINTS, len(loc)))
+    return fitted, target, hyper
+
+
+def names_of(fitted: Fitted) -> list[list[str]]:
+    """Hyperparameters of the classes and of each block."""
+    mixed = fitted.problem.kind == "mixed"
+    ending = {Dirichlet: ["alpha", "base_measure"], NormalInverseGamma: ["loc", "rate"], GammaPoisson: []}
+    found = [["class_alpha"]]
+    for columns, family in zip(fitted.nb.encoding_.blocks, fitted.nb.prior_.blocks, strict=True):
+        own = ending[type(family)]
+        found.append([f"{name}_{columns.kind}" for name in own] if mixed and isinstance(family, Dirichlet) else own)
+    # A Poisson block beside has a parameter "rate".
+    return [["loc", "rate_of_sigma2"] if mixed and own == ["loc", "rate"] else own for own in found]
+
+
+def ends(family: NormalInverseGamma) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Location and scale of the prior of the location, and the median rate."""
+    loc, kappa, a, b = (v[0] for v in (family.loc, family.kappa, family.concentration, family.rate))
+    return loc, np.sqrt(b / (a * kappa)), b
+
+
+def at(hyper: Hyper, s: int) -> Hyper:
+    return {site: values[s] for site, values in hyper.items()}
+
+
+def base_measure(weight: np.ndarray, group: np.ndarray) -> np.ndarray:
+    return weight / np.bincount(group, weights=weight)[group]
+
+
+def prior_given(fitted: Fitted, hyper: Hyper) -> NaiveBayes:
+    """The prior that one draw of the hyperparameters means."""
+    families = []
+    for family, names in zip([fitted.nb.prior_.class_prior, *fitted.nb.prior_.blocks], names_of(fitted), strict=True):
+        if isinstance(family, Dirichlet):
+            group, alpha = np.asarray(family.group), np.full(family.concentration.shape, hyper[names[0]])
+            if f"{names[-1]}_weight" in hyper:
+                size = np.bincount(group)[group]
+                alpha = alpha * size * base_measure(hyper[f"{names[-1]}_weight"], group)
+            families.append(replace(family, concentration=alpha))
+        elif isinstance(family, NormalInverseGamma):
+            loc, rate = (hyper[name] * np.ones_like(family.loc) for name in names)
+            families.append(replace(family, loc=loc, rate=rate))
+        else:
+            families.append(family)
+    return NaiveBayes(families[0], tuple(families[1:]))
+
+
+def log_hyperprior(fitted: Fitted, hyper: Hyper) -> float:
+    total = 0.0
+    for family, names in zip([fitted.nb.prior_.class_prior, *fitted.nb.prior_.blocks], names_of(fitted), strict=True):
+        if isinstance(family, Dirichlet):
+            total += ALPHA.logpdf(hyper[names[0]])
+            total -= np.sum(hyper.get(f"{names[-1]}_weight", 0.0))
+        elif isinstance(family, NormalInverseGamma):
+            loc, scale, rate = ends(family)
+            total += stats.norm.logpdf(hyper[names[0]], loc, scale).sum()
+            total += stats.lognorm.logpdf(hyper[names[1]], 1.0, scale=rate).sum()
+    return total
+
+
+@float64
+def collapsed(target: Hierarchy, statistics: Any, hyper: Hyper) -> tuple[np.ndarray, Hyper]:
+    """(S,) log densities, and their gradients."""
+    program = target.program(statistics)
+    return jax.jit(jax.vmap(jax.value_and_grad(lambda values: log_density(program, (), {}, values)[0])))(hyper)
+
+
+@cache
+def found(kind: Kind, features: str) -> tuple[np.ndarray, Hyper]:
+    fitted, target, hyper = hierarchy(kind, features)
+    return collapsed(target, fitted.nb.statistics_, hyper)
+
+
+each = pytest.mark.parametrize(
+    ("kind", "features"),
+    [
+        *((kind, features) for kind in KINDS for features in ("categorical", "bernoulli", "multinomial", "mixed")),
+        ("symmetric", "gaussian"),
+    ],
+)
+
+
+@each
+def test_law_2(kind, features):
+    """log p(D, α) + log p(θ | α, D) == log p(α) + log p(θ | α) + log p(D | θ); all but the first term from SciPy."""
+    fitted, _, hyper = hierarchy(kind, features)
+    value, _ = found(kind, features)
+    rng = np.random.default_rng(8)
+    for s in range(POINTS):
+        prior = prior_given(fitted, at(hyper, s))
+        posterior = prior.update(fitted.nb.statistics_)
+        pi, *thetas = [by_scipy.draw_theta(f, rng) for f in (posterior.class_prior, *posterior.blocks)]
+        log_prior, log_posterior = (
+            sum(
+                by_scipy.log_density(f, theta)
+                for f, theta in zip([m.class_prior, *m.blocks], [pi, *thetas], strict=True)
+            )
+            for m in (prior, posterior)
+        )
+        complete = log_hyperprior(fitted, at(hyper, s)) + log_prior
+        complete += by_scipy.log_likelihood(fitted.problem, fitted.nb, pi[0], thetas)
+        assert abs(value[s] + log_posterior - complete) <= 1e-9 * max(1.0, abs(value[s]))
+
+
+@each
+def test_gradient_is_the_mean_gradient_of_the_complete_density(kind, features):
+    """Fisher's identity: d log p(D | α)/dα = E d log p(θ | α)/dα over θ | α, D, with E log θ and E 1/σ² by hand."""
+    fitted, _, hyper = hierarchy(kind, features)
+    _, gradient = found(kind, features)
+    statistics = [LevelCounts(fitted.nb.statistics_.class_count[None]), *fitted.nb.statistics_.blocks]
+    for s in range(POINTS):
+        values, prior = at(hyper, s), prior_given(fitted, at(hyper, s))
+        expected: Hyper = {}
+        families = zip([prior.class_prior, *prior.blocks], names_of(fitted), statistics, strict=True)
+        for family, names, counted in families:
+            if isinstance(family, Dirichlet):
+                expected |= dirichlet_gradient(family, counted.count, names, values)
+            elif isinstance(family, NormalInverseGamma):
+                hyperprior = ends(next(f for f in fitted.nb.prior_.blocks if isinstance(f, NormalInverseGamma)))
+                expected |= normal_gradient(family, counted, names, values, hyperprior)
+        assert set(expected) == set(gradient)
+        for site, slope in expected.items():
+            np.testing.assert_allclose(gradient[site][s], slope, rtol=1e-8, atol=1e-8)
+
+
+def dirichlet_gradient(family: Dirichlet, count: np.ndarray, names: list[str], values: Hyper) -> Hyper:
+    a, group = np.asarray(family.concentration), np.asarray(family.group)
+    sums = group[:, None] == np.arange(family.num_groups)
+    log_theta = digamma(a + count) - digamma((a + count) @ sums)[:, group]
+    # With respect to each concentration, over the classes.
+    slope = (digamma(a @ sums)[:, group] - digamma(a) + log_theta).sum(axis=0)
+    alpha = values[names[0]]
+    found = {names[0]: slope @ a[0] / alpha - (1 + (np.log(alpha) + 1.0) / 1.5**2) / alpha}
+    if f"{names[-1]}_weight" in values:
+        weight = values[f"{names[-1]}_weight"]
+        total, size = (np.bincount(group, weights=v)[group] for v in (weight, np.ones(len(group))))
+        m = weight / total
+        mean = np.bincount(group, weights=slope * size * m)[group]
+        found[f"{names[-1]}_weight"] = alpha * (slope * size - mean) / total - 1.0
+    return found
+
+
+def normal_gradient(
+    family: NormalInverseGamma, counted: Any, names: list[str], values: Hyper, hyperprior: Any
+) -> Hyper:
+    n, mean, m2 = counted.count, counted.mean, counted.m2
+    kappa, a, b = family.kappa, family.concentration, family.rate
+    posterior_loc = (kappa * family.loc + n * mean) / (kappa + n)
+    posterior_rate = b + m2 / 2 + kappa * n * (mean - family.loc) ** 2 / (2 * (kappa + n))
+    precision = (a + n / 2) / posterior_rate
+    loc, scale, rate = hyperprior
+    return {
+        names[0]: (kappa * precision * (posterior_loc - family.loc)).sum(axis=0) - (values[names[0]] - loc) / scale**2,
+        names[1]: (a / b - precision).sum(axis=0) - (1 + np.log(values[names[1]] / rate)) / values[names[1]],
+    }
+
+
+@each
+def test_gradient_is_a_central_difference(kind, features):
+    fitted, target, hyper = hierarchy(kind, features)
+    _, gradient = found(kind, features)
+    point, restore = ravel_pytree(at(hyper, 0))
+    slope, _ = ravel_pytree(at(gradient, 0))
+    point, slope = np.asarray(point, np.float64), np.asarray(slope, np.float64)
+    step = 1e-5 * np.diag(np.maximum(abs(point), 1e-3))
+    with jax.enable_x64(True):
+        batch = jax.vmap(restore)(jnp.asarray(np.concatenate([point + step, point - step])))
+    up, down = np.split(collapsed(target, fitted.nb.statistics_, batch)[0], 2)
+    np.testing.assert_allclose((up - down) / (2 * np.diag(step)), slope, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("features", ["categorical", "multinomial", "mixed"])
+def test_symmetric_is_pooled_with_equal_weights(features):
+    """Both the evidence, and its slope along α."""
+    fitted, target, hyper = hierarchy("pooled", features)
+    equal = {site: np.ones_like(v) if site.endswith("_weight") else v for site, v in hyper.items()}
+    value, gradient = collapsed(target, fitted.nb.statistics_, equal)
+    alone = {site: v for site, v in hyper.items() if not site.endswith("_weight")}
+    symmetric = replace(target, kind="symmetric")
+    expected, slope = collapsed(symmetric, fitted.nb.statistics_, alone)
+    weights = sum(v.shape[1] for site, v in equal.items() if site.endswith("_weight"))
+    np.testing.assert_allclose(value + weights, expected, rtol=1e-12)
+    for site in alone:
+        np.testing.assert_allclose(gradient[site], slope[site], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [1e8, 1e12])
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_alpha_is_a_likelihood_of_fixed_probabilities(kind, alpha):
+    """Each class has the base measure itself; the evidence no longer depends on α, and no gradient is NaN."""
+    fitted, target, hyper = hierarchy(kind, "multinomial")
+    hyper = {site: values[:1] for site, values in hyper.items()} | {"alpha": np.array([alpha])}
+    value, gradient = collapsed(target, fitted.nb.statistics_, hyper)
+    hyper, statistics = at(hyper, 0), fitted.nb.statistics_
+    n, n_rows, a = statistics.blocks[0].count, statistics.class_count, hyper["class_alpha"]
+    weight = hyper.get("base_measure_weight", np.ones(3))
+    m = weight / weight.sum()
+    limit = statistics.log_base + (n @ np.log(m)).sum() + log_hyperprior(fitted, hyper)
+    limit += gammaln(3 * a) - gammaln(3 * a + n_rows.sum()) + np.sum(gammaln(a + n_rows) - gammaln(a))
+    bound = n.sum() ** 2 / (alpha * m.min())
+    assert abs(value[0] - limit) <= bound + 1e-10 * abs(limit)
+    assert all(np.isfinite(slope).all() for slope in gradient.values())
+    # What is left of the slope along α is that of its prior.
+    of_prior = -(1 + (np.log(alpha) + 1.0) / 1.5**2) / alpha
+    assert abs(gradient["alpha"][0] - of_prior) <= (bound + 1e-12) / alpha
+
+
+def test_negative_control():
+    """A program whose α is off by one has another density."""
+    fitted, target, hyper = hierarchy("symmetric", "categorical")
+    value, _ = found("symmetric", "categorical")
+    more, _ = collapsed(target, fitted.nb.statistics_, hyper | {"alpha": hyper["alpha"] + 1.0})
+    shift = ALPHA.logpdf(hyper["alpha"] + 1.0) - ALPHA.logpdf(hyper["alpha"])
+    assert (abs(more - shift - value) > 1e-3).all()
+
+
+# -- θ given the hyperparameters -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_posterior_given_the_hyperparameters(kind):
+    fitted, target, hyper = hierarchy(kind, "mixed")
+    for s in range(POINTS):
+        model = float64(target.posterior)(at(hyper, s), fitted.nb.statistics_)
+        expected = prior_given(fitted, at(hyper, s)).update(fitted.nb.statistics_)
+        for mine, theirs in zip(jax.tree.leaves(model), jax.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_draw_has_its_own_hyperparameters(kind):
+    """Of 2,000 draws of θ for each of two values of the hyperparameters, means and variances are the exact ones."""
+    fitted, target, hyper = hierarchy(kind, "mixed")
+    n, masks = 2_000, [np.ones(len(columns.axis()[0]), bool) for columns in fitted.nb.encoding_.blocks]
+    samples = {site: np.tile(values[:2], (n, *[1] * (values.ndim - 1))) for site, values in hyper.items()}
+    if kind == "pooled":
+        for names, family in zip(names_of(fitted)[1:], fitted.nb.prior_.blocks, strict=True):
+            if isinstance(family, Dirichlet):
+                weight, group = samples[f"{names[1]}_weight"], np.asarray(family.group)
+                samples[names[1]] = np.stack([base_measure(w, group) for w in weight])
+    drawn, shared = target.finish(samples, fitted.nb.statistics_, masks, seed=3)
+    assert [set(own) for own in shared] == [set(names) & set(samples) for names in names_of(fitted)]
+    for s in range(2):
+        exact = prior_given(fitted, at(hyper, s)).update(fitted.nb.statistics_)
+        families = zip([exact.class_prior, *exact.blocks], [{"theta": "class_prob"}, *fitted.sites], strict=True)
+        for family, own in families:
+            mean, variance = float64(family.mean)().parameters(), float64(family.variance)()
+            for parameter, site in own.items():
+                values = drawn[site][s::2]
+                error = values - np.squeeze(mean[parameter]) if site == "class_prob" else values - mean[parameter]
+                assert (abs(error.mean(axis=0)) <= 5 * error.std(axis=0) / np.sqrt(n) + 1e-12).all()
+                spread = error**2 - (variance[parameter][0] if site == "class_prob" else variance[parameter])
+                if np.isfinite(spread).all():
+                    assert (abs(spread.mean(axis=0)) <= 5 * spread.std(axis=0) / np.sqrt(n) + 1e-12).all()

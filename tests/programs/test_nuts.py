@@ -1,0 +1,442 @@
+"""`run_nuts`: against exact posteriors and integrals, what it warns of and refuses, and what it returns."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pandas as pd
+import pytest
+from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+from scipy import stats
+from scipy.special import betaln, logsumexp
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+import bayesnb as bnb
+from bayesnb import nuts
+from bayesnb.uncertainty import site_names
+from tests.data import arff, sms
+
+Exact = dict[str, tuple[np.ndarray, np.ndarray]]
+
+
+def quiet(nb: Any, *arguments: Any, **options: Any) -> Any:
+    """Every warning is an error: no divergences, R-hat below 1.01, enough effective draws."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return bnb.run_nuts(nb, *arguments, progress=False, **options)
+
+
+def exact_moments(nb: Any) -> Exact:
+    """Mean and standard deviation of each parameter, from SciPy's distributions."""
+    model = nb.posterior_
+    found = {}
+    if isinstance(model.class_prior, bnb.Dirichlet):
+        alpha = model.class_prior.concentration[0]
+        found["class_prob"] = _moments(stats.beta(alpha, alpha.sum() - alpha))
+    for family, own in zip(model.blocks, site_names(nb.encoding_, model), strict=True):
+        if isinstance(family, bnb.Dirichlet):
+            alpha, group = family.concentration, np.asarray(family.group)
+            total = np.stack([np.bincount(group, weights=a)[group] for a in alpha])
+            found[own["theta"]] = _moments(stats.beta(alpha, total - alpha))
+        elif isinstance(family, bnb.GammaPoisson):
+            found[own["rate"]] = _moments(stats.gamma(family.concentration, scale=1 / family.rate))
+        else:
+            a, b, scale = family.concentration, family.rate, family.rate / (family.concentration * family.kappa)
+            found[own["mu"]] = _moments(stats.t(2 * a, family.loc, np.sqrt(scale)))
+            found[own["sigma2"]] = _moments(stats.invgamma(a, scale=b))
+    return found
+
+
+def _moments(distribution: Any) -> tuple[np.ndarray, np.ndarray]:
+    return distribution.mean(), distribution.std()
+
+
+def errors(values: np.ndarray) -> np.ndarray:
+    """Means over chains and draws in their Monte Carlo standard errors, from the effective sample sizes."""
+    return values.mean(axis=(0, 1)) / (values.std(axis=(0, 1)) / np.sqrt(effective_sample_size(values)))
+
+
+def assert_exact(data: Any, exact: Exact) -> None:
+    """All means and sds within four Monte Carlo standard errors, R-hat below 1.01, no divergences.
+
+    Of K comparisons some exceed four by chance with probability K / 16,000 or less: for more than 160, as many words
+    have, the bound is that of a family-wise 1%; 4.6 for 2,000.
+    """
+    scores = []
+    for site, (mean, sd) in exact.items():
+        values = data["posterior"][site].to_numpy()
+        assert values.shape[2:] == mean.shape
+        assert (split_gelman_rubin(values) < 1.01).all()
+        centred = values - mean
+        scores += [errors(centred), errors(centred**2 - sd**2)]
+    every = np.concatenate([score.ravel() for score in scores])
+    assert np.isfinite(every).all()
+    assert np.abs(every).max() < max(4.0, stats.norm.isf(0.005 / every.size))
+    # They are no smaller either than standard normal variates are.
+    if every.size > 100:
+        assert 0.75 < np.sqrt(np.mean(every**2)) < 1.25
+    assert not data["sample_stats"]["diverging"].to_numpy().any()
+
+
+# -- where the posterior is known ------------------------------------------------------------------
+
+
+def fitted_iris() -> Any:
+    iris = load_iris()
+    return bnb.GaussianNB().fit(iris.data, iris.target)
+
+
+def fitted_arff(name: str) -> Any:
+    data = arff(name)
+    X = np.where(data.X == "?", None, data.X)  # missing
+    return bnb.CategoricalNB(categories=data.levels).fit(X, data.y)
+
+
+def fitted_text(n_classes: int) -> Any:
+    """500 words whose frequencies fall as those of words do; many a word never occurs in a class."""
+    rng = np.random.default_rng(0)
+    words = rng.dirichlet(10.0 / np.arange(1, 501), n_classes)
+    y = np.arange(100) % n_classes
+    return bnb.MultinomialNB().fit(np.stack([rng.multinomial(30, words[c]) for c in y]), y)
+
+
+@pytest.mark.parametrize("name", ["iris", "car", "vote"])
+def test_tables_against_the_exact_posterior(name):
+    nb = fitted_iris() if name == "iris" else fitted_arff(name)
+    assert_exact(quiet(nb, seed=1), exact_moments(nb))
+
+
+def test_500_words_against_the_exact_posterior():
+    nb = fitted_text(2)
+    assert_exact(quiet(nb, draws=500, warmup=300, seed=1), exact_moments(nb))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.5, 1.0])
+def test_500_words_of_messages_against_the_exact_posterior(alpha):
+    messages, y = sms()
+    bags = [message.lower().split() for message in messages]
+    words, count = np.unique(np.concatenate(bags), return_counts=True)
+    column = {word: j for j, word in enumerate(words[np.argsort(-count, kind="stable")[:500]])}
+    X = np.zeros((len(bags), 500))
+    for i, bag in enumerate(bags):
+        for word in bag:
+            if word in column:
+                X[i, column[word]] += 1
+    nb = bnb.MultinomialNB(alpha=alpha).fit(X, y)
+    assert_exact(quiet(nb, draws=2000, seed=1), exact_moments(nb))
+
+
+@pytest.mark.slow
+def test_four_topics_of_500_words_against_the_exact_posterior():
+    nb = fitted_text(4)
+    assert_exact(quiet(nb, draws=2000, seed=1), exact_moments(nb))
+
+
+@cache
+def mixed() -> tuple[Any, pd.DataFrame]:
+    """Features of every kind, missing cells, weights, and class probabilities that are known."""
+    rng = np.random.default_rng(4)
+    y = np.array(["no", "yes", "maybe"])[np.arange(24) % 3]
+    X = pd.DataFrame(
+        {
+            "size": rng.normal(np.arange(24) % 3, 1.0) * 1000.0,
+            "colour": np.array(["red", "green", "blue"], dtype=object)[rng.integers(0, 3, 24)],
+            "ripe": rng.integers(0, 2, 24).astype(float),
+            "spots": rng.poisson(1.0 + np.arange(24) % 3).astype(float),
+            "u": rng.poisson(1.0, 24),
+            "v": rng.poisson(2.0, 24),
+        }
+    )
+    X.loc[2, "size"], X.loc[4, "colour"], X.loc[7, "ripe"], X.loc[9, "spots"] = np.nan, None, np.nan, np.nan
+    nb = bnb.MixedNB(bernoulli=["ripe"], poisson=["spots"], multinomial=["u", "v"], class_prior=[0.2, 0.3, 0.5])
+    return nb.fit(X, y, sample_weight=1.0 + np.arange(24) % 2), X
+
+
+def test_mixed_features_weights_missing_cells_and_known_class_probabilities():
+    before = jax.config.jax_enable_x64
+    nb, _ = mixed()
+    data = quiet(nb, seed=2)
+    assert jax.config.jax_enable_x64 == before
+    assert_exact(data, exact_moments(nb))
+    posterior = data["posterior"]
+    np.testing.assert_allclose(posterior["class_prob"], np.broadcast_to([0.5, 0.2, 0.3], (4, 1000, 3))[..., [1, 2, 0]])
+    assert set(posterior.data_vars) == set(bnb.posterior_draws(nb, 1))
+    assert {str(v.dtype) for v in posterior.data_vars.values()} == {"float64"}
+    assert {type(v.values) for v in posterior.data_vars.values()} == {np.ndarray}
+
+
+# -- where it is an integral -----------------------------------------------------------------------
+
+
+@cache
+def coins() -> tuple[Any, np.ndarray]:
+    """A hundred coins of one class, thrown ten times each: heads (F,)."""
+    rng = np.random.default_rng(3)
+    heads = rng.binomial(10, rng.beta(0.8, 0.8, 60))
+    X = (np.arange(10)[:, None] < heads).astype(float)
+    return bnb.BernoulliNB(class_prior=[1.0]).fit(X, np.zeros(10)), heads
+
+
+def test_alpha_against_its_integral():
+    """log p(α | D) on a grid, from SciPy: Beta-binomial evidences of the coins, and the hyperprior."""
+    nb, heads = coins()
+    data = quiet(nb, dist.Gamma(2.0, 1.5), seed=3)
+    log_alpha = np.linspace(-8, 6, 20_001)
+    grid = np.exp(log_alpha)[:, None]
+    log_density = (betaln(grid + heads, grid + 10 - heads) - betaln(grid, grid)).sum(axis=1)
+    log_density += stats.gamma.logpdf(grid[:, 0], 2.0, scale=1 / 1.5) + log_alpha
+    weight = np.exp(log_density - logsumexp(log_density))
+    mean = weight @ log_alpha
+    sd = np.sqrt(weight @ (log_alpha - mean) ** 2)
+    found = np.log(data["posterior"]["alpha"].to_numpy()) - mean
+    assert abs(errors(found)) < 4
+    assert abs(errors(found**2 - sd**2)) < 4
+    # Given α each coin has the mean (α + heads) / (2α + 10).
+    theta = data["posterior"]["theta"].to_numpy()[:, :, 0, 1::2]
+    exact = weight @ ((grid + heads) / (2 * grid + 10))
+    assert np.abs(errors(theta - exact)).max() < 4
+
+
+def test_a_distribution_alone_is_symmetric_and_a_dictionary_names_the_kind():
+    nb, _ = coins()
+    target, same = nuts._target(nb, dist.Gamma(2.0, 1.5)), nuts._target(nb, {"symmetric": dist.Gamma(2.0, 1.5)})
+    assert target.kind == same.kind == "symmetric"
+    assert nuts._target(nb, {"pooled": dist.Gamma(2.0, 1.5)}).kind == "pooled"
+    for kind in ("symmetric", "pooled"):
+        alpha = nuts._target(nb, kind).alpha
+        x = np.array([0.1, 1.0, 30.0])
+        np.testing.assert_allclose(alpha.log_prob(x), stats.lognorm.logpdf(x, 1.5, scale=np.exp(-1.0)), rtol=1e-5)
+
+
+# -- what is returned ------------------------------------------------------------------------------
+
+
+@cache
+def pooled(seed: int = 0) -> Any:
+    nb, _ = mixed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return bnb.run_nuts(nb, "pooled", draws=50, warmup=150, chains=2, seed=seed, progress=False)
+
+
+def test_hyperparameters_have_names_and_coordinates():
+    data = pooled()
+    posterior = data["posterior"]
+    dims = {
+        "alpha_categorical": (),
+        "base_measure_categorical": ("level_categorical",),
+        "alpha_bernoulli": (),
+        "base_measure_bernoulli": ("level_bernoulli",),
+        "alpha_multinomial": (),
+        "base_measure_multinomial": ("feature_multinomial",),
+        "loc": ("feature_gaussian",),
+        "rate_of_sigma2": ("feature_gaussian",),  # "rate" is the parameter of the Poisson features
+        "class_prob": ("class",),
+        "theta_categorical": ("class", "level_categorical"),
+        "theta_bernoulli": ("class", "level_bernoulli"),
+        "theta_multinomial": ("class", "feature_multinomial"),
+        "mu": ("class", "feature_gaussian"),
+        "sigma2": ("class", "feature_gaussian"),
+        "rate": ("class", "feature_poisson"),
+    }
+    assert {site: v.dims for site, v in posterior.data_vars.items()} == {
+        site: ("chain", "draw", *own) for site, own in dims.items()
+    }
+    assert posterior["level_categorical"].values.tolist() == ["colour=blue", "colour=green", "colour=red"]
+    assert posterior["feature_poisson"].values.tolist() == ["spots"]
+    assert posterior["class"].values.tolist() == ["maybe", "no", "yes"]
+    for block, levels in (("categorical", 3), ("bernoulli", 2), ("multinomial", 2)):
+        base = posterior[f"base_measure_{block}"]
+        assert base.shape == (2, 50, levels)
+        np.testing.assert_allclose(base.sum(axis=2), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(posterior[f"theta_{block}"].sum(axis=3), 1.0, rtol=1e-12)
+    assert {str(v.dtype) for v in posterior.data_vars.values()} == {"float64"}
+
+
+def test_poisson_features_keep_their_exact_posterior():
+    """Nothing about them is unknown but the rates: these are independent draws."""
+    nb, _ = mixed()
+    mean, sd = exact_moments(nb)["rate"]
+    rate = pooled()["posterior"]["rate"].to_numpy().reshape(100, 3, 1)
+    assert (abs(rate.mean(axis=0) - mean) < 5 * sd / 10).all()
+    assert (abs(rate.std(axis=0) / sd - 1) < 0.4).all()
+
+
+def test_arviz_reads_it(tmp_path):
+    import arviz as az
+
+    data = pooled()
+    assert set(data["sample_stats"].data_vars) == {"diverging", "acceptance_rate", "n_steps", "energy", "lp"}
+    assert {v.dims for v in data["sample_stats"].data_vars.values()} == {("chain", "draw")}
+    assert data["sample_stats"]["diverging"].dtype == bool
+    # E = -log p + kinetic energy
+    assert (data["sample_stats"]["energy"] + data["sample_stats"]["lp"] >= -1e-9).all()
+    table = az.summary(data, var_names=["alpha", "loc", "theta"], filter_vars="like")
+    assert {"alpha_categorical", "loc[size]", "theta_categorical[no, colour=red]"} <= set(table.index)
+    data.to_netcdf(str(tmp_path / "draws.nc"))
+    read = az.from_netcdf(str(tmp_path / "draws.nc"))
+    np.testing.assert_array_equal(read["posterior"]["mu"].values, data["posterior"]["mu"].values)
+    assert read["posterior"].attrs["estimator"].startswith("MixedNB(")
+
+
+def test_seeds_and_kept_features():
+    """The same seed gives the same draws, with a progress bar and without, and whatever is kept of them."""
+    nb, _ = mixed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = bnb.run_nuts(nb, "pooled", draws=50, warmup=150, chains=2, progress=True, features=["size"])
+    posterior, kept = pooled()["posterior"], again["posterior"]
+    assert set(posterior.data_vars) - set(kept.data_vars) == {
+        "theta_categorical", "theta_bernoulli", "theta_multinomial", "rate"
+    }  # fmt: skip
+    for site in ("alpha_categorical", "base_measure_multinomial", "loc", "rate_of_sigma2"):
+        np.testing.assert_array_equal(kept[site].values, posterior[site].values)
+    other = pooled(seed=1)["posterior"]
+    assert not (other["loc"].values == posterior["loc"].values).any()
+    assert not (other["theta_bernoulli"].values == posterior["theta_bernoulli"].values).any()
+
+
+# -- warnings --------------------------------------------------------------------------------------
+
+
+def raised(samples: dict[str, np.ndarray], diverging: np.ndarray) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        nuts._diagnose(samples, diverging)
+    assert all(w.category is UserWarning for w in caught)
+    return [str(w.message) for w in caught]
+
+
+def quantiles(draws: int, seed: int = 0) -> np.ndarray:
+    """Four chains, each half of which has the quantiles of a normal distribution in random order."""
+    rng = np.random.default_rng(seed)
+    half = stats.norm.ppf((np.arange(draws // 2) + 0.5) / (draws // 2))
+    return np.stack([np.concatenate([rng.permutation(half) for _ in range(2)]) for _ in range(4)])
+
+
+def test_good_draws_are_not_warned_of():
+    samples = {"alpha": quantiles(1000), "theta": np.stack([quantiles(1000, 1), np.ones((4, 1000))], axis=2)}
+    assert raised(samples, np.zeros((4, 1000), bool)) == []
+
+
+@pytest.mark.parametrize(
+    ("samples", "diverging", "message"),
+    [
+        ({"alpha": quantiles(1000)}, 3, r"^NUTS: 3 of 4000 transitions diverged: .* longer warmup\.$"),
+        (
+            {"theta": quantiles(10_000), "alpha": quantiles(10_000) + 0.3 * np.arange(4)[:, None]},
+            0,
+            r"^NUTS: R-hat of 'alpha' is 1\.\d+: the chains have not met\. Raise warmup and draws\.$",
+        ),
+        (
+            {"theta": quantiles(1000), "alpha": quantiles(1000)[:, np.repeat(np.arange(100), 10)]},
+            0,
+            r"^NUTS: the effective sample size of 'alpha' is \d+, below 400; .* Raise draws\.$",
+        ),
+    ],
+    ids=["divergences", "R-hat", "ESS"],
+)
+def test_each_warning(samples, diverging, message):
+    import re
+
+    n = samples["alpha"].shape[1]
+    found = raised(samples, np.arange(4 * n).reshape(4, n) < diverging)
+    # Chains that have not met have few effective draws too.
+    assert any(re.match(message, text) for text in found)
+    assert len(found) == 1 + ("R-hat" in message)
+
+
+def test_warnings_of_a_run_that_is_too_short_point_here():
+    nb, _ = mixed()
+    with pytest.warns(UserWarning, match="NUTS") as caught:
+        bnb.run_nuts(nb, "symmetric", draws=10, warmup=1, chains=2, seed=4, progress=False)
+    messages = [str(w.message) for w in caught if w.category is UserWarning]
+    assert [w.filename for w in caught if w.category is UserWarning] == [__file__] * len(messages)
+    for part in ("transitions diverged", "R-hat of ", "effective sample size of "):
+        assert sum(part in message for message in messages) == 1
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def flat() -> Iterable[Any]:
+    yield dist.ImproperUniform(dist.constraints.positive, (), ())
+    yield {"pooled": dist.ImproperUniform(dist.constraints.positive, (), ())}
+    yield dist.HalfNormal(1.0).mask(False)
+
+
+@pytest.mark.parametrize("hyperprior", flat())
+def test_flat_hyperpriors_are_refused_with_the_reason(hyperprior):
+    with pytest.raises(ValueError, match=r"is improper, and so would be the posterior: as alpha grows the evidence"):
+        bnb.run_nuts(coins()[0], hyperprior)
+
+
+@pytest.mark.parametrize(
+    ("hyperprior", "message"),
+    [
+        ("flat", r"hyperprior='flat' must be None, 'symmetric', 'pooled', a NumPyro distribution"),
+        (1.0, r"hyperprior=1\.0 must be None"),
+        (stats.gamma(1.0), r"must be None, 'symmetric', 'pooled', a NumPyro distribution"),
+        ({}, r"hyperprior=\{\} must be None"),
+        ({"flat": dist.Gamma(1.0, 1.0)}, r"must be None"),
+        ({"pooled": "Gamma"}, r"must be None"),
+        ({"symmetric": dist.Gamma(1.0, 1.0), "pooled": dist.Gamma(1.0, 1.0)}, r"must be None"),
+        (dist.LogNormal(np.zeros(2), 1.0), r"must be the distribution of one number"),
+        (dist.Dirichlet(np.ones(3)), r"must be the distribution of one number"),
+        (dist.Normal(0.0, 1.0), r"must be a continuous distribution of positive numbers"),
+        (dist.Normal(50.0, 1.0), r"must be a continuous distribution of positive numbers"),
+        (dist.Uniform(-3.0, -1.0), r"must be a continuous distribution of positive numbers"),
+        (dist.Poisson(50.0), r"must be a continuous distribution of positive numbers"),
+    ],
+)
+def test_hyperpriors_that_are_refused(hyperprior, message):
+    with pytest.raises(ValueError, match=message):
+        bnb.run_nuts(coins()[0], hyperprior)
+
+
+@pytest.mark.parametrize(
+    "hyperprior",
+    [
+        dist.Uniform(0.0, 3.0),
+        dist.HalfCauchy(1.0),
+        dist.TruncatedNormal(1.0, 2.0, low=0.0),
+        dist.InverseGamma(1.0, 1.0),
+    ],
+)
+def test_hyperpriors_of_positive_numbers_are_taken(hyperprior):
+    assert nuts._target(coins()[0], hyperprior).alpha is hyperprior
+
+
+def test_models_that_are_refused():
+    nb = bnb.CategoricalNB(alpha=0.0)
+    with pytest.raises(NotFittedError):
+        bnb.run_nuts(nb)
+    with pytest.raises(bnb.ImproperPosteriorError):
+        bnb.run_nuts(nb.fit([["u"], ["v"]], ["a", "b"]))
+    # The posterior is proper, and can be drawn from; but no density of a prior is there to start from.
+    nb = nb.fit([["u"], ["v"], ["u"], ["v"]], ["a", "a", "b", "b"])
+    assert bnb.posterior_draws(nb, 2)["theta"].shape == (2, 2, 2)
+    with pytest.raises(ValueError, match=r"The prior is improper, and run_nuts needs one that has a density"):
+        bnb.run_nuts(nb)
+    assert nuts._target(nb, "symmetric").kind == "symmetric"
+    rates = bnb.PoissonNB(class_prior=[0.5, 0.5]).fit([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(ValueError, match=r"is about levels, classes or Gaussian features, and there are none"):
+        bnb.run_nuts(rates, "pooled")
+    rates.set_params(prior=bnb.GammaPoisson(0.0, 0.0), class_prior=None).fit([[1.0], [2.0]], ["a", "b"])
+    with pytest.raises(ValueError, match=r"The prior is improper"):
+        bnb.run_nuts(rates, "pooled")
+
+
+@pytest.mark.parametrize("options", [{"draws": 0}, {"warmup": 1.5}, {"chains": -1}])
+def test_numbers_that_are_refused(options):
+    ((name, value),) = options.items()
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        bnb.run_nuts(coins()[0], **options)
