@@ -68,7 +68,7 @@ def run_nuts(
         Draws a chain after as many as `warmup` to adapt.
     seed : int
     progress : bool
-        Show a progress bar.
+        Show a progress bar; there is none where chains run in parallel, on several devices.
     features : names or indices of columns of X, optional
         Keep the parameters of these only; default: all. `[]` keeps the hyperparameters alone.
 
@@ -189,7 +189,8 @@ def _sample(
         num_samples=draws,
         num_chains=chains,
         chain_method="parallel" if parallel else "vectorized",
-        progress_bar=progress,
+        # Parallel chains report from threads of their own, where float64 is not set: NumPyro's bar would fail.
+        progress_bar=progress and not parallel,
     )
     mcmc.run(jax.random.key(seed), extra_fields=tuple(_FIELDS.values()))
     fields = mcmc.get_extra_fields(group_by_chain=True)

@@ -168,7 +168,8 @@ def _(family: Dirichlet, likelihood: Multinomial, cells: LevelCounts | None, tot
         group = np.asarray(family.group)[levels[:, 0]]
         draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], family.num_groups))[..., group]
         draws = draws if value is None else jnp.sum(value, axis=-1)
-        yield f"_of_{size}", dist.Multinomial(draws, probs=prob).to_event(1), value
+        # Counts need not be integers: these have the density that the closed form gives them.
+        yield f"_of_{size}", dist.Multinomial(draws, probs=prob, validate_args=False).to_event(1), value
 
 
 @sample_parameters.register
@@ -194,7 +195,7 @@ def _(family: GammaPoisson, sites: Mapping[str, str]) -> Poisson:
 
 @distribution_of_cells.register
 def _(family: GammaPoisson, likelihood: Poisson, cells: Any, total: Any) -> Cells:
-    yield from _masked(dist.Poisson(likelihood.rate), cells, "total")
+    yield from _masked(dist.Poisson(likelihood.rate, validate_args=False), cells, "total")
 
 
 def _masked(distribution: dist.Distribution, cells: Any, value: str) -> Cells:

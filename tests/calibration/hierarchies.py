@@ -164,8 +164,8 @@ class World:
 
 
 WORLDS = {
-    "symmetric": World("symmetric", Levels((3, 2, 4))),
     "pooled": World("pooled", PooledLevels((2, 3), draws=2)),
+    "symmetric": World("symmetric", Levels((3, 2, 4))),
     "gaussian": World("symmetric", Gaussians()),
 }
 

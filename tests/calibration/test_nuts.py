@@ -23,7 +23,7 @@ from tests.calibration.hierarchies import WORLDS, OffByOne, Values, World, conde
 pytestmark = pytest.mark.calibration
 
 SETS, FEWER, ROWS = 1_000, 300, 30  # fewer data sets where a mistake is to be found
-WARMUP, DRAWS = 300, 500
+WARMUP, DRAWS = 200, 400
 
 
 def sample(hierarchy: Hierarchy, data: Statistics) -> Values:

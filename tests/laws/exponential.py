@@ -5,16 +5,20 @@ This one file is all that a new family needs; `test_house.py` shows that everyth
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpyro
+import numpyro.distributions as dist
 from jax.scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
-from bayesnb.families.rows import observed, sum_cells
+from bayesnb.families.rows import linear, observed, sum_cells
 from bayesnb.families.variates import Variates
+from bayesnb.programs import Cells, distribution_of_cells, sample_parameters
 
 
 @pytree
@@ -107,6 +111,9 @@ class Exponential:
         seen, x = observed(jnp.asarray(x)[:, None])
         return sum_cells(seen, jnp.log(self.rate) - self.rate * x)
 
+    def log_likelihood(self, statistics: WaitingTimes) -> jax.Array:
+        return linear(statistics.count, jnp.log(self.rate)) - self.rate * statistics.total
+
 
 @pytree
 class Lomax:
@@ -120,3 +127,22 @@ class Lomax:
         a, b = self.concentration, self.rate
         seen, x = observed(jnp.asarray(x)[:, None])
         return sum_cells(seen, jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b))
+
+
+# -- as a NumPyro program --------------------------------------------------------------------------
+
+
+@sample_parameters.register
+def _(family: ExponentialGamma, sites: Mapping[str, str]) -> Exponential:
+    n_classes, n_features = jnp.shape(family.rate)
+    with numpyro.plate("classes", n_classes, dim=-2), numpyro.plate("features", n_features):
+        return Exponential(numpyro.sample(sites["rate"], dist.Gamma(family.concentration, family.rate)))
+
+
+@distribution_of_cells.register
+def _(family: ExponentialGamma, likelihood: Exponential, cells: WaitingTimes | None, total: Any) -> Cells:
+    distribution = dist.Exponential(likelihood.rate)
+    if cells is None:
+        yield "", distribution.to_event(1), None
+    else:
+        yield "", distribution.mask(cells.count > 0).to_event(1), cells.total

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from numpyro.infer import Predictive
+from numpyro.infer.util import log_density
 from scipy import stats
 from sklearn.base import clone
 
 import bayesnb as bnb
+from bayesnb import programs
+from bayesnb.counting import single_rows
 from bayesnb.encoding import RealColumns
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import Family, SufficientStatistics
+from bayesnb.precision import float64
+from bayesnb.uncertainty import site_names
 from tests.laws.exponential import ExponentialGamma, WaitingTimes
+from tests.programs.monte_carlo import assert_exact, quiet
 
 CLASSES = ["calm", "rush"]
 
@@ -158,3 +166,71 @@ def test_the_posterior_analysis_works_on_it():
     assert (bnb.decompose_uncertainty(nb, X)["epistemic"] >= -1e-12).all()
     sensitivity = bnb.prior_sensitivity(nb, X[:5], steps=3)
     assert (sensitivity["lower"] <= sensitivity["upper"]).all()
+
+
+@given(data=waits())
+@settings(max_examples=5)
+def test_law_2_holds_for_its_numpyro_program(data):
+    """For rows and for their statistics; and SciPy says the same of the likelihood."""
+    X, y = data[0] + 0.125, data[1]  # NumPyro's exponential distribution is one of positive numbers
+    nb = fit(X, y)
+    sites, drawn = site_names(nb.encoding_, nb.prior_), bnb.posterior_draws(nb, 20)
+    rows, n = nb._encode(X)
+    label = np.array([CLASSES.index(c) for c in y])
+    forms = (
+        partial(programs.naive_bayes, nb.prior_, single_rows(nb.encoding_, rows, n), label, sites=sites),
+        partial(programs.from_statistics, nb.prior_, nb.statistics_, sites=sites),
+        partial(programs.parameters, nb.prior_, sites),
+        partial(programs.parameters, nb.posterior_, sites),
+    )
+    with jax.enable_x64(True):
+        of_one = jax.vmap(lambda theta: [log_density(form, (), {}, theta)[0] for form in forms])
+        row, counted, prior, posterior = map(np.asarray, jax.jit(of_one)(drawn))
+    scale = max(1.0, abs(nb.log_evidence_))
+    np.testing.assert_allclose(row - posterior, nb.log_evidence_, rtol=0, atol=1e-9 * scale)
+    np.testing.assert_allclose(counted, row, rtol=0, atol=1e-9 * scale)
+    by_scipy = np.log(drawn["class_prob"][:, label]).sum(axis=1)
+    by_scipy += np.nansum(stats.expon.logpdf(X, scale=1 / drawn["rate"][:, label]), axis=(1, 2))
+    np.testing.assert_allclose(row - prior, by_scipy, rtol=1e-9, atol=1e-9)
+
+
+def some_waits() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    y = np.repeat(CLASSES, 20)
+    X = rng.exponential(np.where(y == "calm", 3.0, 1.0)[:, None], (40, 2))
+    X[3, 1] = np.nan
+    return X, y
+
+
+def test_nuts_agrees_with_its_exact_posterior():
+    nb = fit(*some_waits())
+    posterior = nb.posterior_.blocks[0]
+    gamma = stats.gamma(posterior.concentration, scale=1 / posterior.rate)
+    assert_exact(quiet(nb), {"rate": (gamma.mean(), gamma.std()), "class_prob": _moments(stats.beta(21, 21), 2)})
+
+
+def _moments(distribution: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.full(n, distribution.mean()), np.full(n, distribution.std())
+
+
+def test_its_program_simulates():
+    nb = fit(*some_waits())
+    program = partial(programs.naive_bayes, nb.posterior_, sites=site_names(nb.encoding_, nb.prior_), n_rows=1)
+    rows = float64(Predictive(program, num_samples=4000, parallel=True))(jax.random.key(0))
+    for c in range(2):
+        a, b = nb.posterior_.blocks[0].concentration[c], nb.posterior_.blocks[0].rate[c]
+        own = rows["x_0"][rows["label"][:, 0] == c][:, 0]
+        for j in range(2):
+            assert stats.kstest(own[:, j], stats.lomax(a[j], scale=b[j]).cdf).pvalue > 1e-4
+
+
+def test_what_it_has_no_hyperprior_for_stays_as_it_is():
+    """The concentration of the classes is unknown, the prior of the rates is that of the estimator."""
+    nb = fit(*some_waits())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        posterior = bnb.run_nuts(nb, "pooled", draws=300, warmup=100, chains=1, progress=False)["posterior"]
+    assert set(posterior.data_vars) == {"class_alpha", "class_prob", "rate"}
+    a, b = nb.posterior_.blocks[0].concentration, nb.posterior_.blocks[0].rate
+    for c, j in np.ndindex(a.shape):
+        assert stats.kstest(posterior["rate"][0, :, c, j], stats.gamma(a[c, j], scale=1 / b[c, j]).cdf).pvalue > 1e-4

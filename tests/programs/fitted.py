@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -83,6 +84,10 @@ class Fitted:
         """Parameters of each block as `test_bayes_identity` has them."""
         parts = [tuple(drawn[site][s] for site in own.values()) for own in self.sites]
         return [part if len(part) > 1 else part[0] for part in parts]
+
+
+def one_more(family: Any) -> Any:
+    return replace(family, concentration=family.concentration + 1.0)
 
 
 ESTIMATORS = {

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 import warnings
-from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,7 +16,6 @@ import numpy as np
 import numpyro.distributions as dist
 import pandas as pd
 import pytest
-from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from scipy import stats
 from scipy.special import betaln, logsumexp
 from sklearn.datasets import load_iris
@@ -22,20 +25,16 @@ import bayesnb as bnb
 from bayesnb import nuts
 from bayesnb.uncertainty import site_names
 from tests.data import arff, sms
+from tests.programs.fitted import one_more
+from tests.programs.monte_carlo import Exact, assert_exact, errors, quiet
 
-Exact = dict[str, tuple[np.ndarray, np.ndarray]]
-
-
-def quiet(nb: Any, *arguments: Any, **options: Any) -> Any:
-    """Every warning is an error: no divergences, R-hat below 1.01, enough effective draws."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return bnb.run_nuts(nb, *arguments, progress=False, **options)
+# A program compiles for seconds: together these take minutes.
+pytestmark = pytest.mark.slow
 
 
-def exact_moments(nb: Any) -> Exact:
+def exact_moments(nb: Any, prior: Any = None) -> Exact:
     """Mean and standard deviation of each parameter, from SciPy's distributions."""
-    model = nb.posterior_
+    model = (prior or nb.prior_).update(nb.statistics_)
     found = {}
     if isinstance(model.class_prior, bnb.Dirichlet):
         alpha = model.class_prior.concentration[0]
@@ -56,33 +55,6 @@ def exact_moments(nb: Any) -> Exact:
 
 def _moments(distribution: Any) -> tuple[np.ndarray, np.ndarray]:
     return distribution.mean(), distribution.std()
-
-
-def errors(values: np.ndarray) -> np.ndarray:
-    """Means over chains and draws in their Monte Carlo standard errors, from the effective sample sizes."""
-    return values.mean(axis=(0, 1)) / (values.std(axis=(0, 1)) / np.sqrt(effective_sample_size(values)))
-
-
-def assert_exact(data: Any, exact: Exact) -> None:
-    """All means and sds within four Monte Carlo standard errors, R-hat below 1.01, no divergences.
-
-    Of K comparisons some exceed four by chance with probability K / 16,000 or less: for more than 160, as many words
-    have, the bound is that of a family-wise 1%; 4.6 for 2,000.
-    """
-    scores = []
-    for site, (mean, sd) in exact.items():
-        values = data["posterior"][site].to_numpy()
-        assert values.shape[2:] == mean.shape
-        assert (split_gelman_rubin(values) < 1.01).all()
-        centred = values - mean
-        scores += [errors(centred), errors(centred**2 - sd**2)]
-    every = np.concatenate([score.ravel() for score in scores])
-    assert np.isfinite(every).all()
-    assert np.abs(every).max() < max(4.0, stats.norm.isf(0.005 / every.size))
-    # They are no smaller either than standard normal variates are.
-    if every.size > 100:
-        assert 0.75 < np.sqrt(np.mean(every**2)) < 1.25
-    assert not data["sample_stats"]["diverging"].to_numpy().any()
 
 
 # -- where the posterior is known ------------------------------------------------------------------
@@ -110,7 +82,12 @@ def fitted_text(n_classes: int) -> Any:
 @pytest.mark.parametrize("name", ["iris", "car", "vote"])
 def test_tables_against_the_exact_posterior(name):
     nb = fitted_iris() if name == "iris" else fitted_arff(name)
-    assert_exact(quiet(nb, seed=1), exact_moments(nb))
+    data = quiet(nb, seed=1)
+    assert_exact(data, exact_moments(nb))
+    # A concentration that is off by one would be seen.
+    wrong = replace(nb.prior_, blocks=tuple(map(one_more, nb.prior_.blocks)))
+    with pytest.raises(AssertionError):
+        assert_exact(data, exact_moments(nb, wrong))
 
 
 def test_500_words_against_the_exact_posterior():
@@ -141,7 +118,7 @@ def test_four_topics_of_500_words_against_the_exact_posterior():
 
 
 @cache
-def mixed() -> tuple[Any, pd.DataFrame]:
+def mixed() -> Any:
     """Features of every kind, missing cells, weights, and class probabilities that are known."""
     rng = np.random.default_rng(4)
     y = np.array(["no", "yes", "maybe"])[np.arange(24) % 3]
@@ -157,12 +134,12 @@ def mixed() -> tuple[Any, pd.DataFrame]:
     )
     X.loc[2, "size"], X.loc[4, "colour"], X.loc[7, "ripe"], X.loc[9, "spots"] = np.nan, None, np.nan, np.nan
     nb = bnb.MixedNB(bernoulli=["ripe"], poisson=["spots"], multinomial=["u", "v"], class_prior=[0.2, 0.3, 0.5])
-    return nb.fit(X, y, sample_weight=1.0 + np.arange(24) % 2), X
+    return nb.fit(X, y, sample_weight=1.0 + np.arange(24) % 2)
 
 
 def test_mixed_features_weights_missing_cells_and_known_class_probabilities():
     before = jax.config.jax_enable_x64
-    nb, _ = mixed()
+    nb = mixed()
     data = quiet(nb, seed=2)
     assert jax.config.jax_enable_x64 == before
     assert_exact(data, exact_moments(nb))
@@ -178,17 +155,24 @@ def test_mixed_features_weights_missing_cells_and_known_class_probabilities():
 
 @cache
 def coins() -> tuple[Any, np.ndarray]:
-    """A hundred coins of one class, thrown ten times each: heads (F,)."""
+    """Sixty coins, a feature each, thrown ten times; and their heads."""
     rng = np.random.default_rng(3)
     heads = rng.binomial(10, rng.beta(0.8, 0.8, 60))
     X = (np.arange(10)[:, None] < heads).astype(float)
     return bnb.BernoulliNB(class_prior=[1.0]).fit(X, np.zeros(10)), heads
 
 
+COIN_PRIOR = dist.Gamma(2.0, 1.5)
+
+
+@cache
+def coin_draws() -> Any:
+    return quiet(coins()[0], COIN_PRIOR, seed=3)
+
+
 def test_alpha_against_its_integral():
     """log p(α | D) on a grid, from SciPy: Beta-binomial evidences of the coins, and the hyperprior."""
-    nb, heads = coins()
-    data = quiet(nb, dist.Gamma(2.0, 1.5), seed=3)
+    (_, heads), data = coins(), coin_draws()
     log_alpha = np.linspace(-8, 6, 20_001)
     grid = np.exp(log_alpha)[:, None]
     log_density = (betaln(grid + heads, grid + 10 - heads) - betaln(grid, grid)).sum(axis=1)
@@ -220,16 +204,16 @@ def test_a_distribution_alone_is_symmetric_and_a_dictionary_names_the_kind():
 
 
 @cache
-def pooled(seed: int = 0) -> Any:
-    nb, _ = mixed()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return bnb.run_nuts(nb, "pooled", draws=50, warmup=150, chains=2, seed=seed, progress=False)
+def pooled() -> tuple[Any, list[warnings.WarningMessage]]:
+    """A run that is too short, and what it warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        data = bnb.run_nuts(mixed(), "pooled", draws=50, warmup=1, chains=2, progress=False)
+    return data, caught
 
 
 def test_hyperparameters_have_names_and_coordinates():
-    data = pooled()
-    posterior = data["posterior"]
+    posterior = pooled()[0]["posterior"]
     dims = {
         "alpha_categorical": (),
         "base_measure_categorical": ("level_categorical",),
@@ -263,9 +247,9 @@ def test_hyperparameters_have_names_and_coordinates():
 
 def test_poisson_features_keep_their_exact_posterior():
     """Nothing about them is unknown but the rates: these are independent draws."""
-    nb, _ = mixed()
+    nb = mixed()
     mean, sd = exact_moments(nb)["rate"]
-    rate = pooled()["posterior"]["rate"].to_numpy().reshape(100, 3, 1)
+    rate = pooled()[0]["posterior"]["rate"].to_numpy().reshape(100, 3, 1)
     assert (abs(rate.mean(axis=0) - mean) < 5 * sd / 10).all()
     assert (abs(rate.std(axis=0) / sd - 1) < 0.4).all()
 
@@ -273,13 +257,15 @@ def test_poisson_features_keep_their_exact_posterior():
 def test_arviz_reads_it(tmp_path):
     import arviz as az
 
-    data = pooled()
+    data, _ = pooled()
     assert set(data["sample_stats"].data_vars) == {"diverging", "acceptance_rate", "n_steps", "energy", "lp"}
     assert {v.dims for v in data["sample_stats"].data_vars.values()} == {("chain", "draw")}
     assert data["sample_stats"]["diverging"].dtype == bool
     # E = -log p + kinetic energy
     assert (data["sample_stats"]["energy"] + data["sample_stats"]["lp"] >= -1e-9).all()
-    table = az.summary(data, var_names=["alpha", "loc", "theta"], filter_vars="like")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of chains that stand still
+        table = az.summary(data, var_names=["alpha", "loc", "theta"], filter_vars="like")
     assert {"alpha_categorical", "loc[size]", "theta_categorical[no, colour=red]"} <= set(table.index)
     data.to_netcdf(str(tmp_path / "draws.nc"))
     read = az.from_netcdf(str(tmp_path / "draws.nc"))
@@ -289,19 +275,28 @@ def test_arviz_reads_it(tmp_path):
 
 def test_seeds_and_kept_features():
     """The same seed gives the same draws, with a progress bar and without, and whatever is kept of them."""
-    nb, _ = mixed()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        again = bnb.run_nuts(nb, "pooled", draws=50, warmup=150, chains=2, progress=True, features=["size"])
-    posterior, kept = pooled()["posterior"], again["posterior"]
-    assert set(posterior.data_vars) - set(kept.data_vars) == {
-        "theta_categorical", "theta_bernoulli", "theta_multinomial", "rate"
-    }  # fmt: skip
-    for site in ("alpha_categorical", "base_measure_multinomial", "loc", "rate_of_sigma2"):
-        np.testing.assert_array_equal(kept[site].values, posterior[site].values)
-    other = pooled(seed=1)["posterior"]
-    assert not (other["loc"].values == posterior["loc"].values).any()
-    assert not (other["theta_bernoulli"].values == posterior["theta_bernoulli"].values).any()
+    nb, _ = coins()
+    all_, again = coin_draws()["posterior"], bnb.run_nuts(nb, COIN_PRIOR, seed=3, features=[7, 2])["posterior"]
+    np.testing.assert_array_equal(again["alpha"].values, all_["alpha"].values)
+    assert again["level"].values.tolist() == ["2=absent", "2=present", "7=absent", "7=present"]
+    assert again["theta"].shape == (4, 1000, 1, 4)
+    other = quiet(nb, COIN_PRIOR, seed=4, features=[])["posterior"]
+    assert set(other.data_vars) == {"alpha", "class_prob"}
+    assert not (other["alpha"].values == all_["alpha"].values).any()
+
+
+@pytest.mark.slow
+def test_chains_in_parallel_on_several_devices():
+    code = """
+import numpy as np, jax, bayesnb as bnb
+nb = bnb.PoissonNB().fit(np.arange(12.0).reshape(6, 2), [0, 1] * 3)
+rate = bnb.run_nuts(nb, chains=2)["posterior"]["rate"].to_numpy()
+a, b = nb.posterior_.blocks[0].concentration, nb.posterior_.blocks[0].rate
+assert jax.local_device_count() == 2 and rate.dtype == np.float64 and rate.shape == (2, 1000, 2, 2)
+assert (np.abs(rate.mean(axis=(0, 1)) - a / b) < 5 * np.sqrt(a) / b / np.sqrt(1000)).all()
+"""
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **flags}, check=True, timeout=600)
 
 
 # -- warnings --------------------------------------------------------------------------------------
@@ -337,7 +332,7 @@ def test_good_draws_are_not_warned_of():
             r"^NUTS: R-hat of 'alpha' is 1\.\d+: the chains have not met\. Raise warmup and draws\.$",
         ),
         (
-            {"theta": quantiles(1000), "alpha": quantiles(1000)[:, np.repeat(np.arange(100), 10)]},
+            {"theta": quantiles(1000), "alpha": quantiles(100)[:, np.repeat(np.arange(100), 10)]},
             0,
             r"^NUTS: the effective sample size of 'alpha' is \d+, below 400; .* Raise draws\.$",
         ),
@@ -345,8 +340,6 @@ def test_good_draws_are_not_warned_of():
     ids=["divergences", "R-hat", "ESS"],
 )
 def test_each_warning(samples, diverging, message):
-    import re
-
     n = samples["alpha"].shape[1]
     found = raised(samples, np.arange(4 * n).reshape(4, n) < diverging)
     # Chains that have not met have few effective draws too.
@@ -355,25 +348,20 @@ def test_each_warning(samples, diverging, message):
 
 
 def test_warnings_of_a_run_that_is_too_short_point_here():
-    nb, _ = mixed()
-    with pytest.warns(UserWarning, match="NUTS") as caught:
-        bnb.run_nuts(nb, "symmetric", draws=10, warmup=1, chains=2, seed=4, progress=False)
-    messages = [str(w.message) for w in caught if w.category is UserWarning]
-    assert [w.filename for w in caught if w.category is UserWarning] == [__file__] * len(messages)
+    _, caught = pooled()
+    messages = [str(w.message) for w in caught]
     for part in ("transitions diverged", "R-hat of ", "effective sample size of "):
         assert sum(part in message for message in messages) == 1
+    assert {w.filename for w in caught if str(w.message).startswith("NUTS: ")} == {__file__}
 
 
 # -- what is refused -------------------------------------------------------------------------------
 
 
-def flat() -> Iterable[Any]:
-    yield dist.ImproperUniform(dist.constraints.positive, (), ())
-    yield {"pooled": dist.ImproperUniform(dist.constraints.positive, (), ())}
-    yield dist.HalfNormal(1.0).mask(False)
+FLAT = dist.ImproperUniform(dist.constraints.positive, (), ())
 
 
-@pytest.mark.parametrize("hyperprior", flat())
+@pytest.mark.parametrize("hyperprior", [FLAT, {"pooled": FLAT}, dist.HalfNormal(1.0).mask(False)])
 def test_flat_hyperpriors_are_refused_with_the_reason(hyperprior):
     with pytest.raises(ValueError, match=r"is improper, and so would be the posterior: as alpha grows the evidence"):
         bnb.run_nuts(coins()[0], hyperprior)
@@ -408,7 +396,7 @@ def test_hyperpriors_that_are_refused(hyperprior, message):
         dist.Uniform(0.0, 3.0),
         dist.HalfCauchy(1.0),
         dist.TruncatedNormal(1.0, 2.0, low=0.0),
-        dist.InverseGamma(1.0, 1.0),
+        dist.Pareto(0.1, 2.0),
     ],
 )
 def test_hyperpriors_of_positive_numbers_are_taken(hyperprior):

@@ -18,7 +18,7 @@ from bayesnb import Dirichlet, NaiveBayes, programs
 from bayesnb.families import Known
 from bayesnb.families.normal_inverse_gamma import Normal
 from tests.laws import test_bayes_identity as by_scipy
-from tests.programs.fitted import ESTIMATORS, POINTS, TOLERANCE, Fitted, Program, ordinary
+from tests.programs.fitted import ESTIMATORS, POINTS, TOLERANCE, Fitted, Program, one_more, ordinary
 from tests.strategies import KINDS, problems
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -136,10 +136,6 @@ def class_alpha_off_by_one(fitted: Fitted, monkeypatch: Any) -> list[Program]:
     return both_forms(fitted, replace(fitted.nb.prior_, class_prior=one_more(fitted.nb.prior_.class_prior)))
 
 
-def one_more(family: Any) -> Any:
-    return replace(family, concentration=family.concentration + 1.0)
-
-
 CONTROLS = {
     without_coefficient: ("multinomial", "mixed"),
     coefficient_of_all_rows_together: ("multinomial",),
@@ -178,6 +174,15 @@ def test_negative_controls(kind, control, monkeypatch):
 
 def test_fractional_weights_are_exponents():
     fitted = Fitted(replace(ordinary("mixed")[0].problem, weight=np.linspace(0.1, 2.3, 12)))
+    for found in fitted.discrepancies(fitted.draws(), *both_forms(fitted)):
+        assert (found <= 1.0).all()
+
+
+@pytest.mark.parametrize("kind", ["multinomial", "poisson"])
+def test_counts_that_are_no_integers(kind):
+    """Such as tf-idf: one density for rows, statistics and the closed form."""
+    problem = ordinary(kind)[0].problem
+    fitted = Fitted(replace(problem, X=problem.X * 0.75))
     for found in fitted.discrepancies(fitted.draws(), *both_forms(fitted)):
         assert (found <= 1.0).all()
 

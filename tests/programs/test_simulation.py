@@ -25,6 +25,9 @@ from bayesnb import (
 from bayesnb.precision import float64
 from bayesnb.uncertainty import site_names
 
+# A program compiles for seconds: together these take minutes.
+pytestmark = pytest.mark.slow
+
 DRAWS = 20_000
 LENGTHS = np.array([[9], [2]])  # of the documents of the two rows
 NORMAL = NormalInverseGamma(1.0, 0.5, 6.0, 3.0)
@@ -149,19 +152,6 @@ def test_documents_have_the_lengths_that_were_asked_for():
     drawn = float64(Predictive(program, num_samples=3))(jax.random.key(0))
     np.testing.assert_array_equal(drawn["x_0_of_3"].sum(axis=-1), [lengths[:, [0, 2]]] * 3)
     np.testing.assert_array_equal(drawn["x_0_of_2"].sum(axis=-1), [lengths[:, [1]]] * 3)
-
-
-def test_one_draw_after_the_other_or_all_at_once():
-    nb = mixed()
-    sites = site_names(nb.encoding_, nb.prior_)
-    program = partial(programs.naive_bayes, nb.prior_, sites=sites, n_rows=2, totals=[1, 1, 1, 1, LENGTHS])
-    mapped, at_once = (
-        float64(jax.jit(Predictive(program, num_samples=20, parallel=parallel)))(jax.random.key(7))
-        for parallel in (False, True)
-    )
-    assert set(mapped) == set(at_once)
-    for site, values in mapped.items():
-        np.testing.assert_allclose(at_once[site], values, rtol=1e-12, atol=1e-12)
 
 
 def test_rows_of_given_labels_and_parameters():
