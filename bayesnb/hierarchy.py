@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
+from numpyro import distributions as dist
 
 from bayesnb.families import Dirichlet, LevelCounts, NormalInverseGamma
 from bayesnb.families._pytree import pytree

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 import numpy as np
-import numpyro.distributions as dist
+from numpyro import distributions as dist
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.infer import MCMC, NUTS, init_to_median
 from sklearn.utils.validation import check_is_fitted
@@ -91,6 +91,12 @@ def run_nuts(
     -----
     UserWarning
         On divergent transitions, R-hat above 1.01, or an effective sample size below 100 a chain, with what to do.
+
+    Notes
+    -----
+    After `import arviz`, of version 1, write `from numpyro import distributions as dist`. ArviZ leaves a NumPyro behind
+    that loads when first used, and `import numpyro.distributions as dist` then makes that module twice: NUTS fails with
+    "module 'numpyro.distributions' has no attribute 'distribution'", here and everywhere.
 
     References
     ----------

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-import numpyro.distributions as dist
+from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 
 from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, NormalInverseGamma
 from bayesnb.families.dirichlet import Multinomial

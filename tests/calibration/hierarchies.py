@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import jax
 import numpy as np
-import numpyro.distributions as dist
+from numpyro import distributions as dist
 from scipy.special import logsumexp, xlogy
 
 from bayesnb import Dirichlet, NaiveBayes, NormalInverseGamma

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpyro
-import numpyro.distributions as dist
 from jax.scipy.special import digamma, gammaln, polygamma
+from numpyro import distributions as dist
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants

@@ -9,12 +9,12 @@ from typing import Any, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from jax.flatten_util import ravel_pytree
+from numpyro import distributions as dist
 from numpyro.infer.util import log_density
 from scipy import stats
 from scipy.special import digamma, gammaln

@@ -13,9 +13,9 @@ from typing import Any
 
 import jax
 import numpy as np
-import numpyro.distributions as dist
 import pandas as pd
 import pytest
+from numpyro import distributions as dist
 from scipy import stats
 from scipy.special import betaln, logsumexp
 from sklearn.datasets import load_iris
@@ -26,35 +26,31 @@ from bayesnb import nuts
 from bayesnb.uncertainty import site_names
 from tests.data import arff, sms
 from tests.programs.fitted import one_more
-from tests.programs.monte_carlo import Exact, assert_exact, errors, quiet
+from tests.programs.monte_carlo import Exact, assert_exact, assert_uniform, errors, quiet
 
 # A program compiles for seconds: together these take minutes.
 pytestmark = pytest.mark.slow
 
 
-def exact_moments(nb: Any, prior: Any = None) -> Exact:
-    """Mean and standard deviation of each parameter, from SciPy's distributions."""
+def exact_posterior(nb: Any, prior: Any = None) -> Exact:
+    """SciPy's distribution of each parameter."""
     model = (prior or nb.prior_).update(nb.statistics_)
     found = {}
     if isinstance(model.class_prior, bnb.Dirichlet):
         alpha = model.class_prior.concentration[0]
-        found["class_prob"] = _moments(stats.beta(alpha, alpha.sum() - alpha))
+        found["class_prob"] = stats.beta(alpha, alpha.sum() - alpha)
     for family, own in zip(model.blocks, site_names(nb.encoding_, model), strict=True):
         if isinstance(family, bnb.Dirichlet):
             alpha, group = family.concentration, np.asarray(family.group)
             total = np.stack([np.bincount(group, weights=a)[group] for a in alpha])
-            found[own["theta"]] = _moments(stats.beta(alpha, total - alpha))
+            found[own["theta"]] = stats.beta(alpha, total - alpha)
         elif isinstance(family, bnb.GammaPoisson):
-            found[own["rate"]] = _moments(stats.gamma(family.concentration, scale=1 / family.rate))
+            found[own["rate"]] = stats.gamma(family.concentration, scale=1 / family.rate)
         else:
             a, b, scale = family.concentration, family.rate, family.rate / (family.concentration * family.kappa)
-            found[own["mu"]] = _moments(stats.t(2 * a, family.loc, np.sqrt(scale)))
-            found[own["sigma2"]] = _moments(stats.invgamma(a, scale=b))
+            found[own["mu"]] = stats.t(2 * a, family.loc, np.sqrt(scale))
+            found[own["sigma2"]] = stats.invgamma(a, scale=b)
     return found
-
-
-def _moments(distribution: Any) -> tuple[np.ndarray, np.ndarray]:
-    return distribution.mean(), distribution.std()
 
 
 # -- where the posterior is known ------------------------------------------------------------------
@@ -83,21 +79,27 @@ def fitted_text(n_classes: int) -> Any:
 def test_tables_against_the_exact_posterior(name):
     nb = fitted_iris() if name == "iris" else fitted_arff(name)
     data = quiet(nb, seed=1)
-    assert_exact(data, exact_moments(nb))
+    assert_exact(data, exact_posterior(nb))
     # A concentration that is off by one would be seen.
     wrong = replace(nb.prior_, blocks=tuple(map(one_more, nb.prior_.blocks)))
     with pytest.raises(AssertionError):
-        assert_exact(data, exact_moments(nb, wrong))
+        assert_exact(data, exact_posterior(nb, wrong))
 
 
-def test_500_words_against_the_exact_posterior():
-    nb = fitted_text(2)
-    assert_exact(quiet(nb, draws=500, warmup=300, seed=1), exact_moments(nb))
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_500_words_against_the_exact_posterior(n_classes):
+    nb = fitted_text(n_classes)
+    data = quiet(nb, draws=500, warmup=300, seed=1)
+    assert_uniform(data, exact_posterior(nb))
+    # One word of one class whose concentration is off by one would be seen.
+    alpha = nb.prior_.blocks[0].concentration.copy()
+    alpha[0, -1] += 1.0
+    wrong = replace(nb.prior_, blocks=(replace(nb.prior_.blocks[0], concentration=alpha),))
+    with pytest.raises(AssertionError):
+        assert_uniform(data, exact_posterior(nb, wrong))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("alpha", [0.5, 1.0])
-def test_500_words_of_messages_against_the_exact_posterior(alpha):
+def test_500_words_of_messages_against_the_exact_posterior():
     messages, y = sms()
     bags = [message.lower().split() for message in messages]
     words, count = np.unique(np.concatenate(bags), return_counts=True)
@@ -107,14 +109,8 @@ def test_500_words_of_messages_against_the_exact_posterior(alpha):
         for word in bag:
             if word in column:
                 X[i, column[word]] += 1
-    nb = bnb.MultinomialNB(alpha=alpha).fit(X, y)
-    assert_exact(quiet(nb, draws=2000, seed=1), exact_moments(nb))
-
-
-@pytest.mark.slow
-def test_four_topics_of_500_words_against_the_exact_posterior():
-    nb = fitted_text(4)
-    assert_exact(quiet(nb, draws=2000, seed=1), exact_moments(nb))
+    nb = bnb.MultinomialNB(alpha=0.5).fit(X, y)
+    assert_uniform(quiet(nb, draws=500, seed=1), exact_posterior(nb))
 
 
 @cache
@@ -142,7 +138,7 @@ def test_mixed_features_weights_missing_cells_and_known_class_probabilities():
     nb = mixed()
     data = quiet(nb, seed=2)
     assert jax.config.jax_enable_x64 == before
-    assert_exact(data, exact_moments(nb))
+    assert_exact(data, exact_posterior(nb))
     posterior = data["posterior"]
     np.testing.assert_allclose(posterior["class_prob"], np.broadcast_to([0.5, 0.2, 0.3], (4, 1000, 3))[..., [1, 2, 0]])
     assert set(posterior.data_vars) == set(bnb.posterior_draws(nb, 1))
@@ -248,7 +244,8 @@ def test_hyperparameters_have_names_and_coordinates():
 def test_poisson_features_keep_their_exact_posterior():
     """Nothing about them is unknown but the rates: these are independent draws."""
     nb = mixed()
-    mean, sd = exact_moments(nb)["rate"]
+    exact = exact_posterior(nb)["rate"]
+    mean, sd = exact.mean(), exact.std()
     rate = pooled()[0]["posterior"]["rate"].to_numpy().reshape(100, 3, 1)
     assert (abs(rate.mean(axis=0) - mean) < 5 * sd / 10).all()
     assert (abs(rate.std(axis=0) / sd - 1) < 0.4).all()
@@ -285,7 +282,6 @@ def test_seeds_and_kept_features():
     assert not (other["alpha"].values == all_["alpha"].values).any()
 
 
-@pytest.mark.slow
 def test_chains_in_parallel_on_several_devices():
     code = """
 import numpy as np, jax, bayesnb as bnb

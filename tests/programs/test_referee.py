@@ -8,10 +8,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpyro import distributions as dist
 from scipy.special import gammaln, logsumexp
 
 from bayesnb import Dirichlet, NaiveBayes, programs
