@@ -40,6 +40,10 @@ venv: $(DEV)
 demo: $(RUN)
 	$(BIN)/python -m bayesnb compare
 
+# Kernels compiled once serve both workers, the processes that tests start, and the next run.
+test slow calibrate: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
+test slow calibrate: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
@@ -69,7 +73,7 @@ docs: $(DOCS)
 	@echo 'Open site/index.html'
 
 clean:
-	rm -rf build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist site .hypothesis .import_linter_cache .jax_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name .git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 	@for env in $(VENV) .venv*; do \
 	    if [ -f "$$env/pyvenv.cfg" ]; then echo "rm -rf $$env"; rm -rf "$$env"; fi; \

@@ -220,6 +220,7 @@ def test_its_program_simulates():
             assert stats.kstest(own[:, j], stats.lomax(a[j], scale=b[j]).cdf).pvalue > 1e-4
 
 
+@pytest.mark.slow
 def test_what_it_has_no_hyperprior_for_stays_as_it_is():
     """The concentration of the classes is unknown, the prior of the rates is that of the estimator."""
     nb = fit(*some_waits())
