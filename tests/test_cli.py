@@ -152,6 +152,7 @@ def test_one_estimator_for_all_columns(capsys, table, kind, name):
     assert f"weather: {name} on 60 rows, 2 features" in out
 
 
+@pytest.mark.slow
 def test_missing_marks(capsys, tmp_path):
     data = weather(300)
     data["heat"] = data["heat"].astype(object)
@@ -175,6 +176,7 @@ def test_missing_marks(capsys, tmp_path):
     assert set(parameters.query("feature == 'sky'")["level"]) == {"sun", "rain", "cloud"}
 
 
+@pytest.mark.slow
 def test_labels_that_are_integers_stay_integers(capsys, tmp_path):
     path = tmp_path / "numbers.csv"
     y = np.arange(40) % 11
@@ -390,6 +392,7 @@ def test_tables_align_wide_characters():
     assert fill("a b", "- ") == "- a b"
 
 
+@pytest.mark.slow
 def test_published_evidence_of_vote(capsys, tmp_path):
     lines = [line for line in path_of("vote.arff").read_text().splitlines() if line.strip()]
     names = [re.split(r"\s+", line)[1].strip("'") for line in lines if line.lower().startswith("@attribute")]
@@ -403,6 +406,7 @@ def test_published_evidence_of_vote(capsys, tmp_path):
     assert comparison.loc["mean = predictive", "log_evidence"] == pytest.approx(-3576.655346689, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_adult_with_blanks_after_commas(capsys, tmp_path):
     rows = path_of("adult-train.csv").read_text().splitlines()[:2000]
     names = "age,work,weight,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income"
@@ -461,6 +465,7 @@ def of_strength(nb, X, y, strength):
     ],
     ids=lambda value: type(value).__name__,
 )
+@pytest.mark.slow
 def test_sensitivity_to_the_prior_is_that_of_refits(capsys, tmp_path, nb, columns, flags):
     data = weather().assign(size=np.arange(60) % 7)
     X, y = data[columns], data["play"].to_numpy()
