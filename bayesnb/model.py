@@ -77,6 +77,10 @@ class NaiveBayes:
     class_prior: Dirichlet | Known
     blocks: tuple[Any, ...]
 
+    @property
+    def n_classes(self) -> int:
+        return jax.tree.leaves(self.class_prior)[0].shape[-1]
+
     def update(self, statistics: Statistics) -> Self:
         """The posterior: an object of the same type."""
         blocks = tuple(f.update(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
@@ -92,11 +96,16 @@ class NaiveBayes:
         parts += [f.log_evidence(s) for f, s in zip(self.blocks, statistics.blocks, strict=True)]
         return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
 
-    def read(self, estimate: Estimate) -> Reading:
+    def read(self, estimate: Estimate, added: Any = None) -> Reading:
         """A classifier from the posterior: parameters at its "mean" or mode ("map"), or integrated out.
 
-        The fourth reading, "mle", is the "mean" of `limit()` updated with the same statistics.
+        The fourth reading, "mle", is the "mean" of `limit()` updated with the same statistics. With `added` (C,) each
+        row is read by the posterior in which it stands so many more times in each class, and "map" is not offered:
+        -1 in its own class leaves it out.
         """
+        if added is not None:
+            log_class = self.class_prior.update(LevelCounts(added[None])).mean().log_theta[0]
+            return Reading(log_class, tuple(_read_with_row(block, estimate, added) for block in self.blocks))
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
         return Reading(jnp.asarray(log_class), tuple(_read(block, estimate) for block in self.blocks))
 
@@ -132,10 +141,14 @@ class Reading:
 
     def log_joint(self, x: tuple[Any, ...]) -> jax.Array:
         """(N, C) log p(class, row). An impossible block outweighs a point mass; class probability 0 both."""
+        return plus(self.log_likelihood(x), self.log_class)
+
+    def log_likelihood(self, x: tuple[Any, ...]) -> jax.Array:
+        """(N, C) log p(row | class)."""
         score = jnp.zeros(())
         for likelihood, rows in zip(self.likelihoods, x, strict=True):
-            score = _plus(score, likelihood.log_prob(rows))
-        return _plus(score, self.log_class)
+            score = plus(score, likelihood.log_prob(rows))
+        return score
 
 
 def _read(block: Family, estimate: Estimate) -> Likelihood:
@@ -148,7 +161,15 @@ def _read(block: Family, estimate: Estimate) -> Likelihood:
     raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
 
 
-def _plus(a: jax.Array, b: jax.Array) -> jax.Array:
+def _read_with_row(block: Family, estimate: Estimate, added: jax.Array) -> Likelihood:
+    if estimate == "predictive":
+        return block.predictive_with_row(added)
+    if estimate == "mean":
+        return block.mean_with_row(added)
+    raise ValueError(f"estimate={estimate!r} has no reading with a row added; use 'mean' or 'predictive'.")
+
+
+def plus(a: jax.Array, b: jax.Array) -> jax.Array:
     """a + b in log space, where zero times infinity is zero."""
     return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)
 

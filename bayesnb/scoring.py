@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any
 
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.encoding import Encoding, LevelColumns, Rows, blocks
-from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.families import LevelCounts
 from bayesnb.model import Estimate, NaiveBayes, Reading, Statistics, log_normalize, undefined
 from bayesnb.precision import float64
 
@@ -25,24 +26,45 @@ def score_rows(
     n: int,
     estimate: Estimate,
     output: Callable[[jax.Array], jax.Array],
+    added: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Apply `output`, one of the functions below, to the (N, C) joint log probabilities of n rows."""
+    """Apply `output`, one of the functions below, to the (N, C) joint log probabilities of n rows.
+
+    `added` (C,) is how many more times each row is taken to stand in each class, see `NaiveBayes.read`.
+    """
     padded = pad(encoding, model)
-    rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
+    readings: list[Reading] = []
+    rows = tuple(r.plain() for r in rows) if added is None and estimate != "predictive" else rows
 
-    def scored() -> Iterator[tuple[slice, jax.Array]]:
-        reading = None
-        for piece, x, _ in blocks(rows, n):
-            reading = reading or _prepare(padded, x, estimate)
-            yield piece, _score(reading, x, output)
+    def answer(x: tuple[Any, ...]) -> jax.Array:
+        if not readings:
+            readings.append(_prepare(padded, x, added, estimate))
+        return _score(readings[0], x, output)
 
-    scores = np.empty(0)
+    return map_rows(rows, n, answer)
+
+
+@float64
+def map_rows(rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray) -> np.ndarray:
+    """(n, …) from `answer(x, *arrays)` for each block of rows, with its part of arrays that have an entry a row."""
+
+    def answered() -> Iterator[tuple[slice, jax.Array]]:
+        for piece, x, parts in blocks(rows, n, *arrays):
+            yield piece, answer(x, *parts)
+
+    found = np.empty(0)
     # The next block is made while this one is scored, and no more of them wait in memory.
-    for (piece, block), _ in pairwise(chain(scored(), [(slice(0), jnp.empty(0))])):
+    for (piece, block), _ in pairwise(chain(answered(), [(slice(0), jnp.empty(0))])):
         if piece.start == 0:
-            scores = np.empty((n, *block.shape[1:]), block.dtype)
-        scores[piece] = np.asarray(block)[: piece.stop - piece.start]
-    return scores
+            found = np.empty((n, *block.shape[1:]), block.dtype)
+        found[piece] = np.asarray(block)[: piece.stop - piece.start]
+    return found
+
+
+@float64
+def update(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
+    """The posterior, in NumPy arrays."""
+    return model.update(statistics)
 
 
 @float64
@@ -62,6 +84,19 @@ log_proba = log_normalize
 def decision(scores: jax.Array) -> jax.Array:
     """(N,) index of the most probable class; -1 where the row is undefined."""
     return jnp.where(undefined(scores), -1, jnp.argmax(scores, axis=1)).astype(jnp.int32)
+
+
+@float64
+def log_base(rows: tuple[Rows, ...], n: int) -> np.ndarray:
+    """(N,) what no class changes: multinomial coefficients, -log x!."""
+    total = np.zeros(n)
+    for r in rows:
+        statistics = r.empty(1)
+        if isinstance(statistics, LevelCounts):  # of word counts the host has looked up the factorials
+            total += r.log_base(0, n)
+        else:
+            total += map_rows((r.plain(),), n, partial(_log_base, statistics))
+    return total
 
 
 @float64
@@ -87,22 +122,24 @@ def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
     def padded(columns: Any, family: Any) -> Any:
         if not isinstance(columns, LevelColumns):
             return family
-        extra = columns.capacity - family.concentration.shape[1]
-        concentration = np.pad(family.concentration, ((0, 0), (0, extra)), constant_values=1.0)
-        group = np.pad(family.group, (0, extra), constant_values=family.num_groups)
-        return Dirichlet(concentration, group, family.num_groups + 1)
+        return family.pad(columns.capacity - family.concentration.shape[1])
 
     return replace(model, blocks=tuple(map(padded, encoding.blocks, model.blocks)))
 
 
 @jax.jit(static_argnames="estimate")
-def _prepare(model: NaiveBayes, x: tuple[Any, ...], estimate: Estimate) -> Reading:
-    return model.read(estimate).prepare(x)
+def _prepare(model: NaiveBayes, x: tuple[Any, ...], added: Any, estimate: Estimate) -> Reading:
+    return model.read(estimate, added).prepare(x)
 
 
 @jax.jit(static_argnames="output")
 def _score(reading: Reading, x: tuple[Any, ...], output: Callable[[jax.Array], jax.Array]) -> jax.Array:
     return output(reading.log_joint(x))
+
+
+@jax.jit
+def _log_base(statistics: Any, x: tuple[Any]) -> jax.Array:
+    return statistics.log_base(x[0])
 
 
 @jax.jit

@@ -22,3 +22,10 @@ def x64():
     """JAX in double precision for one test, without touching the configuration of the process."""
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_kernels():
+    """Compiled kernels stay in memory, and thousands of them exhaust what a process may map."""
+    yield
+    jax.clear_caches()

@@ -156,7 +156,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     @property
     def posterior_(self) -> NaiveBayes:
         """`prior_.update(statistics_)`."""
-        return self.prior_.update(self.statistics_)
+        return scoring.update(self.prior_, self.statistics_)
 
     @property
     def log_evidence_(self) -> float:
@@ -342,7 +342,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         if estimate not in _ESTIMATES:
             raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
         prior = self.prior_.limit() if estimate == "mle" else self.prior_
-        model = prior.update(self.statistics_)
+        model = scoring.update(prior, self.statistics_)
         if class_prior is not None:
             model = NaiveBayes(priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes)), model.blocks)
         if draws is not None:

@@ -1,5 +1,6 @@
 """Conjugate families: pure mathematics on JAX arrays."""
 
+from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels
 from bayesnb.families.dirichlet import Dirichlet, LevelCounts
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.known import Known
@@ -8,6 +9,9 @@ from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
 from bayesnb.families.rows import Complete, Counts, OneHot, PairedCounts, Presence
 
 __all__ = [
+    "Averaged",
+    "AveragedCells",
+    "AveragedLevels",
     "Complete",
     "Counts",
     "Dirichlet",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.row_draws import draw_log_likelihood
-from bayesnb.families.rows import RISING, OneHot, Presence, Term, as_rows, linear
+from bayesnb.families.rows import Term, as_rows, linear, plugged_in, rising
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 
@@ -71,6 +73,22 @@ class Dirichlet(Conjugate):
         """factor · α."""
         return type(self)(self.concentration * factor, self.group, self.num_groups)
 
+    def pad(self, extra: int) -> Self:
+        """With so many more levels, in a group of their own that no row refers to."""
+        alpha = np.pad(self.concentration, ((0, 0), (0, extra)), constant_values=1.0)
+        group = np.pad(self.group, (0, extra), constant_values=self.num_groups)
+        return type(self)(alpha, group, self.num_groups + 1)
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        """Of some levels; the others of their groups become one more level, of what is then one group."""
+        alpha, group = np.asarray(self.concentration), np.asarray(self.group)
+        chosen, index = np.unique(group[keep], return_inverse=True)
+        others = ~keep & np.isin(group, chosen)
+        if not others.any():
+            return type(self)(alpha[:, keep], index, len(chosen))
+        rest = alpha[:, others].sum(axis=1, keepdims=True)
+        return type(self)(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
+
     def limit(self) -> Self:
         """α = 0."""
         return self.scale(0.0)
@@ -113,8 +131,17 @@ class Dirichlet(Conjugate):
         exists = (self._sum(alpha < 1.0) == 0) & (excess > 0)
         return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
 
-    def predictive(self) -> DirichletMultinomial:
-        return DirichletMultinomial(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group))
+    def predictive(self) -> Ratio:
+        """log B(α + x) - log B(α)."""
+        return self._ratio(rising, 0.0)
+
+    def predictive_with_row(self, added: Any) -> Ratio:
+        """log B(α + (added + 1) x) - log B(α + added x)."""
+        return self._ratio(rising, added)
+
+    def mean_with_row(self, added: Any) -> Ratio:
+        """Σ x log[(α + added x)/(α₀ + added t)]."""
+        return self._ratio(plugged_in, added)
 
     def variance(self) -> dict[str, jax.Array]:
         """Var θ_l = m (1 - m) / (α₀ + 1)."""
@@ -151,6 +178,9 @@ class Dirichlet(Conjugate):
 
     def log_predictive(self, x: Any) -> jax.Array:
         return super().log_predictive(self._rows(x))
+
+    def _ratio(self, term: Callable[[Any], Term], added: Any) -> Ratio:
+        return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), added, term)
 
     def _rows(self, x: Any) -> Any:
         return as_rows(x, self.group, self.num_groups)
@@ -196,22 +226,25 @@ class Multinomial:
 
 
 @pytree
-class DirichletMultinomial:
-    """Probabilities integrated out; each group of a row is one draw of a count vector."""
+class Ratio:
+    """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
+
+    `added` (C,) is how often the row stands among the data already, `term` makes f of it.
+    """
 
     concentration: Any
     total: Any
     group: Any
+    added: Any
+    term: Callable[[Any], Term] = static()
 
-    def prepare(self, x: Any) -> Tabulated | Contrasted:
-        if isinstance(x, OneHot | Presence):
-            # Of one draw from each group the predictive probability is the mean.
-            return Multinomial(jnp.log(self.concentration / self.total[:, self.group])).prepare(x)
+    def prepare(self, x: Any) -> Contrasted:
         x = as_rows(x, self.group, self.total.shape[1])
-        return Contrasted(x.contrast_layout(RISING, self.concentration, self.total, self.group))
+        tables = x.contrast_layout(self.term(self.added), self.concentration, self.total, self.group)
+        return Contrasted(tables, self.added, self.term)
 
     def log_prob(self, x: Any) -> jax.Array:
-        """(N, C) log B(α + x) - log B(α), without the multinomial coefficient."""
+        """(N, C) log p(row | class), without the multinomial coefficient."""
         x = as_rows(x, self.group, self.total.shape[1])
         return self.prepare(x).log_prob(x)
 
@@ -231,12 +264,14 @@ class Tabulated:
 
 @pytree
 class Contrasted:
-    """A `DirichletMultinomial` laid out for one kind of rows."""
+    """A `Ratio` laid out for one kind of rows."""
 
     tables: Any
+    added: Any
+    term: Callable[[Any], Term] = static()
 
     def prepare(self, x: Any) -> Contrasted:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        return as_rows(x).contrast(RISING, self.tables)
+        return as_rows(x).contrast(self.term(self.added), self.tables)

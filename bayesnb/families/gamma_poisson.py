@@ -13,6 +13,7 @@ from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.rows import linear, observed, sum_cells
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
+from bayesnb.families.with_row import CellByCell, SumOfCells
 
 
 @pytree
@@ -38,7 +39,7 @@ class Totals(Additive):
 
 
 @pytree
-class GammaPoisson(Conjugate):
+class GammaPoisson(CellByCell, Conjugate):
     """Poisson rates with Gamma(concentration a, rate b) priors; each field (C, F).
 
     References
@@ -72,6 +73,16 @@ class GammaPoisson(Conjugate):
     def sample_size(self) -> dict[str, Any]:
         """b."""
         return {"rate": self.rate}
+
+    def with_cell(self, x: jax.Array, added: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `added` more times."""
+        found = self.update(Totals(added, added * x))
+        return type(self)(jnp.maximum(found.concentration, 0.0), found.rate)
+
+    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+        """log p of each cell of x (N, F) counted `weight` times, of one class, without -log x!"""
+        a, b = self.concentration, self.rate
+        return log_rising(a, weight * x) - a * jnp.log1p(weight / b) - weight * x * jnp.log(b + weight)
 
     def mean(self) -> Poisson:
         """a/b; NaN where b = 0."""
@@ -131,7 +142,7 @@ class GammaPoisson(Conjugate):
 
 
 @pytree
-class Poisson:
+class Poisson(SumOfCells):
     """Rates plugged in: `rate` (C, F)."""
 
     rate: Any
@@ -139,15 +150,9 @@ class Poisson:
     def parameters(self) -> dict[str, jax.Array]:
         return {"rate": self.rate}
 
-    def prepare(self, x: Any) -> Poisson:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        """(N, C) Σ_f x log λ - λ, without the base measure -log x!."""
-        seen, x = observed(x)
-        return jax.vmap(lambda rate: sum_cells(seen, linear(x, jnp.log(rate)) - rate), out_axes=1)(
-            jnp.asarray(self.rate)
-        )
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) x log λ - λ of one class."""
+        return linear(x, jnp.log(self.rate)) - self.rate
 
     def log_likelihood(self, statistics: Totals) -> jax.Array:
         """(C, F) Σx log λ - n λ."""
@@ -155,20 +160,13 @@ class Poisson:
 
 
 @pytree
-class NegativeBinomial:
+class NegativeBinomial(SumOfCells):
     """Rates integrated out."""
 
     concentration: Any
     rate: Any
 
-    def prepare(self, x: Any) -> NegativeBinomial:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        """(N, C) Σ_f log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b), without -log x!."""
-        seen, x = observed(x)
-
-        def one_class(a: jax.Array, b: jax.Array) -> jax.Array:
-            return sum_cells(seen, log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b))
-
-        return jax.vmap(one_class, out_axes=1)(self.concentration, self.rate)
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b) of one class."""
+        a, b = self.concentration, self.rate
+        return log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b)

@@ -51,6 +51,9 @@ class Known:
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         return {"theta": ("uniform", {"loc": jnp.exp(self.log_prob), "scale": 0.0})}
 
+    def components(self) -> list[tuple[Any, Any]]:
+        return [(1.0, self)]
+
     def sample_size(self) -> dict[str, Any]:
         """Infinite: no data change it."""
         return {"theta": jnp.full_like(jnp.asarray(self.log_prob), jnp.inf)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import jax
@@ -13,6 +15,7 @@ from bayesnb.families.protocol import Conjugate, Cumulants
 from bayesnb.families.rows import Complete, observed, sum_cells
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
+from bayesnb.families.with_row import CellByCell
 
 _LOG_2PI = 1.8378770664093453
 
@@ -83,7 +86,7 @@ class Moments:
 
 
 @pytree
-class NormalInverseGamma(Conjugate):
+class NormalInverseGamma(CellByCell, Conjugate):
     """μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(concentration a, rate b); each field (C, F).
 
     References
@@ -214,6 +217,22 @@ class NormalInverseGamma(Conjugate):
         fields = jax.tree.map(jnp.asarray, self)
         return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
 
+    def with_cell(self, x: jax.Array, added: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `added` more times.
+
+        Leaving out an outlier takes b' for the difference of two large numbers, b'/b off by 1e-16: what is left of it
+        is not below that.
+        """
+        found = self.update(Moments(added, x, 0.0))
+        return replace(found, rate=jnp.maximum(found.rate, 4e-16 * self.rate))
+
+    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+        """log p of each cell of x (N, F) counted `weight` times, of one class."""
+        kappa, a, b = self.kappa, self.concentration, self.rate
+        spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
+        value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
+        return value - weight / 2 * (_LOG_2PI + jnp.log(b))
+
     def _with_cell(self, x: jax.Array, added: float) -> tuple[Any, Any, Any, Any]:
         """x - m, κ, a and b after each cell of x (N, F) was seen `added` more times."""
         distance, kappa = x - self.loc, self.kappa + added
@@ -260,6 +279,10 @@ class Normal:
 
         return jax.lax.cond(jnp.any(point), with_points, lambda: score)
 
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) log density of one class, where no variance is zero."""
+        return -0.5 * (_LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
+
     def log_likelihood(self, statistics: Moments) -> jax.Array:
         """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
         n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
@@ -292,20 +315,21 @@ class StudentT:
         seen, x = observed(x)
         farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
 
-        def score(log1p_square: Any) -> jax.Array:
-            def one_class(loc: jax.Array, width: jax.Array, exponent: jax.Array, constant: jax.Array) -> jax.Array:
-                return sum_cells(seen, constant - exponent * log1p_square((x - loc) / width))
-
-            return jax.vmap(one_class, out_axes=1)(self.loc, self.width, self.exponent, self.constant)
+        def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            return jax.vmap(lambda one: sum_cells(seen, one.cells(x, log1p_square)), out_axes=1)(self)
 
         return jax.lax.cond(
             farthest < 1e150 * jnp.min(self.width, initial=1.0),
             lambda: score(lambda z: jnp.log1p(z * z)),
-            lambda: score(_log1p_square_far),
+            lambda: score(_log1p_square),
         )
 
+    def cells(self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None) -> jax.Array:
+        """(N, F) log density of one class."""
+        return self.constant - self.exponent * (log1p_square or _log1p_square)((x - self.loc) / self.width)
 
-def _log1p_square_far(z: jax.Array) -> jax.Array:
+
+def _log1p_square(z: jax.Array) -> jax.Array:
     """log(1 + z²) where z² may overflow."""
     far = abs(z) > 1e100
     return jnp.where(far, 2.0 * jnp.log(jnp.where(far, abs(z), 1.0)), jnp.log1p(jnp.where(far, 0.0, z) ** 2))

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.variates import KeyVariates, Variates
@@ -92,6 +93,10 @@ class Family(Protocol):
         """A prior that counts for `factor` times as many rows."""
         ...
 
+    def restrict(self, keep: np.ndarray) -> Self:
+        """The distribution of the parameters at some positions of the last axis, `keep` (K,); others may follow."""
+        ...
+
     def log_partition(self) -> jax.Array:
         """(C, K) log normaliser of each independent piece; +inf under an improper prior."""
         ...
@@ -106,10 +111,20 @@ class Family(Protocol):
 
     def predictive(self) -> Likelihood: ...
 
+    def mean_with_row(self, added: Any) -> Likelihood:
+        """As `mean`, of the posterior in which the row itself stands `added` (C,) more times: -1 leaves it out."""
+        ...
+
+    def predictive_with_row(self, added: Any) -> Likelihood: ...
+
     def variance(self) -> dict[str, jax.Array]: ...
 
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """For each parameter the name and the arguments of its marginal in `scipy.stats`."""
+        ...
+
+    def components(self) -> list[tuple[Any, Any]]:
+        """Weights, and families with the marginals of which this one is the mixture: [(1, self)] if it is none."""
         ...
 
     def sample_size(self) -> dict[str, Any]:
@@ -169,9 +184,16 @@ class Additive:
 class Conjugate:
     """What every conjugate family has for nothing."""
 
+    def components(self) -> list[tuple[Any, Any]]:
+        return [(1.0, self)]
+
     def scale(self, factor: Any) -> Self:
         """A prior that counts for `factor` times as many rows: all fields are sums over rows."""
         return jax.tree.map(lambda field: field * factor, self)
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        """The distribution of the parameters of some features."""
+        return jax.tree.map(lambda field: np.asarray(field)[:, keep], self)
 
     def log_evidence(self, statistics: Any) -> jax.Array:
         """(C, K) log p(D) = log Z(posterior) - log Z(prior); -inf under an improper prior."""

@@ -36,7 +36,19 @@ def linear(x: jax.Array, table: jax.Array) -> jax.Array:
     return jnp.where(x == 0, 0.0, x * table)
 
 
-RISING = Term(lambda x, a: log_rising(a, x), jnp.log)
+def rising(added: Any) -> Term:
+    """log Γ(a + x)/Γ(a), the row `added` times among the data already: (C,), or one number."""
+    return Term(lambda x, a: log_rising(_plus(a, added * x), x), lambda a: jnp.log(_plus(a, added)))
+
+
+def plugged_in(added: Any) -> Term:
+    """x log a, the row `added` times among the data already."""
+    return Term(lambda x, a: linear(x, jnp.log(_plus(a, added * x))), lambda a: jnp.log(_plus(a, added)))
+
+
+def _plus(a: jax.Array, added: Any) -> jax.Array:
+    """What is left of a count is not below zero, but for rounding."""
+    return jnp.maximum(a + added, 0.0)
 
 
 @pytree

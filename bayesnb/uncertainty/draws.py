@@ -11,12 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_integer
 from bayesnb.encoding import Encoding
-from bayesnb.families import Dirichlet
 from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import require_proper
-from bayesnb.uncertainty.variates import ask, run
+from bayesnb.uncertainty.variates import Asked, ask, run
 
 _CELLS = 2**18
 CLASS_PROB = "class_prob"
@@ -79,13 +78,13 @@ def draw_parameters(
     blocks = zip(model.blocks, site_names(encoding, model), kept(encoding, features), rngs[1:], strict=True)
     for family, names, keep, rng in blocks:
         if keep.any():
-            drawn = _draw(_marginal(family, keep), draws, rng)
+            drawn = _draw(_restricted(family, keep), draws, rng)
             found |= {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
     return found
 
 
 def draw_stacked(
-    models: NaiveBayes, sites: Sequence[Mapping[str, str]], masks: Sequence[np.ndarray], seed: int
+    models: NaiveBayes, sites: Sequence[Mapping[str, str]], masks: Sequence[np.ndarray], seed: int | Sequence[int]
 ) -> dict[str, np.ndarray]:
     """One draw from each of S distributions over the parameters; the arrays of `models` have a leading axis.
 
@@ -100,7 +99,7 @@ def draw_stacked(
     found = {CLASS_PROB: _draw(merged(models.class_prior), 1, rngs[0])["theta"][0]}
     for family, names, keep, rng in zip(models.blocks, sites, masks, rngs[1:], strict=True):
         if keep.any():
-            drawn = _draw(_marginal(merged(family), keep), 1, rng)
+            drawn = _draw(_restricted(merged(family), keep), 1, rng)
             parts = {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
             found |= {site: values.reshape(n_draws, -1, keep.sum()) for site, values in parts.items()}
     return found
@@ -115,14 +114,14 @@ def kept(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]
     return [np.isin(of, chosen) for of in columns]
 
 
-def _generators(model: NaiveBayes, seed: int) -> list[np.random.Generator]:
+def _generators(model: NaiveBayes, seed: int | Sequence[int]) -> list[np.random.Generator]:
     """For the classes and each block."""
     return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
 
 
 def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
     """For each block the names of its parameters: with the kind of column behind where two blocks share one."""
-    own = [list(jax.eval_shape(lambda f: f.mean().parameters(), family)) for family in model.blocks]
+    own = [list(drawn_like(family)[1]) for family in model.blocks]
     every = [name for names in own for name in names]
     return [
         {name: name if every.count(name) == 1 else f"{name}_{columns.kind}" for name in names}
@@ -130,19 +129,19 @@ def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
     ]
 
 
-def _marginal(family: Any, keep: np.ndarray) -> Any:
-    """The distribution of the parameters at some positions; of a simplex the others become one more level."""
-    if keep.all():
-        return family
-    if not isinstance(family, Dirichlet):
-        return jax.tree.map(lambda field: np.asarray(field)[:, keep], family)
-    alpha, group = np.asarray(family.concentration), np.asarray(family.group)
-    chosen, index = np.unique(group[keep], return_inverse=True)
-    others = ~keep & np.isin(group, chosen)
-    if not others.any():
-        return Dirichlet(alpha[:, keep], index, len(chosen))
-    rest = alpha[:, others].sum(axis=1, keepdims=True)
-    return Dirichlet(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
+def drawn_like(family: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
+    """The type of a draw of the family, and the shape (C, K) of each of its parameters."""
+
+    def one(family: Any) -> Any:
+        drawn = family.draw(Asked(), 1)
+        return drawn, drawn.parameters()
+
+    drawn, parameters = jax.eval_shape(one, family)
+    return type(drawn), {name: values.shape[1:] for name, values in parameters.items()}
+
+
+def _restricted(family: Any, keep: np.ndarray) -> Any:
+    return family if keep.all() else family.restrict(keep)
 
 
 def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -15,7 +15,7 @@ from bayesnb.families import Likelihood
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.model import NaiveBayes, Reading, log_normalize
 from bayesnb.precision import float64
-from bayesnb.uncertainty.draws import CLASS_PROB, site_names
+from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, site_names
 
 Draws = Mapping[str, np.ndarray]
 
@@ -96,7 +96,7 @@ def likelihoods(
     for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
         values = {own: drawn[site][part] for own, site in sites.items()}
         flat = {own: v.reshape(-1, v.shape[-1]) for own, v in values.items()}
-        kind = type(jax.eval_shape(lambda f: f.mean(), family))
+        kind, _ = drawn_like(family)
         found.append(Multinomial(_log(flat["theta"])) if kind is Multinomial else kind(**flat))
     return _log(drawn[CLASS_PROB][part]), tuple(found)
 
@@ -134,8 +134,8 @@ def _resampled(log_weight: np.ndarray) -> np.ndarray:
 def _shapes(encoding: Encoding, model: NaiveBayes) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {CLASS_PROB: (len(encoding.classes),)}
     for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
-        own = jax.eval_shape(lambda f: f.mean().parameters(), family)
-        shapes |= {site: own[name].shape for name, site in sites.items()}
+        _, own = drawn_like(family)
+        shapes |= {site: own[name] for name, site in sites.items()}
     return shapes
 
 

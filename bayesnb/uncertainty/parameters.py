@@ -112,6 +112,15 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
 
 
 @pytree
+class _Component:
+    """Of a mixture: its weight, and a distribution of `scipy.stats`."""
+
+    weight: Any
+    arguments: dict[str, Any]
+    distribution: str = static()
+
+
+@pytree
 class _Summary:
     """One parameter of a family, every array (C, K), or (1, C) for the class probabilities."""
 
@@ -121,8 +130,7 @@ class _Summary:
     mean: Any
     variance: Any
     prior_weight: Any
-    arguments: dict[str, Any]
-    distribution: str = static()
+    marginal: tuple[_Component, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +165,7 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     mle = prior.limit().update(statistics).mean().parameters()
     mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
     before, after = prior.sample_size(), posterior.sample_size()
+    components = [(weight, family.marginals()) for weight, family in posterior.components()]
     return {
         name: _Summary(
             count=statistics.count,
@@ -165,10 +174,9 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
             mean=mean[name],
             variance=variance[name],
             prior_weight=jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
-            arguments=arguments,
-            distribution=distribution,
+            marginal=tuple(_Component(weight, own[name][1], own[name][0]) for weight, own in components),
         )
-        for name, (distribution, arguments) in posterior.marginals().items()
+        for name in variance
     }
 
 
@@ -208,16 +216,37 @@ def _flat(parts: tuple[dict[str, _Summary], ...], name: str) -> np.ndarray:
 
 def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles (1 ∓ prob)/2 of the marginals, raveled; both the mean where that is certain."""
-    from scipy import stats
-
     shape = np.shape(summary.mean)
-    arguments = [np.broadcast_to(values, shape).ravel() for values in summary.arguments.values()]
-    distinct, index = _distinct(np.stack(arguments))
-    marginal = getattr(stats, summary.distribution)(**dict(zip(summary.arguments, distinct, strict=True)))
-    ends = [marginal.ppf(q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2)]
+    parts = [[part.weight, *part.arguments.values()] for part in summary.marginal]
+    arguments = np.stack([np.broadcast_to(v, shape).ravel() for part in parts for v in part])
+    distinct, index = _distinct(arguments)
+    of_parts = np.split(distinct, np.cumsum([len(part) for part in parts])[:-1])
+    mixture = [(part, own[0], own[1:]) for part, own in zip(summary.marginal, of_parts, strict=True)]
+    ends = [_quantile(mixture, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2)]
     certain, mean = np.ravel(summary.variance) == 0, np.ravel(summary.mean)
     lower, upper = (np.where(certain, mean, end) for end in ends)
     return lower, upper
+
+
+def _quantile(mixture: list[tuple[_Component, np.ndarray, np.ndarray]], q: float) -> np.ndarray:
+    """Of mixtures with so many weights and arguments (arguments, M) a component: between those of the components."""
+    from scipy import stats
+    from scipy.optimize.elementwise import find_root
+
+    def frozen(part: _Component, arguments: np.ndarray) -> Any:
+        return getattr(stats, part.distribution)(**dict(zip(part.arguments, arguments, strict=True)))
+
+    ends = np.stack([frozen(part, arguments).ppf(q) for part, _, arguments in mixture])
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    apart = np.flatnonzero(low < high)
+    if not apart.size:
+        return low
+
+    def excess(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return sum(weight[at] * (frozen(part, arguments[:, at]).cdf(x) - q) for part, weight, arguments in mixture)
+
+    low[apart] = find_root(excess, (low[apart], high[apart]), args=(apart,)).x
+    return low
 
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -11,9 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_choice, require_integer, require_probability
+from bayesnb.families import Averaged
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import over_blocks
+from bayesnb.uncertainty.draws import posterior_draws
 from bayesnb.uncertainty.given_draws import DrawnSampler, read_draws
 from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
 from bayesnb.uncertainty.row_draws import Sampler
@@ -54,7 +56,8 @@ def predict_interval(
     method : {"moments", "draws"}
         "moments" takes the scores log p(class, row | θ) for cubics of normal variates with their exact mean,
         variance and skewness: two classes in closed form, more by `draws` of the scores. "draws" samples θ
-        itself, exactly: slower by far.
+        itself, exactly: slower by far. Where classes share parameters, as those of `FeatureAveragedNB` do, there are
+        draws only.
     given : {"row", "data"}
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
         it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
@@ -158,6 +161,8 @@ def log_odds_moments(
     ------
     ImproperPosteriorError
         If the posterior is improper.
+    NotImplementedError
+        If classes share parameters, as those of `FeatureAveragedNB` do, and there are no `draws`.
     ValueError
         If `against` is no class of `nb`.
 
@@ -173,6 +178,11 @@ def log_odds_moments(
         raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
     if draws is None:
+        if _share_parameters(nb):
+            raise NotImplementedError(
+                f"log_odds_moments: the classes of {type(nb).__name__} share parameters, which leaves no closed form; "
+                "pass draws=posterior_draws(nb)."
+            )
         found = _from_scores(nb, X, given, lambda weight, scores, _: _log_odds(weight, scores, a))
     else:
         found = DrawnSampler(read_draws(nb, draws), given).map(nb, X, lambda log_proba, _: _drawn_odds(log_proba, a))
@@ -188,15 +198,27 @@ def _distribution(
     nb: Any, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
+    chosen = sampler(nb, given, method, draws, seed)
+    if isinstance(chosen, Sampler) and method == "moments" and len(nb.classes_) == 2:
+        return _from_scores(nb, X, given, of_two)
+    return chosen.map(nb, X, of_draws)
+
+
+def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
+    """What draws log P(class | row, θ); from draws of all parameters where classes share some."""
     check_is_fitted(nb)
     require_choice("given", given, _GIVEN)
     require_choice("method", method, ("moments", "draws"))
     if not isinstance(draws, int | float | np.number):
-        return DrawnSampler(read_draws(nb, draws), given).map(nb, X, of_draws)
+        return DrawnSampler(read_draws(nb, draws), given)
     require_integer("draws", draws)
-    if method == "moments" and len(nb.classes_) == 2:
-        return _from_scores(nb, X, given, of_two)
-    return Sampler(method, given, int(draws), seed).map(nb, X, of_draws)
+    if _share_parameters(nb):
+        return DrawnSampler(posterior_draws(nb, int(draws), seed), given)
+    return Sampler(method, given, int(draws), seed)
+
+
+def _share_parameters(nb: Any) -> bool:
+    return any(isinstance(family, Averaged) for family in nb.prior_.blocks)
 
 
 def _from_scores(nb: Any, X: Any, given: Given, output: OfScores) -> np.ndarray:

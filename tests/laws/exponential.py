@@ -18,6 +18,7 @@ from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.rows import linear, observed, sum_cells
 from bayesnb.families.variates import Variates
+from bayesnb.families.with_row import CellByCell, SumOfCells
 from bayesnb.programs import Cells, distribution_of_cells, sample_parameters
 
 
@@ -39,7 +40,7 @@ class WaitingTimes(Additive):
 
 
 @pytree
-class ExponentialGamma(Conjugate):
+class ExponentialGamma(CellByCell, Conjugate):
     """Exponential rates with Gamma(concentration a, rate b) priors."""
 
     statistics: ClassVar[type] = WaitingTimes
@@ -58,6 +59,9 @@ class ExponentialGamma(Conjugate):
 
     def proper(self) -> jax.Array:
         return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
+
+    def with_cell(self, x: jax.Array, added: Any) -> Self:
+        return self.update(WaitingTimes(added, added * x))
 
     def sample_size(self) -> dict[str, Any]:
         return {"rate": self.concentration}
@@ -98,35 +102,27 @@ class ExponentialGamma(Conjugate):
 
 
 @pytree
-class Exponential:
+class Exponential(SumOfCells):
     rate: Any
 
     def parameters(self) -> dict[str, jax.Array]:
         return {"rate": self.rate}
 
-    def prepare(self, x: Any) -> Exponential:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        seen, x = observed(jnp.asarray(x)[:, None])
-        return sum_cells(seen, jnp.log(self.rate) - self.rate * x)
+    def cells(self, x: jax.Array) -> jax.Array:
+        return jnp.log(self.rate) - self.rate * x
 
     def log_likelihood(self, statistics: WaitingTimes) -> jax.Array:
         return linear(statistics.count, jnp.log(self.rate)) - self.rate * statistics.total
 
 
 @pytree
-class Lomax:
+class Lomax(SumOfCells):
     concentration: Any
     rate: Any
 
-    def prepare(self, x: Any) -> Lomax:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
+    def cells(self, x: jax.Array) -> jax.Array:
         a, b = self.concentration, self.rate
-        seen, x = observed(jnp.asarray(x)[:, None])
-        return sum_cells(seen, jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b))
+        return jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b)
 
 
 # -- as a NumPyro program --------------------------------------------------------------------------

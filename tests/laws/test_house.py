@@ -122,6 +122,19 @@ def test_chain_rule_and_evidence(data):
     assert abs(total - fit(X, y).log_evidence_) <= 1e-9 * max(1.0, abs(total))
 
 
+def test_leave_one_out_and_averaging_over_features():
+    X = np.array([[1.0, 2.0], [3.0, np.nan], [0.5, 9.0], [0.25, 4.0], [7.0, 0.5]])
+    y = ["calm", "calm", "rush", "calm", "rush"]
+    every = np.arange(len(X))
+    for nb in (fit(X, y), bnb.FeatureAveragedNB(ExponentialNB()).partial_fit(X, y, CLASSES)):
+        found = bnb.loo(nb, X, y)
+        for i in every:
+            others = clone(nb).partial_fit(X[every != i], np.array(y)[every != i], CLASSES)
+            np.testing.assert_allclose(found.log_proba[i], others.predict_log_proba(X[[i]])[0], rtol=1e-10)
+            expected = nb.log_evidence_ - others.log_evidence_
+            np.testing.assert_allclose(found.row_pointwise[i], expected, rtol=1e-10)
+
+
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
 def test_all_four_estimates_are_read_from_it(estimate):
     X, y = np.array([[1.0, 2.0], [3.0, 4.0], [0.5, 9.0]]), ["calm", "calm", "rush"]

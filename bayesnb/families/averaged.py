@@ -1,0 +1,245 @@
+"""Features of which it is not known whether they depend on the class: both models, averaged."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import itemgetter
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import log_sigmoid
+
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.protocol import Conjugate
+from bayesnb.families.rows import observed, sum_cells
+from bayesnb.families.special import log_rising
+from bayesnb.families.variates import Variates
+
+
+@pytree
+class Averaged(Conjugate):
+    """Each feature has parameters of its own in every class, or the same in all of them.
+
+    A mixture of two conjugate families is conjugate: data update both, and the odds of dependence by the Bayes factor.
+    Over F features that is the average over all 2^F sets of features that depend on the class.
+
+    Parameters
+    ----------
+    dependent, shared : families
+        Over C classes, and over one.
+    log_odds : (K,) array
+        Of dependence, for each feature.
+
+    References
+    ----------
+    Dash & Cooper, *Exact model averaging with naive Bayesian classifiers*, ICML 2002.
+    """
+
+    dependent: Any
+    shared: Any
+    log_odds: Any
+
+    @property
+    def statistics(self) -> type:
+        return self.dependent.statistics
+
+    def update(self, statistics: Any) -> Self:
+        """log odds' = log odds + log p(D | dependent) - log p(D | shared)."""
+        pooled = _pooled(statistics)
+        apart, together = self._log_evidences(statistics, pooled)
+        return type(self)(
+            self.dependent.update(statistics), self.shared.update(pooled), self.log_odds + apart - together
+        )
+
+    def log_evidence(self, statistics: Any) -> jax.Array:
+        """(1, K) log[ρ p(D | dependent) + (1 - ρ) p(D | shared)]."""
+        return self._mixed(self.log_odds, *self._log_evidences(statistics, _pooled(statistics)))[None]
+
+    def scale(self, factor: Any) -> Self:
+        """Priors that count for `factor` times as many rows; the odds stay."""
+        return type(self)(self.dependent.scale(factor), self.shared.scale(factor), self.log_odds)
+
+    def proper(self) -> jax.Array:
+        return self.dependent.proper() & self.shared.proper()
+
+    def inclusion(self) -> jax.Array:
+        """(K,) probability of dependence, at each position of the last axis of the parameters."""
+        return self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
+
+    def limit(self) -> Any:
+        """That of the model in which each feature depends on the class."""
+        return self.dependent.limit()
+
+    def mode(self) -> Any:
+        """NaN: densities over parameters of unlike number have no common maximum."""
+        return jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), self.dependent.mode())
+
+    def sample_size(self) -> dict[str, Any]:
+        """NaN: the mean is not linear in the counts."""
+        return {name: jnp.full_like(v, jnp.nan) for name, v in self.variance().items()}
+
+    def components(self) -> list[tuple[Any, Any]]:
+        share = self.inclusion()
+        return [(share, self.dependent), (1.0 - share, self.shared)]
+
+    def variance(self) -> dict[str, jax.Array]:
+        """ρ V + (1 - ρ) V_shared + ρ (1 - ρ) (E - E_shared)²."""
+        share = self.inclusion()
+        apart, together = self.dependent.variance(), self.shared.variance()
+        mean, other = self.dependent.mean().parameters(), self.shared.mean().parameters()
+        return {
+            name: share * apart[name]
+            + (1.0 - share) * together[name]
+            + share * (1.0 - share) * (mean[name] - other[name]) ** 2
+            for name in apart
+        }
+
+    def log_base(self, x: Any) -> jax.Array:
+        return self.dependent.log_base(x)
+
+    def draw(self, variates: Variates, n: int) -> Any:
+        """Inclusion first; then parameters of that model."""
+        score = variates.normal(jnp.asarray(self.log_odds), n)
+        included = self._spread(jax.scipy.stats.norm.logcdf(score) < log_sigmoid(jnp.asarray(self.log_odds)))[:, None]
+        apart, together = self.dependent.draw(variates, n), self.shared.draw(variates, n)
+        return jax.tree.map(lambda a, b: jnp.where(included, a, b), apart, together)
+
+    def _log_evidences(self, statistics: Any, pooled: Any) -> tuple[jax.Array, jax.Array]:
+        """(K,) each."""
+        return _log_evidences(self.dependent, self.shared, statistics, pooled)
+
+    def _mixed(self, log_odds: Any, apart: jax.Array, together: jax.Array) -> jax.Array:
+        """log[ρ exp(apart) + (1 - ρ) exp(together)]."""
+        log_odds = jnp.asarray(log_odds)
+        return jnp.logaddexp(log_sigmoid(log_odds) + apart, log_sigmoid(-log_odds) + together)
+
+    def _spread(self, values: jax.Array) -> jax.Array:
+        """Values of features at each position of the last axis of the parameters."""
+        return values
+
+
+@pytree
+class AveragedLevels(Averaged):
+    """Of a Dirichlet block in which a row has one level a group."""
+
+    @property
+    def group(self) -> Any:
+        return self.dependent.group
+
+    @property
+    def concentration(self) -> Any:
+        return self.dependent.concentration
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        features = np.unique(np.asarray(self.group)[keep])
+        return type(self)(self.dependent.restrict(keep), self.shared.restrict(keep), self.log_odds[features])
+
+    def pad(self, extra: int) -> Self:
+        return type(self)(self.dependent.pad(extra), self.shared.pad(extra), np.pad(self.log_odds, (0, 1)))
+
+    def mean(self) -> Multinomial:
+        """ρ E θ_cl + (1 - ρ) E θ_l."""
+        apart, together = self.dependent.mean().log_theta, self.shared.mean().log_theta
+        return Multinomial(self._mixed(self._spread(self.log_odds), apart, together))
+
+    predictive = mean
+
+    def predictive_with_row(self, added: Any) -> Multinomial:
+        """Levels as a row that stands `added` (C,) more times has them; so the odds change with the level."""
+        apart, gains = self._with_level(self.dependent, added[:, None])
+        together, gain = self._with_level(self.shared, jnp.sum(added)[None, None])
+        return Multinomial(self._mixed(self._spread(self.log_odds) + jnp.sum(gains, axis=0) - gain[0], apart, together))
+
+    mean_with_row = predictive_with_row
+
+    def _with_level(self, family: Any, added: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """(C, L) log probability of each level seen `added` <= 0 more times, and what that does to the evidence."""
+        alpha, total = jnp.asarray(family.concentration), family.total()[:, family.group]
+        left, total_left = alpha + added, total + added
+        there = left > 0  # a level that stands fewer times among the data is of no row
+        log_proba = jnp.log(jnp.where(there, left, 0.0) / total_left)
+        return log_proba, log_rising(total_left, -added) - log_rising(jnp.where(there, left, 1.0), -added)
+
+    def _spread(self, values: jax.Array) -> jax.Array:
+        return jnp.asarray(values)[..., self.group]
+
+
+@pytree
+class AveragedCells(Averaged):
+    """Of a block of numbers."""
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        return jax.tree.map(lambda field: np.asarray(field)[..., keep], self)
+
+    def mean(self) -> Mixture:
+        return Mixture(self, "mean")
+
+    def predictive(self) -> Mixture:
+        return Mixture(self, "predictive")
+
+    def mean_with_row(self, added: Any) -> Mixture:
+        return Mixture(self, "mean", added)
+
+    def predictive_with_row(self, added: Any) -> Mixture:
+        return Mixture(self, "predictive", added)
+
+
+@pytree
+class Mixture:
+    """Σ_f log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)], a row `added` more times among the data."""
+
+    posterior: AveragedCells
+    reading: str = static()
+    added: Any = None
+
+    def parameters(self) -> dict[str, jax.Array]:
+        """ρ E + (1 - ρ) E_shared."""
+        share = self.posterior.inclusion()
+        apart, together = (f.mean().parameters() for f in (self.posterior.dependent, self.posterior.shared))
+        return {name: share * apart[name] + (1.0 - share) * together[name] for name in apart}
+
+    def prepare(self, x: Any) -> Mixture:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        seen, x = observed(x)
+        log_odds, dependent, shared = (
+            self.posterior.log_odds,
+            self.posterior.dependent,
+            self._one(0, self.posterior.shared),
+        )
+        if self.added is not None:
+            n_classes = self.added.shape[0]
+            gains = [self._gain(self._one(c, dependent), x, self.added[c]) for c in range(n_classes)]
+            log_odds = log_odds + sum(gains) - self._gain(shared, x, jnp.sum(self.added))
+            shared = shared.with_cell(x, jnp.sum(self.added))
+        together = getattr(shared, self.reading)().cells(x)
+
+        def one_class(family: Any, added: Any) -> jax.Array:
+            family = family if added is None else family.with_cell(x, added)
+            apart = getattr(family, self.reading)().cells(x)
+            return sum_cells(seen, self.posterior._mixed(log_odds, apart, together))
+
+        return jax.vmap(one_class, in_axes=(0, None if self.added is None else 0), out_axes=1)(dependent, self.added)
+
+    def _gain(self, family: Any, x: jax.Array, added: jax.Array) -> jax.Array:
+        """What the log evidence of a class loses with a cell that was counted -`added` times."""
+        return -family.with_cell(x, added).log_evidence_of_cell(x, -added)
+
+    def _one(self, c: int, family: Any) -> Any:
+        return jax.tree.map(lambda field: jnp.asarray(field)[c], family)
+
+
+@jax.jit
+def _log_evidences(dependent: Any, shared: Any, statistics: Any, pooled: Any) -> tuple[jax.Array, jax.Array]:
+    return jnp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(pooled)[0]
+
+
+def _pooled(statistics: Any) -> Any:
+    """The statistics of all classes as of one."""
+    n_classes = jax.tree.leaves(statistics)[0].shape[0]
+    classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
+    return reduce(lambda a, b: a.merge(b), classes)

@@ -1,0 +1,71 @@
+"""Features of numbers, independent given the class: rows read by a posterior in which they stand themselves."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families.rows import observed, sum_cells
+
+
+class CellByCell:
+    """A family of independent cells, from `with_cell`; its readings have `cells`."""
+
+    def with_cell(self, x: jax.Array, added: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `added` more times, for one class."""
+        raise NotImplementedError
+
+    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+        """(N, F) log p of each cell of x counted `weight` times, of one class, without its base measure."""
+        return self.with_cell(x, weight).log_partition() - self.log_partition()
+
+    def mean_with_row(self, added: Any) -> WithRow:
+        return WithRow(self, added, "mean")
+
+    def predictive_with_row(self, added: Any) -> WithRow:
+        return WithRow(self, added, "predictive")
+
+    # Supplied by each family.
+    def log_partition(self) -> jax.Array:
+        raise NotImplementedError
+
+
+class SumOfCells:
+    """A likelihood of independent cells, from `cells`."""
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) log p(x_f | class) of one class, without the base measure."""
+        raise NotImplementedError
+
+    def prepare(self, x: Any) -> Self:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log p(x_f | class), without the base measure."""
+        seen, x = observed(x)
+        return jax.vmap(lambda one: sum_cells(seen, one.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, self))
+
+
+@pytree
+class WithRow:
+    """A `reading` of the posterior after each cell was seen `added` (C,) more times."""
+
+    posterior: Any
+    added: Any
+    reading: str = static()
+
+    def prepare(self, x: Any) -> WithRow:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log p(x_f | class), the parameters of each cell its own."""
+        seen, x = observed(x)
+
+        def one_class(posterior: Any, added: jax.Array) -> jax.Array:
+            likelihood = getattr(posterior.with_cell(x, added), self.reading)()
+            return sum_cells(seen, likelihood.cells(x))
+
+        return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self.posterior), self.added)
