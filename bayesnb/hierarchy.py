@@ -17,47 +17,17 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 
-from bayesnb.families import Dirichlet, LevelCounts, NormalInverseGamma
-from bayesnb.families._pytree import pytree
-from bayesnb.families.special import log_rising
+from bayesnb.condensed import condense, log_evidence, one_level
+from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.precision import float64
 from bayesnb.programs import Sites
 from bayesnb.uncertainty.draws import draw_stacked
 
 Kind = Literal["symmetric", "pooled"]
+_CELLS = 2**24
 # Of the prior of each parameter.
 _NAMES = {"theta": ("alpha", "base_measure"), "mu": ("loc",), "sigma2": ("rate",)}
-
-
-@pytree
-class Histogram:
-    """What the evidence of a symmetric Dirichlet needs of the counts (C, L): how often each number occurs.
-
-    `count` (U,) and `times` (U,): distinct counts; `size` (V,), `total` (V,) and `groups` (V,): the distinct pairs
-    of a group's number of levels and its total, and how many groups of all classes have them.
-    """
-
-    count: Any
-    times: Any
-    size: Any
-    total: Any
-    groups: Any
-
-    @classmethod
-    def of(cls, statistics: LevelCounts, group: np.ndarray, num_groups: int) -> Histogram:
-        observed = np.asarray(statistics.count)
-        count, times = np.unique(observed[observed > 0], return_counts=True)
-        sizes = np.bincount(group, minlength=num_groups)
-        sums = np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in observed])
-        pairs = np.stack([np.broadcast_to(sizes, sums.shape), sums], axis=-1).reshape(-1, 2)
-        distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
-        return cls(count, times.astype(float), distinct[:, 0], distinct[:, 1], groups.astype(float))
-
-    def log_evidence(self, alpha: Any) -> Any:
-        """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""
-        gain = jnp.sum(self.times * log_rising(alpha, self.count))
-        return gain - jnp.sum(self.groups * log_rising(alpha * self.size, self.total))
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,30 +84,18 @@ class Hierarchy:
 
     def condense(self, statistics: Statistics) -> Statistics:
         """What the evidence needs of the statistics: under "symmetric" levels are counted by their counts."""
-        if self.kind == "pooled":
-            return statistics
-        blocks = tuple(
-            Histogram.of(counted, np.asarray(f.group), f.num_groups) if isinstance(f, Dirichlet) else counted
-            for f, counted in zip(self.prior.blocks, statistics.blocks, strict=True)
-        )
-        return replace(statistics, blocks=blocks)
+        return statistics if self.kind == "pooled" else condense(self.prior, statistics)
 
     def collapsed(self, condensed: Statistics) -> None:
         """The program over such statistics, which may be traced."""
-        model = self.sample_prior()
-        terms = [condensed.log_base, model.class_prior.log_evidence(LevelCounts(condensed.class_count[None]))]
-        for family, counted in zip(model.blocks, condensed.blocks, strict=True):
-            if isinstance(counted, Histogram):
-                terms.append(counted.log_evidence(family.concentration[0, 0]))
-            else:
-                terms.append(family.log_evidence(counted))
-        numpyro.factor("rows", sum(map(jnp.sum, terms)))
+        one = self if self.kind == "pooled" else replace(self, prior=one_level(self.prior))
+        numpyro.factor("rows", log_evidence(one.sample_prior(), condensed))
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
         """The parameters of S draws, exact given the hyperparameters; and these, of the classes and each block."""
-        drawn = draw_stacked(self._posteriors(samples, statistics), self.sites, masks, seed)
+        drawn = self._draw(samples, statistics, masks, seed)
         ours = [["class_alpha"], *self._hyperparameters()]
         return drawn, [{site: samples[site] for site in sites if site in samples} for sites in ours]
 
@@ -147,9 +105,25 @@ class Hierarchy:
         return prior.update(statistics)
 
     @float64
-    def _posteriors(self, samples: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
-        """Those given S draws: a model whose arrays have a leading axis."""
-        return jax.jit(jax.vmap(self.posterior, (0, None)))(samples, statistics)
+    def _draw(
+        self, samples: Mapping[str, Any], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
+    ) -> dict[str, np.ndarray]:
+        """Some draws at a time, of the blocks of which anything is asked."""
+        wanted = [b for b, keep in enumerate(masks) if keep.any()]
+
+        def posterior(hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
+            model = self.posterior(hyperparameters, statistics)
+            return replace(model, blocks=tuple(model.blocks[b] for b in wanted))
+
+        posteriors = jax.jit(jax.vmap(posterior, (0, None)))
+        n_draws = len(next(iter(samples.values())))
+        size = max(1, _CELLS // (1 + sum(v.size for b in wanted for v in jax.tree.leaves(statistics.blocks[b]))))
+        parts = []
+        for start in range(0, n_draws, size):
+            models = posteriors({site: v[start : start + size] for site, v in samples.items()}, statistics)
+            own = [self.sites[b] for b in wanted], [masks[b] for b in wanted]
+            parts.append(draw_stacked(models, *own, (seed, start)))
+        return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
 
 
 def _symmetric(family: Dirichlet, prior: dist.Distribution, site: str, *_: str) -> Dirichlet:

@@ -189,8 +189,9 @@ def _sample(
     """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
     parallel = jax.local_device_count() >= chains > 1
     mcmc = MCMC(
-        # Near where the prior is: features may be measured in thousands.
-        NUTS(target.program(statistics), init_strategy=init_to_median()),
+        # Near where the prior is: features may be measured in thousands. Long trajectories before the scales are known
+        # take most of the time and teach little.
+        NUTS(target.program(statistics), init_strategy=init_to_median(), max_tree_depth=(6, 10)),
         num_warmup=warmup,
         num_samples=draws,
         num_chains=chains,

@@ -46,3 +46,16 @@ def messages(n: int, words: int = 8_700) -> tuple[sp.csr_matrix, np.ndarray]:
     X = sp.csr_matrix((np.ones(len(row)), (row, np.where(y[row] == 0, *draws))), shape=(n, words))
     X.sum_duplicates()
     return X, y
+
+
+def genotypes(n: int, columns: int, relevant: int = 20) -> tuple[np.ndarray, np.ndarray]:
+    """(n, columns) int8 numbers of copies, 0 to 2, of a rare variant; in two classes a few are unlike."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n)
+    frequency = rng.uniform(0.05, 0.5, columns)
+    p = np.broadcast_to(frequency, (2, columns)).copy()
+    p[1, :relevant] = np.clip(p[1, :relevant] + 0.2, 0.0, 1.0)
+    X = np.empty((n, columns), np.int8)
+    for i in range(n):
+        X[i] = rng.binomial(2, p[y[i]])
+    return X, y

@@ -20,8 +20,9 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
+from bayesnb.condensed import Histogram
 from bayesnb.families import LevelCounts
-from bayesnb.hierarchy import Hierarchy, Histogram, Kind
+from bayesnb.hierarchy import Hierarchy, Kind
 from bayesnb.precision import float64
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
