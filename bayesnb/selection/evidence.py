@@ -1,0 +1,131 @@
+"""Bayes factors, and the evidence as a learning curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.families import LevelCounts
+
+
+@dataclass(frozen=True)
+class BayesFactor:
+    """How many times more probable the data are under the first model than under the second.
+
+    Attributes
+    ----------
+    log : float
+        log p(X, y | first) - log p(X, y | second), in nats.
+    notes : tuple of str
+        What it is conditional on.
+    """
+
+    log: float
+    notes: tuple[str, ...]
+
+    @property
+    def value(self) -> float:
+        """The factor itself; inf where that exceeds 1e308."""
+        with np.errstate(over="ignore"):
+            return float(np.exp(self.log))
+
+    def __repr__(self) -> str:
+        preferred = "first" if self.log > 0 else "second"
+        notes = "".join(f"\n{note}" for note in self.notes)
+        return f"BayesFactor(log = {self.log:.3f} nats, 10^{abs(self.log) / np.log(10):.3g} for the {preferred}){notes}"
+
+
+def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
+    """The Bayes factor of two models of the same data.
+
+    Parameters
+    ----------
+    nb1, nb2 : fitted classifiers of bayesnb
+        Of the same rows and columns, encoded in the same way.
+
+    Returns
+    -------
+    BayesFactor
+
+    Raises
+    ------
+    ValueError
+        If they are of other rows, columns or encodings: densities of numbers, probabilities of levels, of counts and of
+        presence are not to be compared. If both evidences are zero.
+
+    Notes
+    -----
+    Rows are told apart by what was counted of them; the same statistics are taken for the same rows. A Bayes factor
+    depends on the priors of the parameters, however many data there are, and says nothing of whether either model is
+    right; `loo` and `check_independence` do.
+
+    References
+    ----------
+    Kass & Raftery, *Bayes factors*, JASA 90 (1995).
+    """
+    for nb in (nb1, nb2):
+        check_is_fitted(nb)
+    _require_same(nb1, nb2)
+    first, second = nb1.log_evidence_, nb2.log_evidence_
+    if np.isneginf(first) and np.isneginf(second):
+        raise ValueError("Both evidences are zero: the priors have zero concentrations. Choose proper priors.")
+    notes = []
+    for which, nb in (("first", nb1), ("second", nb2)):
+        if _derived(nb):
+            notes.append(f"Evidence of the {which} given a prior derived from these data.")
+    weights = nb1.statistics_.class_count
+    if (weights != np.round(weights)).any():
+        notes.append("Fractional weights: a pseudo-evidence.")
+    return BayesFactor(first - second, tuple(notes))
+
+
+def _require_same(nb1: Any, nb2: Any) -> None:
+    """Refuse models whose evidences are of different things."""
+    one, two = nb1.encoding_, nb2.encoding_
+    if list(one.classes.values) != list(two.classes.values):
+        raise ValueError(
+            f"bayes_factor: the classes differ, {list(one.classes.values)} and {list(two.classes.values)}."
+        )
+    columns = [{j: (c.kind, n) for c in e.blocks for j, n in zip(c.index, c.names, strict=True)} for e in (one, two)]
+    if sorted(columns[0]) != sorted(columns[1]):
+        raise ValueError(
+            f"bayes_factor: the columns differ, {len(columns[0])} and {len(columns[1])}; evidences of different "
+            "columns are not comparable."
+        )
+    for j in sorted(columns[0]):
+        if columns[0][j] != columns[1][j]:
+            (kind, name), (other, other_name) = columns[0][j], columns[1][j]
+            raise ValueError(
+                f"bayes_factor: column {j} is {name!r}, {kind}, in the first model and {other_name!r}, {other}, in the "
+                "second: probabilities of different encodings are not comparable."
+            )
+    if [c.kind for c in one.blocks] != [c.kind for c in two.blocks]:
+        raise ValueError("bayes_factor: the models group their columns in different blocks.")
+    counts1, counts2 = nb1.statistics_, nb2.statistics_
+    if not np.allclose(counts1.class_count, counts2.class_count, rtol=1e-9):
+        raise ValueError(
+            f"bayes_factor: the rows differ: classes of {counts1.class_count.tolist()} and of "
+            f"{counts2.class_count.tolist()} rows."
+        )
+    for columns_1, columns_2, a, b in zip(one.blocks, two.blocks, counts1.blocks, counts2.blocks, strict=True):
+        if isinstance(a, LevelCounts) and a.count.shape != b.count.shape:
+            raise ValueError(
+                f"bayes_factor: the {columns_1.kind} columns have {a.count.shape[1]} levels in the first model and "
+                f"{b.count.shape[1]} in the second; declare the same `categories`."
+            )
+        if isinstance(a, LevelCounts) and list(columns_1.axis()[1] or ()) != list(columns_2.axis()[1] or ()):
+            raise ValueError(f"bayes_factor: the {columns_1.kind} columns have different levels.")
+        fields = a.__dataclass_fields__
+        if not all(np.allclose(getattr(a, f), getattr(b, f), rtol=1e-9, atol=1e-12) for f in fields):
+            raise ValueError(f"bayes_factor: the rows differ: their {columns_1.kind} columns have other statistics.")
+
+
+def _derived(nb: Any) -> bool:
+    """Whether a prior of numbers was taken from the data: of the estimator inside, if there is one."""
+    own = getattr(nb, "estimator", None) or nb
+    arguments = [getattr(own, name, None) for name in ("prior", "gaussian_prior", "poisson_prior")]
+    real = any(not isinstance(block, LevelCounts) for block in nb.statistics_.blocks)
+    return real and any(isinstance(argument, str) for argument in arguments)

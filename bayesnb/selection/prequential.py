@@ -1,0 +1,116 @@
+"""The evidence as a learning curve: each row predicted from those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import counting, scoring
+from bayesnb.arguments import require_integer
+from bayesnb.encoding import Table, check_weights
+from bayesnb.model import Statistics
+from bayesnb.selection.loo import require_counted
+
+
+@dataclass(frozen=True, eq=False)
+class Prequential:
+    """How well a model predicted its rows, one after the other, in nats.
+
+    Attributes
+    ----------
+    sizes : (K,) int array
+        Numbers of rows, from 0 to N.
+    log_evidence : (K,) array
+        log p(x_1, y_1, …, x_n, y_n), each row as often as its weight says: from 0 to `estimator.log_evidence_`.
+    label : (N,) int array
+        Index of the class of each row.
+    weight : (N,) array
+    estimator : classifier
+        As it was given.
+    """
+
+    sizes: np.ndarray
+    log_evidence: np.ndarray
+    label: np.ndarray
+    weight: np.ndarray
+    estimator: Any
+
+    def __repr__(self) -> str:
+        name = type(self.estimator).__name__
+        return f"Prequential({name}, {len(self.label)} rows, log evidence {self.log_evidence[-1]:.3f} nats)"
+
+
+def prequential(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, points: int = 50) -> Prequential:
+    """Log evidence of the first rows, for more and more of them: the chain rule read as a learning curve.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    X, y, sample_weight
+        All rows that `nb` was fitted on, with their labels and weights.
+    points : int, default 50
+        Numbers of rows at which the evidence is told, evenly spaced up to N; every one where N is less.
+
+    Returns
+    -------
+    Prequential
+
+    Raises
+    ------
+    ValueError
+        If the rows are not those that were counted, as far as counts tell; if `points` is not a positive integer.
+
+    Notes
+    -----
+    With the prior held fixed at `nb.prior_`, also where it was derived from all rows, the evidence is the product of
+    the predictions of each row by the rows before it:
+
+        log p(D) = Σ_n log p(x_n, y_n | x_1, y_1, …, x_{n-1}, y_{n-1}).
+
+    So the difference of the curves of two models ends at their log Bayes factor, see `plots.prequential`. The way there
+    depends on the order of the rows, the end does not; shuffle the rows where their order means nothing, above all
+    where they are sorted by class.
+
+    References
+    ----------
+    Dawid, *Statistical theory: the prequential approach*, J. R. Stat. Soc. A 147 (1984).
+    """
+    check_is_fitted(nb)
+    require_integer("points", points)
+    table = nb._table(X)
+    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
+    weight = check_weights(sample_weight, table.n_rows)
+    require_counted(nb, nb.encoding_.rows(table), label, weight, "prequential")
+    sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
+    prior, total, found = nb.prior_, nb.statistics_, [0.0]
+    for total in accumulate(_parts(nb, table, label, weight, sizes), Statistics.merge):
+        found.append(float(scoring.log_evidence(nb.encoding_, prior, total)))
+    _require_all(nb.statistics_, total)
+    return Prequential(sizes, np.array(found), label, weight, copy(nb))
+
+
+def _parts(nb: Any, table: Table, label: np.ndarray, weight: np.ndarray, sizes: np.ndarray) -> Iterator[Statistics]:
+    """Statistics of the rows between each two sizes."""
+    row = np.arange(table.n_rows)
+    for start, stop in pairwise(sizes):
+        part = (start <= row) & (row < stop)
+        # Values that are no level were told of when all rows were checked.
+        rows = nb.encoding_.rows(table.take(part), lambda columns, unknown: None)
+        yield counting.count_rows(nb.encoding_, rows, label[part], weight[part])
+
+
+def _require_all(counted: Statistics, given: Statistics) -> None:
+    """Refuse rows that are only some of those counted, or have fewer cells."""
+    pairs = [(counted.class_count, given.class_count)]
+    pairs += [(mine.count, theirs.count) for mine, theirs in zip(counted.blocks, given.blocks, strict=True)]
+    if not all(np.allclose(mine, theirs, rtol=1e-9, atol=1e-12) for mine, theirs in pairs):
+        raise ValueError(
+            f"prequential: X, y and sample_weight must be all rows that the classifier was fitted on: "
+            f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were given, or cells are missing."
+        )

@@ -1,0 +1,294 @@
+"""The prior's strength from the data: by leave-one-out or by evidence, with exact gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.arguments import require_choice
+from bayesnb.condensed import condense, log_evidence, one_level
+from bayesnb.encoding import blocks, check_weights
+from bayesnb.families import Averaged, Dirichlet, NormalInverseGamma
+from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
+from bayesnb.precision import float64
+from bayesnb.reporting import warn
+from bayesnb.scoring import pad, pad_statistics
+from bayesnb.selection.loo import alike, of_the_others, require_counted
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
+
+NAMES = ("alpha", "class_alpha", "kappa", "a")
+_BOUNDS = (1e-4, 1e4)
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The strength of the prior that the data prefer.
+
+    Attributes
+    ----------
+    estimator : classifier
+        As the one that was given, fitted, with the values below.
+    values : dict {name: number}
+    path : DataFrame
+        Every evaluation, in order: the hyperparameters and "objective", in nats.
+    boundary : tuple of names
+        Hyperparameters whose optimum lies at the end of the interval that was searched.
+    by : {"loo", "evidence"}
+    """
+
+    estimator: Any
+    values: dict[str, float]
+    path: pd.DataFrame
+    boundary: tuple[str, ...]
+    by: str
+
+    @property
+    def alpha(self) -> float:
+        """The concentration of levels.
+
+        Raises
+        ------
+        KeyError
+            If it was not tuned.
+        """
+        return self.values["alpha"]
+
+    @property
+    def objective(self) -> float:
+        """What was reached: Σ log p(y_i | x_i, D₋ᵢ), or log p(X, y)."""
+        return float(self.path["objective"].max())
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} = {value:.4g}" for name, value in self.values.items())
+        end = f"; at the end of the interval: {', '.join(self.boundary)}" if self.boundary else ""
+        return f"Tuned({found} by {self.by}: {self.objective:.3f} after {len(self.path)} evaluations{end})"
+
+
+def tune_alpha(
+    nb: Any,
+    X: Any,
+    y: Any,
+    by: Literal["loo", "evidence"] = "loo",
+    tune: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    bounds: tuple[float, float] = _BOUNDS,
+) -> Tuned:
+    """Choose the strength of the prior.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Fitted on X, y: `by="evidence"` reads nothing but its statistics.
+    X, y, sample_weight
+        Rows that `nb` was fitted on.
+    by : {"loo", "evidence"}
+        "loo": Σ w log p(y_i | x_i, D₋ᵢ) under `nb.estimate`, how well each label is predicted from the other rows;
+        "evidence": log p(X, y), how well the model predicts rows *and* labels, one after the other.
+    tune : list of {"alpha", "class_alpha", "kappa", "a"}, optional
+        "alpha" is the concentration of levels, of all blocks; "kappa" and "a" are the numbers of rows that the prior of
+        μ and (by half) of σ² are worth, b/a kept. Default: "alpha" where there are levels, and "kappa" and "a" where
+        there are Gaussian features.
+    bounds : (lower, upper)
+        Interval for each of them.
+
+    Returns
+    -------
+    Tuned
+
+    Raises
+    ------
+    ValueError
+        If `tune` names what `nb` does not have, or `alpha` is not one number; if the rows were not counted.
+
+    Warns
+    -----
+    UserWarning
+        If an optimum lies at the end of the interval.
+
+    Notes
+    -----
+    The two answer different questions, and may differ much: on four of the 20 Newsgroups, split by date,
+    `examples/choose_prior.py` prints both.
+
+    Gradients go through the closed form; SciPy's L-BFGS-B climbs in the logarithms from the best of six strengths. The
+    result is itself learned from the rows: `loo` of the tuned estimator is conditional on it.
+    """
+    import pandas as pd
+    from scipy.optimize import minimize
+
+    check_is_fitted(nb)
+    require_choice("by", by, ("loo", "evidence"))
+    low, high = bounds
+    if not 0 < low < high < np.inf:
+        raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
+    names = _names(nb, tune)
+    objective = _by_loo(nb, X, y, sample_weight, names) if by == "loo" else _by_evidence(nb, names)
+    path: list[np.ndarray] = []
+
+    def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = objective(log_values)
+        path.append(np.append(np.exp(log_values), value))
+        return -value, -gradient
+
+    own = np.log(np.clip([_current(nb, name) for name in names], low, high))
+    starts = [own, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
+    best = min(starts, key=lambda start: loss(start)[0])
+    found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
+    values = dict(zip(names, np.exp(found.x).tolist(), strict=True))
+    at_end = np.minimum(found.x - np.log(low), np.log(high) - found.x) < 0.01
+    boundary = tuple(name for name, end in zip(names, at_end, strict=True) if end)
+    if boundary:
+        warn(
+            f"tune_alpha: the optimum of {', '.join(boundary)} by {by} lies at the end of the interval {bounds}: "
+            f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
+        )
+    return Tuned(_estimator(nb, values), values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
+
+
+def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
+    """What is to be tuned, once it is known to be there."""
+    prior: NaiveBayes = nb.prior_
+    if any(isinstance(family, Averaged) for family in prior.blocks):
+        raise NotImplementedError(
+            f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
+            "what comes out, or compare by `loo` and `log_evidence_`."
+        )
+    levels = any(isinstance(family, Dirichlet) for family in prior.blocks)
+    gaussian = any(isinstance(family, NormalInverseGamma) for family in prior.blocks)
+    there = {"alpha": levels, "class_alpha": isinstance(prior.class_prior, Dirichlet), "kappa": gaussian, "a": gaussian}
+    offered = [name for name in NAMES if there[name]]
+    names = (
+        [n for n in offered if n != "class_alpha"] if tune is None else [tune] if isinstance(tune, str) else list(tune)
+    )
+    if not names or len(set(names)) < len(names) or not set(names) <= set(offered):
+        raise ValueError(f"tune={tune!r} must name some of {offered}, each once: what {type(nb).__name__} has.")
+    if isinstance(nb.prior, NaiveBayes):
+        raise ValueError("The estimator has a complete prior=, which leaves nothing to tune; set `alpha` instead.")
+    for name in {"alpha", "class_alpha"} & set(names):
+        value = getattr(nb, name)
+        if not isinstance(value, Real) or value <= 0:
+            raise ValueError(f"{name}={value!r} must be one positive number to be tuned: the search starts there.")
+    return tuple(names)
+
+
+def _current(nb: Any, name: str) -> float:
+    if name in ("alpha", "class_alpha"):
+        return float(getattr(nb, name))
+    family = next(f for f in nb.prior_.blocks if isinstance(f, NormalInverseGamma))
+    return float(np.median(family.kappa if name == "kappa" else family.concentration))
+
+
+def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
+    """The prior with the hyperparameters in `values` in place of its own."""
+
+    def symmetric(family: Any, name: str) -> Any:
+        same = jnp.ones_like(jnp.asarray(family.concentration)) * values.get(name, 1.0)
+        return replace(family, concentration=same) if name in values else family
+
+    def block(family: Any) -> Any:
+        if isinstance(family, Dirichlet):
+            return symmetric(family, "alpha")
+        if not isinstance(family, NormalInverseGamma):
+            return family
+        one = jnp.ones_like(jnp.asarray(family.loc))
+        kappa, a = one * values.get("kappa", family.kappa), one * values.get("a", family.concentration)
+        return NormalInverseGamma(family.loc, kappa, a, family.rate / family.concentration * a)
+
+    class_prior = prior.class_prior
+    if isinstance(class_prior, Dirichlet):
+        class_prior = symmetric(class_prior, "class_alpha")
+    return NaiveBayes(class_prior, tuple(map(block, prior.blocks)))
+
+
+def _by_evidence(nb: Any, names: tuple[str, ...]) -> Objective:
+    """log p(X, y), from histograms of the counts where α is the same for all levels."""
+    prior, statistics = nb.prior_, nb.statistics_
+    if "alpha" in names:
+        prior, statistics = one_level(prior), condense(prior, statistics)
+
+    @float64
+    def objective(log_values: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = _evidence(log_values, prior, statistics, names)
+        return float(value), np.asarray(gradient)
+
+    return objective
+
+
+@jax.jit(static_argnames="names")
+@jax.value_and_grad
+def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> jax.Array:
+    return log_evidence(_prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))), statistics)
+
+
+def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]) -> Objective:
+    """Σ w log p(y | x, the other rows)."""
+    encoding, table, estimate = nb.encoding_, nb._table(X), of_the_others(nb.estimate)
+    label = nb._label_index(encoding.classes, y, table.n_rows)
+    weight = check_weights(sample_weight, table.n_rows)
+    require_counted(nb, encoding.rows(table), label, weight, "tune_alpha")
+    groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in alike(label, weight) if w > 0]
+    prior, statistics = pad(encoding, nb.prior_), pad_statistics(encoding, nb.statistics_)
+    one_hot = np.eye(len(encoding.classes))
+
+    @float64
+    def objective(log_values: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = 0.0, np.zeros(len(names))
+        for rows, n, c, w in groups:
+            for _, x, (real,) in blocks(rows, n, np.ones(n)):
+                found, slopes = _label_score(
+                    log_values, prior, statistics, x, real, -w * one_hot[c], c, names, estimate
+                )
+                value += w * float(found)
+                gradient += w * np.asarray(slopes)
+        return value, gradient
+
+    return objective
+
+
+@jax.jit(static_argnames=("names", "estimate"))
+def _label_score(
+    log_values: jax.Array,
+    prior: NaiveBayes,
+    statistics: Statistics,
+    x: tuple[Any, ...],
+    real: jax.Array,
+    added: jax.Array,
+    label: jax.Array,
+    names: tuple[str, ...],
+    estimate: Estimate,
+) -> tuple[jax.Array, jax.Array]:
+    """Σ log p(label | row, the other rows) over the real ones of a block, and its slope along each axis."""
+
+    def score(log_values: jax.Array) -> jax.Array:
+        model = _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update(statistics)
+        log_proba = log_normalize(model.read(estimate, added).prepare(x).log_joint(x))
+        return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
+
+    # Forwards: there are few hyperparameters, and many rows.
+    slopes = [jax.jvp(score, (log_values,), (axis,))[1] for axis in jnp.eye(len(names))]
+    return score(log_values), jnp.stack(slopes)
+
+
+def _estimator(nb: Any, values: dict[str, float]) -> Any:
+    """A fitted copy: the statistics do not depend on the prior."""
+    tuned = copy(nb)
+    for name in {"alpha", "class_alpha"} & set(values):
+        setattr(tuned, name, values[name])
+    if {"kappa", "a"} & set(values):
+        prior = float64(_prior)(nb.prior_, values)
+        family = next(f for f in prior.blocks if isinstance(f, NormalInverseGamma))
+        argument = "gaussian_prior" if hasattr(nb, "gaussian_prior") else "prior"
+        setattr(tuned, argument, family)
+    return tuned

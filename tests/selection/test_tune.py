@@ -1,0 +1,105 @@
+"""The tuned strength of a prior against SciPy's scalar optimiser over refits, and finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime, minimize, minimize_scalar
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+
+import bayesnb as bnb
+from bayesnb.selection import tune
+
+RNG = np.random.default_rng(0)
+LABEL = np.arange(60) % 3
+WORDS = RNG.poisson(RNG.gamma(0.3, 4.0, (3, 20))[LABEL])
+LEVELS = np.where(RNG.random((60, 5)) < 0.4, LABEL[:, None], RNG.integers(0, 3, (60, 5)))
+WEIGHT = 1.0 + np.arange(60) % 2
+
+
+def objective(nb, X, y, by, weight=None):
+    return nb.log_evidence_ if by == "evidence" else bnb.loo(nb, X, y, weight).elpd
+
+
+@pytest.mark.parametrize("by", ["loo", "evidence"])
+@pytest.mark.parametrize(
+    ("nb", "X"),
+    [(bnb.MultinomialNB(), WORDS), (bnb.CategoricalNB(class_alpha=2.0), LEVELS), (bnb.BernoulliNB(), WORDS > 1)],
+)
+def test_alpha_is_the_optimum_over_refits(nb, X, by):
+    found = bnb.tune_alpha(nb.fit(X, LABEL, WEIGHT), X, LABEL, by=by, sample_weight=WEIGHT)
+
+    def loss(log_alpha):
+        refit = clone(nb).set_params(alpha=np.exp(log_alpha)).fit(X, LABEL, WEIGHT)
+        return -objective(refit, X, LABEL, by, WEIGHT)
+
+    best = minimize_scalar(loss, bounds=np.log([0.01, 100]), method="bounded", options={"xatol": 1e-6})
+    assert found.objective == pytest.approx(-best.fun, rel=1e-7)
+    assert found.alpha == pytest.approx(np.exp(best.x), rel=2e-3)
+    assert found.boundary == ()
+    assert found.estimator.alpha == found.alpha
+    assert objective(found.estimator, X, LABEL, by, WEIGHT) == pytest.approx(found.objective, rel=1e-10)
+    assert nb.alpha == 1.0
+    assert found.path["objective"].max() == found.objective
+
+
+@pytest.mark.parametrize("by", ["loo", "evidence"])
+def test_gaussian_strength_is_the_optimum_over_refits(by):
+    X, y = load_iris(return_X_y=True)
+    nb = bnb.GaussianNB().fit(X, y)
+    own = nb.prior_.blocks[0]
+    found = bnb.tune_alpha(nb, X, y, by=by)
+
+    def loss(log_values):
+        kappa, a = np.exp(log_values)
+        one = np.ones_like(own.loc)
+        prior = bnb.NormalInverseGamma(own.loc, kappa * one, a * one, own.rate / own.concentration * a)
+        return -objective(bnb.GaussianNB(prior=prior).fit(X, y), X, y, by)
+
+    best = minimize(loss, np.log(list(found.values.values())), method="Nelder-Mead", options={"maxfev": 80})
+    assert found.objective == pytest.approx(-best.fun, abs=1e-4)
+    assert objective(found.estimator, X, y, by) == pytest.approx(found.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("by", ["loo", "evidence"])
+def test_slopes_are_those_of_finite_differences(by):
+    nb = bnb.MultinomialNB().fit(WORDS, LABEL)
+    names = ("alpha", "class_alpha")
+    of = tune._by_loo(nb, WORDS, LABEL, None, names) if by == "loo" else tune._by_evidence(nb, names)
+    for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
+        np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
+
+
+def test_an_optimum_at_the_end_of_the_interval_is_reported():
+    """Levels that say nothing of the class: the larger α, the better."""
+    X, y = np.tile([["u"], ["v"]], (50, 1)), np.repeat([0, 1], 50)
+    nb = bnb.CategoricalNB().fit(X, y)
+    with pytest.warns(UserWarning, match=r"the optimum of alpha by evidence lies at the end of the interval"):
+        found = bnb.tune_alpha(nb, X, y, by="evidence", bounds=(1e-3, 50.0))
+    assert found.boundary == ("alpha",)
+    assert found.alpha == pytest.approx(50.0)
+    assert "at the end of the interval: alpha" in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("nb", "options", "error", "message"),
+    [
+        (bnb.MultinomialNB(), {"by": "accuracy"}, ValueError, "by='accuracy'"),
+        (bnb.MultinomialNB(), {"tune": ["kappa"]}, ValueError, r"must name some of \['alpha', 'class_alpha'\]"),
+        (bnb.MultinomialNB(), {"bounds": (0, 1)}, ValueError, r"bounds=\(0, 1\) must be two numbers"),
+        (bnb.MultinomialNB(alpha=np.full(20, 0.5)), {}, ValueError, "(?s)alpha=.* must be one positive number"),
+        (bnb.PoissonNB(), {}, ValueError, r"must name some of \['class_alpha'\]"),
+        (bnb.FeatureAveragedNB(bnb.BernoulliNB(binarize=1.0)), {}, NotImplementedError, "Tune that one first"),
+    ],
+)
+def test_what_is_refused(nb, options, error, message):
+    nb.fit(WORDS, LABEL)
+    with pytest.raises(error, match=message):
+        bnb.tune_alpha(nb, WORDS, LABEL, **options)
+
+
+def test_rows_that_were_not_counted_are_refused():
+    nb = bnb.MultinomialNB().fit(WORDS, LABEL)
+    with pytest.raises(ValueError, match="tune_alpha: X, y and sample_weight must be rows"):
+        bnb.tune_alpha(nb, WORDS + 50, LABEL)
