@@ -1,0 +1,171 @@
+"""Decisions against the definition of risk, Chow's rule, and simulated truth."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.datasets import load_breast_cancer, load_iris
+
+import bayesnb as bnb
+from bayesnb.decision import bayes_theorem, zero_one
+from bayesnb.uncertainty.row_draws import Sampler
+
+X3, Y3 = load_iris(return_X_y=True)
+THREE = bnb.GaussianNB().fit(X3[::3], np.array(["setosa", "versicolor", "virginica"])[Y3[::3]])
+X2, Y2 = load_breast_cancer(return_X_y=True)
+X2 = X2[:, :5]
+TWO = bnb.GaussianNB().fit(X2[::3], np.array(["malignant", "benign"])[Y2[::3]])
+
+losses = arrays(float, (4, 3), elements=st.integers(-5, 20).map(float), unique=True)
+
+
+@settings(max_examples=10)
+@given(loss=losses)
+def test_the_action_of_least_posterior_expected_loss(loss):
+    found = bnb.decide(THREE, X3[:20], loss, draws=50)
+    p = THREE.predict_proba(X3[:20])
+    for i, row in enumerate(p):
+        risks = [sum(row[c] * loss[a, c] for c in range(3)) for a in range(4)]
+        assert found.risk[i] == pytest.approx(min(risks), abs=1e-12)
+        assert risks[found.action[i]] == pytest.approx(min(risks), abs=1e-12)
+    assert found.expected_risk == pytest.approx(found.risk.mean())
+
+
+def test_under_zero_one_loss_it_is_the_prediction():
+    for nb, X in ((TWO, X2), (THREE, X3)):
+        found = bnb.decide(nb, X, zero_one(nb.classes_))
+        np.testing.assert_array_equal(found.action, nb.predict(X))
+        np.testing.assert_allclose(found.risk, 1 - nb.predict_proba(X).max(axis=1), atol=1e-12)
+        np.testing.assert_array_equal(found.p_optimal, bnb.decompose_uncertainty(nb, X, method="moments").p_top) if (
+            nb is THREE
+        ) else np.testing.assert_allclose(found.p_optimal, bnb.decompose_uncertainty(nb, X).p_top, atol=0.06)
+
+
+@settings(max_examples=5)
+@given(cost=st.floats(0.01, 0.9))
+def test_chow_rejects_where_no_class_is_probable_enough(cost):
+    p = THREE.predict_proba(X3).max(axis=1)
+    found = bnb.decide(THREE, X3, zero_one(THREE.classes_), reject_cost=cost, draws=20)
+    np.testing.assert_array_equal(found.action == "reject", p < 1 - cost)
+    np.testing.assert_allclose(found.risk, np.minimum(1 - p, cost), atol=1e-12)
+
+
+def test_what_would_be_best_if_the_parameters_were_known():
+    """P(optimal) and regret by their definitions, from draws of the class probabilities."""
+    loss = np.array([[0.0, 2.0, 7.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0], [0.8, 0.8, 0.8]])
+    found = bnb.decide(THREE, X3, loss, given="data", draws=400, seed=3)
+
+    def every(log_proba, _):
+        return np.moveaxis(log_proba, 0, -1)
+
+    log_proba = Sampler("moments", "data", 400, 3).map(THREE, X3, every)
+    for i in range(0, 150, 10):
+        risks = [[sum(np.exp(p) * loss[a]) for a in range(4)] for p in log_proba[i].T]
+        best = np.array([min(r) for r in risks])
+        own = np.array([r[found.action[i]] for r in risks])
+        assert found.p_optimal[i] == pytest.approx(np.mean(own <= best + 1e-9), abs=1e-12)
+        assert found.regret[i] == pytest.approx(np.mean(own - best), abs=1e-10)
+
+
+def test_of_a_frame_the_names_count_and_not_the_order():
+    as_read = pd.DataFrame([[0, 10, 2], [1, 0, 2]], ["malignant", "benign"], ["treat", "send home", "watch"])
+    as_read = as_read.rename_axis(index="truth", columns="action")
+    found = bnb.decide(TWO, X2, as_read, draws=20)
+    plain = bnb.decide(TWO, X2, [[1, 0], [0, 10], [2, 2]], draws=20)
+    names = np.array(["treat", "send home", "watch"])
+    np.testing.assert_array_equal(found.action, names[plain.action])
+    np.testing.assert_array_equal(found.risk, plain.risk)
+    assert "loss[action, truth]" in repr(found)
+    assert found.loss.loc["send home", "malignant"] == 10
+    truth = np.array(["malignant", "benign"])[Y2]
+    expected = np.mean([found.loss.loc[a, t] for a, t in zip(found.action, truth, strict=True)])
+    assert found.observed_risk(truth) == pytest.approx(expected)
+    with pytest.raises(ValueError, match="y has the label 'unclear'"):
+        found.observed_risk(["unclear"] * len(X2))
+
+
+def test_the_same_loss_in_other_units_is_the_same_decision():
+    loss = np.array([[0.0, 10.0], [1.0, 0.0]])
+    first, second = bnb.decide(TWO, X2, loss), bnb.decide(TWO, X2, 5 * loss + 3)
+    np.testing.assert_array_equal(first.action, second.action)
+    np.testing.assert_allclose(second.p_optimal, first.p_optimal, atol=1e-12)
+    np.testing.assert_allclose(second.regret, 5 * first.regret, atol=1e-10)
+
+
+def test_a_dominated_action_is_named_and_never_taken():
+    with pytest.warns(UserWarning, match="the action 2 is dominated: 1 never costs more"):
+        found = bnb.decide(TWO, X2, [[0, 5], [1, 0], [1, 3]], draws=20)
+    assert 2 not in found.action
+
+
+@pytest.mark.parametrize(
+    ("loss", "options", "message"),
+    [
+        ([[0, np.inf], [1, 0]], {}, r"loss\['benign', 'malignant'\] is inf; every loss must be finite"),
+        ([[0, np.nan], [1, 0]], {}, "is nan; every loss must be finite"),
+        ([[0, 1, 2], [1, 0, 2]], {}, r"loss has shape \(2, 3\)"),
+        ([0, 1], {}, r"loss has shape \(2,\)"),
+        (np.zeros((0, 2)), {}, r"loss has shape \(0, 2\)"),
+        ([["a", "b"], ["c", "d"]], {}, "loss must be numbers"),
+        (zero_one(["benign", "other"]), {}, "where the classes"),
+        (zero_one(["benign", "malignant"]), {"reject_cost": np.inf}, "loss.*'reject'.*is inf"),
+        (zero_one(["benign", "malignant"]).rename(index={"benign": "malignant"}), {}, "names an action twice"),
+        (zero_one(["benign", "malignant"]), {"given": "rows"}, "given='rows'"),
+        (zero_one(["benign", "malignant"]), {"draws": 0}, "draws=0"),
+    ],
+)
+def test_losses_that_make_no_sense(loss, options, message):
+    with pytest.raises(ValueError, match=message):
+        bnb.decide(TWO, X2, loss, **options)
+
+
+def test_bayes_theorem():
+    found = bayes_theorem({"man": 0.5, "woman": 0.5}, {"man": 0.05, "woman": 0.0025})
+    assert found == {"man": Fraction(20, 21), "woman": Fraction(1, 21)}
+    with pytest.raises(ValueError, match="impossible under every hypothesis"):
+        bayes_theorem({"a": 1, "b": 1}, {"a": 0, "b": 0})
+    with pytest.raises(ValueError, match="they must be the same"):
+        bayes_theorem({"a": 1}, {"b": 1})
+    with pytest.raises(ValueError, match="a likelihood in"):
+        bayes_theorem({"a": 1}, {"a": 1.5})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["moments", "draws"])
+def test_probability_of_being_optimal_is_calibrated(method):
+    """Truth and rows from the prior; in each tenth of stated probability as many actions are the best ones."""
+    rng = np.random.default_rng(5)
+    alpha, n_sets, loss = 1.5, 1500, np.array([[0.0, 3.0], [1.0, 0.0], [0.6, 0.6]])
+    stated, optimal = [], []
+    for _ in range(n_sets):
+        pi = rng.dirichlet([2.0, 2.0])
+        theta = rng.dirichlet(np.full(3, alpha), (2, 4))
+        label = rng.choice(2, 14, p=pi)
+        X = np.array([[rng.choice(3, p=theta[c, f]) for f in range(4)] for c in label])
+        nb = bnb.CategoricalNB(categories=[[0, 1, 2]] * 4, alpha=alpha, class_alpha=2.0)
+        nb.partial_fit(X[:10], label[:10], classes=[0, 1])
+        found = bnb.decide(nb, X[10:], loss, method=method, draws=400)
+        joint = np.log(pi) + np.log(theta[:, np.arange(4), X[10:]]).sum(axis=2).T
+        p = np.exp(joint - joint.max(axis=1, keepdims=True))
+        risks = (p / p.sum(axis=1, keepdims=True)) @ loss.T
+        stated.append(found.p_optimal)
+        optimal.append(risks[np.arange(4), found.action] <= risks.min(axis=1) + 1e-12)
+    stated, optimal = np.array(stated), np.array(optimal, float)
+    tenth = np.minimum((stated * 10).astype(int), 9)
+    for t in np.unique(tenth):
+        here = tenth == t
+        if here.sum() < 30:
+            continue
+        # Rows of one set share its parameters: sets are independent, rows are not.
+        excess = np.where(here, optimal - stated, 0.0).sum(axis=1)
+        z = excess.sum() / np.sqrt((excess**2).sum())
+        print(
+            f"{method} {t / 10:.1f}: stated {stated[here].mean():.3f}, optimal {optimal[here].mean():.3f}, z {z:+.2f}"
+        )
+        assert abs(z) < 3
