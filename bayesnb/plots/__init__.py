@@ -1,4 +1,4 @@
-"""Figures of a posterior, of predictions and of scores.
+"""Figures of a posterior, of predictions, of scores and of choices between models.
 
 The only package here that knows matplotlib, which it imports when a figure is drawn. Each function takes the
 `Axes` to draw into and returns it; without one it makes a figure with `matplotlib.pyplot`, laid out so that nothing
@@ -15,14 +15,19 @@ from bayesnb.plots.parameters import forest, shrinkage
 from bayesnb.plots.plane import uncertainty_map
 from bayesnb.plots.predictions import prediction_intervals, prior_predictive
 from bayesnb.plots.scores import learning_curve, reliability
+from bayesnb.plots.selection import alpha_path, inclusion, pointwise_loo, prequential
 from bayesnb.plots.style import detach
 
 __all__ = [
+    "alpha_path",
     "detach",
     "forest",
+    "inclusion",
     "independence",
     "learning_curve",
+    "pointwise_loo",
     "prediction_intervals",
+    "prequential",
     "prior_predictive",
     "reliability",
     "shrinkage",
