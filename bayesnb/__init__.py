@@ -2,13 +2,23 @@
 
 from typing import Any
 
-from bayesnb import datasets, plots
+from bayesnb import datasets, decision, plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
-from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb.decision import decide
+from bayesnb.estimators import (
+    BernoulliNB,
+    CategoricalNB,
+    FeatureAveragedNB,
+    GaussianNB,
+    MixedNB,
+    MultinomialNB,
+    PoissonNB,
+)
 from bayesnb.evaluation import compare_estimates, learning_curve
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
+from bayesnb.selection import bayes_factor, loo, prequential, tune_alpha
 from bayesnb.uncertainty import (
     ImproperPosteriorError,
     decompose_uncertainty,
@@ -23,6 +33,7 @@ __all__ = [
     "BernoulliNB",
     "CategoricalNB",
     "Dirichlet",
+    "FeatureAveragedNB",
     "GammaPoisson",
     "GaussianNB",
     "ImproperPosteriorError",
@@ -32,20 +43,26 @@ __all__ = [
     "NormalInverseGamma",
     "PoissonNB",
     "__version__",
+    "bayes_factor",
     "check_independence",
     "compare_estimates",
     "datasets",
+    "decide",
+    "decision",
     "decompose_uncertainty",
     "learning_curve",
     "log_odds_moments",
+    "loo",
     "parameter_table",
     "plots",
     "posterior_draws",
     "predict_interval",
+    "prequential",
     "prior_predictive",
     "prior_sensitivity",
     "run_nuts",
     "to_arviz",
+    "tune_alpha",
 ]
 
 

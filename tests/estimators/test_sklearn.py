@@ -37,6 +37,12 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
+@parametrize_with_checks([bnb.FeatureAveragedNB(), bnb.FeatureAveragedNB(bnb.GaussianNB())])
+def test_check_estimator_of_averages(estimator, check):
+    check(estimator)
+
+
 def test_no_failure_is_expected():
     assert not EXPECTED_FAILURES
 

@@ -1,0 +1,178 @@
+"""Naive Bayes averaged over which features depend on the class."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from scipy.special import expit, logit
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb.counting import Counted
+from bayesnb.encoding import Columns, CountColumns, Table
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.discrete import CategoricalNB
+from bayesnb.families import Averaged, AveragedCells, AveragedLevels, Dirichlet, NormalInverseGamma
+from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.precision import float64
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class FeatureAveragedNB(NaiveBayesClassifier):
+    """Exact Bayesian average over all 2^F sets of features that depend on the class.
+
+    A feature outside the set has the same distribution in every class, and says nothing of it.
+
+    Parameters
+    ----------
+    estimator : classifier of bayesnb, default CategoricalNB()
+        Its columns, options and priors: those of each class, and that of all classes together. Categorical, Bernoulli,
+        Gaussian, Poisson or mixed, without multinomial columns.
+    inclusion : scalar or (F,) array, default 0.5
+        Prior probability that a feature depends on the class.
+    expected_features : float, optional
+        Expected number of features that depend on the class, in place of `inclusion`: each with probability
+        expected_features / F.
+    estimate : {"predictive", "mean"}
+
+    Attributes
+    ----------
+    inclusion_probability_ : (F,) array
+        Posterior probability that each feature depends on the class, in the order of the columns of X.
+    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
+        As for `CategoricalNB`; blocks are `bayesnb.families.Averaged`.
+
+    Notes
+    -----
+    Given the data the indicators of the features are independent, so that the average factorises: with ρ_f the
+    posterior inclusion probability,
+
+        P(c, x | D) = P(c | D) Π_f [ρ_f p(x_f | c, D) + (1 - ρ_f) p(x_f | D)].
+
+    Inclusion is a matter of the prior too: for Gaussian features it follows κ, see `inclusion_by_kappa`.
+
+    References
+    ----------
+    Dash & Cooper, *Exact model averaging with naive Bayesian classifiers*, ICML 2002. Wei, Visweswaran & Cooper, *The
+    application of naive Bayes model averaging to predict Alzheimer's disease from genome-wide data*, JAMIA 18 (2011).
+
+    Examples
+    --------
+    >>> from bayesnb import FeatureAveragedNB
+    >>> X = [["sun", "a"], ["sun", "b"], ["rain", "a"], ["rain", "b"]] * 3
+    >>> nb = FeatureAveragedNB().fit(X, ["out", "out", "in", "in"] * 3)
+    >>> nb.inclusion_probability_.round(2)
+    array([1.  , 0.38])
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        inclusion: Any = 0.5,
+        expected_features: float | None = None,
+        estimate: Estimate = "predictive",
+    ) -> None:
+        self.estimator = estimator
+        self.inclusion = inclusion
+        self.expected_features = expected_features
+        self.estimate = estimate
+
+    @property
+    def inclusion_probability_(self) -> np.ndarray:
+        self._require_fitted("inclusion_probability_")
+        found = np.empty(self.n_features_in_)
+        for columns, block in zip(self.encoding_.blocks, self.posterior_.blocks, strict=True):
+            found[list(columns.index)] = expit(block.log_odds)
+        return found
+
+    def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
+        """Posterior inclusion of the Gaussian features, a column for each κ of their prior.
+
+        A vague prior of the means (small κ) is held against the model that has more of them, by the same factor however
+        many the data are.
+        """
+        import pandas as pd
+
+        check_is_fitted(self)
+        found = {}
+        for value in kappa:
+            for columns, block, statistics in zip(
+                self.encoding_.blocks, self.prior_.blocks, self.statistics_.blocks, strict=True
+            ):
+                if isinstance(block.dependent, NormalInverseGamma):
+                    flat = np.full_like(block.dependent.kappa, value)
+                    vague = _averaged(replace(block.dependent, kappa=flat), block.log_odds)
+                    found[value] = expit(float64(vague.update)(statistics).log_odds)
+                    names = columns.names
+        if not found:
+            raise ValueError("inclusion_by_kappa is about Gaussian features, and there are none.")
+        return pd.DataFrame(found, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
+
+    def __sklearn_tags__(self) -> Any:
+        return self._base().__sklearn_tags__()
+
+    def _base(self) -> NaiveBayesClassifier:
+        base = CategoricalNB() if self.estimator is None else self.estimator
+        if not isinstance(base, NaiveBayesClassifier) or isinstance(base, FeatureAveragedNB):
+            raise ValueError(f"estimator={base!r} must be a classifier of bayesnb over categorical or real features.")
+        return base
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        columns = self._base()._columns(table)
+        for block in columns:
+            if isinstance(block, CountColumns):
+                raise NotImplementedError(
+                    "FeatureAveragedNB needs features that are independent given the class, and the words of a "
+                    "multinomial share a simplex: use BernoulliNB (presence) or PoissonNB (counts) as its estimator."
+                )
+        return columns
+
+    def _prior(self, counted: Counted) -> NaiveBayes:
+        if self.estimate not in ("predictive", "mean"):
+            raise ValueError(f"estimate={self.estimate!r} has no average over models; use 'predictive' or 'mean'.")
+        base = self._base()._prior(counted)
+        log_odds = self._log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
+        blocks = [
+            _averaged(family, log_odds[list(columns.index)])
+            for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
+        ]
+        return NaiveBayes(base.class_prior, tuple(blocks))
+
+    def _log_odds(self, n_features: int) -> np.ndarray:
+        inclusion = self.inclusion
+        if self.expected_features is not None:
+            if not 0 < self.expected_features < n_features:
+                raise ValueError(
+                    f"expected_features={self.expected_features!r} must be between 0 and {n_features}, the number of "
+                    "features."
+                )
+            inclusion = self.expected_features / n_features
+        try:
+            inclusion = np.broadcast_to(np.asarray(inclusion, np.float64), n_features)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"inclusion has shape {np.shape(inclusion)}; expected a probability, or {n_features}, one a feature."
+            ) from None
+        if not ((inclusion > 0) & (inclusion < 1)).all():
+            j = int(np.argmax(~((inclusion > 0) & (inclusion < 1))))
+            raise ValueError(f"inclusion of feature {j} is {inclusion[j]}; it must be between 0 and 1, ends excluded.")
+        return logit(inclusion)
+
+
+def _averaged(family: Any, log_odds: np.ndarray) -> Averaged:
+    """The family over all classes beside its like over one."""
+    fields = {name: np.asarray(getattr(family, name)) for name in family.__dataclass_fields__}
+    per_class = [v for name, v in fields.items() if v.ndim == 2]
+    if any((v != v[:1]).any() for v in per_class):
+        raise ValueError(
+            "The prior differs between classes, and FeatureAveragedNB needs one for all classes together: give alpha, "
+            "or the prior's fields, without a class axis."
+        )
+    if isinstance(family, Dirichlet):
+        return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)
+    return AveragedCells(family, jax.tree.map(lambda v: v[:1], family), log_odds)
