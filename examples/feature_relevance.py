@@ -1,0 +1,142 @@
+"""Which features matter: averaging over all sets of them, with up to 1,000 columns of noise added.
+
+Naive Bayes estimates parameters for every column, and a column of noise has by chance a little to say about the class.
+A thousand of them drown the thirty that know. FeatureAveragedNB weighs, column by column, "depends on the class"
+against "does not"; this is the exact average over all 2^F sets of relevant features.
+
+    python examples/feature_relevance.py [--out DIR]
+
+Breast cancer (it comes with scikit-learn), 40 rows to learn from and 529 to judge by, ten random splits; the columns as
+numbers, and cut into four levels at the quartiles of the rows learned from.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+import bayesnb as bnb
+
+ROWS, SPLITS, NOISE, EXPECTED = 40, 10, (0, 10, 100, 1000), 20
+PLAIN, HALF, FEW = "plain", "averaged, prior 1/2", f"averaged, {EXPECTED} expected"
+
+CONCLUSION = """
+How to read this
+  Noise hurts the plain classifier in its log loss first, as it grows surer of nothing, then in its accuracy. Averaging
+  turns a column of noise down, not off: 40 rows speak against dependence only softly. A prior of 1/2 a column says
+  that half of a thousand columns matter; {expected} expected says what we think, and does better. (With 10 columns of
+  noise the two are the same.) It doubts columns that matter too, and even that helps here: they repeat one another.
+  With half of all rows to learn from, not shown, 1,000 columns of noise cost the plain classifier no accuracy, and
+  averaging wins on log loss alone (levels: .57 against .74).
+  Inclusion is P(the feature's distribution differs between classes), if naive Bayes holds. It is not usefulness: each
+  column is judged by itself, so that three copies of a good one are all included, and counted three times. That is one
+  reason why the log losses are high even without noise.
+"""
+
+
+def learned_and_judged(noise: int, split: int) -> tuple[pd.DataFrame, pd.DataFrame, np.ndarray, np.ndarray]:
+    """Rows to learn from and to judge by, their last columns noise; labels."""
+    cancer = load_breast_cancer(as_frame=True)
+    values = np.random.default_rng(split).normal(size=(len(cancer.data), noise))
+    names = [f"noise {i}" for i in range(noise)]
+    X = pd.concat([cancer.data, pd.DataFrame(values, columns=names)], axis=1)
+    y = cancer.target_names[cancer.target]
+    return train_test_split(X, y, train_size=ROWS, stratify=y, random_state=split)
+
+
+def levels(X: pd.DataFrame, known: pd.DataFrame) -> pd.DataFrame:
+    """Quarters, 0 to 3, by the quartiles of the known rows."""
+    cuts = np.quantile(known, (0.25, 0.5, 0.75), axis=0)
+    return pd.DataFrame((X.to_numpy()[:, None] > cuts).sum(axis=1), columns=X.columns)
+
+
+def classifiers(base: Any, noise: int) -> dict[str, Any]:
+    found = {PLAIN: base, HALF: bnb.FeatureAveragedNB(base)}
+    return found | {FEW: bnb.FeatureAveragedNB(base, expected_features=EXPECTED)} if noise else found
+
+
+def scores(base: Any, noise: int, split: int) -> list[dict[str, Any]]:
+    """One row a classifier."""
+    X, X_test, y, y_test = learned_and_judged(noise, split)
+    if isinstance(base, bnb.CategoricalNB):
+        X, X_test = levels(X, X), levels(X_test, X)
+    rows = []
+    for name, nb in classifiers(base, noise).items():
+        nb.fit(X, y)
+        log_proba = nb.predict_log_proba(X_test)
+        truth = np.searchsorted(nb.classes_, y_test)
+        inclusion = getattr(nb, "inclusion_probability_", np.array([np.nan]))
+        real = X.shape[1] - noise
+        rows.append(
+            {
+                "noise": noise,
+                "classifier": name,
+                "accuracy": np.mean(log_proba.argmax(axis=1) == truth),
+                "log loss": -log_proba[np.arange(len(truth)), truth].mean(),
+                "incl. measured": inclusion[:real].mean(),
+                "incl. noise": inclusion[real:].mean() if noise and len(inclusion) > 1 else np.nan,
+            }
+        )
+    return rows
+
+
+def averages(base: Any) -> pd.DataFrame:
+    """Means over splits."""
+    found = pd.DataFrame([row for noise in NOISE for split in range(SPLITS) for row in scores(base, noise, split)])
+    return found.groupby(["noise", "classifier"], sort=False).mean()
+
+
+def log_losses(tables: dict[str, pd.DataFrame], out: Path) -> None:
+    """A panel for each kind of columns."""
+    fig, panels = plt.subplots(1, len(tables), figsize=(10.5, 4), layout="constrained")
+    for ax, (kind, table) in zip(panels, tables.items(), strict=True):
+        curves = table["log loss"].unstack("classifier")[[PLAIN, HALF, FEW]]
+        for (name, curve), marker, colour in zip(curves.items(), "os^", ("0.4", "#0072B2", "#D55E00"), strict=True):
+            ax.plot(range(len(NOISE)), curve, marker=marker, color=colour, label=name)
+        ax.set_xticks(range(len(NOISE)), [f"{noise:,}" for noise in NOISE])
+        ax.set_xlabel("columns of noise added to 30")
+        ax.set_ylabel(f"log loss, mean of {SPLITS} splits")
+        ax.set_ylim(0)
+        ax.set_title(f"{kind}, {ROWS} rows", loc="left")
+    panels[0].legend(frameon=False)
+    fig.savefig(out / "feature_relevance-log_loss.png", dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figures")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    print("incl.: mean posterior inclusion probability, of the 30 measured columns and of those of noise\n")
+    tables = {}
+    for kind, base in (("levels", bnb.CategoricalNB()), ("numbers", bnb.GaussianNB())):
+        tables[kind] = averages(base)
+        print(f"{kind}\n{tables[kind].round(3).to_string(na_rep='')}\n", flush=True)
+    log_losses(tables, out)
+
+    X, _, y, _ = learned_and_judged(100, 0)
+    nb = bnb.FeatureAveragedNB(bnb.GaussianNB(), expected_features=EXPECTED).fit(X, y)
+    by_kappa = nb.inclusion_by_kappa()
+    chosen = ["worst radius", "mean texture", "mean smoothness", "symmetry error", "texture error", "noise 0"]
+    noise = by_kappa.index.str.startswith("noise")
+    print(f"Inclusion as numbers, 100 columns of noise, first split, by kappa\n{by_kappa.loc[chosen].round(3)}")
+    print(f"sum over measured columns\n{by_kappa[~noise].sum().round(2).to_string()}")
+    print(f"sum over columns of noise\n{by_kappa[noise].sum().round(2).to_string()}")
+    print("""
+It follows kappa: a small one says that means may lie anywhere, and the model with two of them pays for its vagueness
+twice. Where a column says little, ten times the kappa is about three times the odds, however many rows there are;
+strong evidence does not care. Give kappa a value you mean.""")
+    bnb.plots.inclusion(nb).figure.savefig(out / "feature_relevance-inclusion.png", dpi=150, bbox_inches="tight")
+    print(CONCLUSION.format(expected=EXPECTED))
+    print(f"Figures in {out}/")
+
+
+if __name__ == "__main__":
+    main()
