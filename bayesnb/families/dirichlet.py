@@ -165,7 +165,8 @@ class Dirichlet(Conjugate):
         def all_three(x: Any, a: jax.Array) -> jax.Array:
             return jnp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + added * x), 1)], axis=-1)
 
-        x, term = self._rows(x), Term(all_three, partial(all_three, 1.0))
+        once = partial(all_three, 1.0)
+        x, term = self._rows(x), Term(all_three, once, lambda a, total, group: once(a) - once(total)[group])
         tables = x.contrast_layout(term, self.concentration, self.total(), self.group)
         mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
         return Cumulants(mean + x.log_base()[:, None], variance, third)

@@ -22,13 +22,15 @@ _UNROLL = 64
 
 
 class Term(NamedTuple):
-    """A function f(x, a) of a count and a parameter, zero at x = 0; `once` is f(1, a).
+    """A function f(x, a) of a count and a parameter, zero at x = 0.
 
-    Classes are the last axis of a; several functions may be concatenated there, to share one product.
+    `once` is f(1, a), and `single` f(1, a) - f(1, a0[group]). Classes are the last axis of a; several functions may be
+    concatenated there, to share one product.
     """
 
     f: Callable[[jax.Array, jax.Array], jax.Array]
     once: Callable[[jax.Array], jax.Array]
+    single: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
 
 
 def linear(x: jax.Array, table: jax.Array) -> jax.Array:
@@ -38,12 +40,21 @@ def linear(x: jax.Array, table: jax.Array) -> jax.Array:
 
 def rising(added: Any) -> Term:
     """log Γ(a + x)/Γ(a), the row `added` times among the data already: (C,), or one number."""
-    return Term(lambda x, a: log_rising(_plus(a, added * x), x), lambda a: jnp.log(_plus(a, added)))
+    return _logarithm(added, lambda x, a: log_rising(_plus(a, added * x), x))
 
 
 def plugged_in(added: Any) -> Term:
     """x log a, the row `added` times among the data already."""
-    return Term(lambda x, a: linear(x, jnp.log(_plus(a, added * x))), lambda a: jnp.log(_plus(a, added)))
+    return _logarithm(added, lambda x, a: linear(x, jnp.log(_plus(a, added * x))))
+
+
+def _logarithm(added: Any, f: Callable[[jax.Array, jax.Array], jax.Array]) -> Term:
+    """One draw: log a - log a0, as the logarithm of the quotient."""
+    return Term(
+        f,
+        lambda a: jnp.log(_plus(a, added)),
+        lambda a, total, group: jnp.log(_plus(a, added) / _plus(total, added)[group]),
+    )
 
 
 def _plus(a: jax.Array, added: Any) -> jax.Array:
@@ -338,7 +349,7 @@ class Presence:
 
 def _single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
     """The contrast of one draw, a table of the levels."""
-    return (term.once(jnp.asarray(table).T) - term.once(jnp.asarray(total).T)[group]).T
+    return term.single(jnp.asarray(table).T, jnp.asarray(total).T, group).T
 
 
 def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:

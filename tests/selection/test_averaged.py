@@ -254,3 +254,47 @@ def test_its_draws_average_to_its_predictive(kind):
     mean, sd = bnb.log_odds_moments(nb, X[:6], draws=drawn)
     assert np.isfinite(mean).all()
     assert (sd[:, 1] > 0).all()
+
+
+def of_1024_subsets(X: np.ndarray, y: np.ndarray, rows: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """Inclusion (10,), and P(class | row), from levels 0, 1, 2 and two classes, by NumPy alone; class_alpha is 1."""
+
+    def log_evidence(count):
+        """Of Dirichlet-multinomials over the last axis."""
+        n = count.sum(axis=-1)
+        return (gammaln(alpha + count) - gammaln(alpha)).sum(axis=-1) - gammaln(3 * alpha + n) + gammaln(3 * alpha)
+
+    count = np.array([[[np.sum(X[y == c, f] == v) for v in range(3)] for f in range(10)] for c in (0, 1)])
+    apart, together = log_evidence(count).sum(axis=0), log_evidence(count.sum(axis=0))
+
+    def theta(count):
+        return (alpha + count) / (3 * alpha + count.sum(axis=-1, keepdims=True))
+
+    own, shared = theta(count), theta(count.sum(axis=0))
+    log_class = np.log((1 + np.array([np.sum(y == c) for c in (0, 1)])) / (2 + len(y)))
+    subsets = np.array(list(product([False, True], repeat=10)))
+    log_weight = np.where(subsets, apart + np.log(0.3), together + np.log(0.7)).sum(axis=1)
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    joint = np.empty((len(rows), 2))
+    for i, row in enumerate(rows):
+        each = np.arange(10), row.astype(int)
+        for c in (0, 1):
+            score = np.where(subsets, np.log(own[c][each]), np.log(shared[each])).sum(axis=1)
+            joint[i, c] = np.exp(log_class[c]) * weight @ np.exp(score)
+    return weight @ subsets, joint / joint.sum(axis=1, keepdims=True)
+
+
+def test_ten_features_are_the_average_over_1024_subsets():
+    rng = np.random.default_rng(7)
+    y = rng.permutation(np.arange(20) % 2)
+    X = np.where(rng.random((20, 10)) < np.linspace(0, 0.8, 10), y[:, None], rng.integers(0, 3, (20, 10)))
+    base = bnb.CategoricalNB(categories=[[0, 1, 2]] * 10, alpha=0.7)
+    nb = bnb.FeatureAveragedNB(base, inclusion=0.3).fit(X, y)
+    inclusion, proba = of_1024_subsets(X, y, X, 0.7)
+    np.testing.assert_allclose(nb.inclusion_probability_, inclusion, rtol=1e-10)
+    np.testing.assert_allclose(nb.predict_proba(X), proba, rtol=1e-10)
+    found = bnb.loo(nb, X, y)
+    for i in range(20):
+        others = np.arange(20) != i
+        _, without = of_1024_subsets(X[others], y[others], X[[i]], 0.7)
+        np.testing.assert_allclose(np.exp(found.log_proba[i]), without[0], rtol=1e-10)
