@@ -12,7 +12,7 @@ _COMMON = {
     "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink],
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 }
-settings.register_profile("fixed", max_examples=25, derandomize=True, **_COMMON)
+settings.register_profile("fixed", max_examples=15, derandomize=True, **_COMMON)
 settings.register_profile("explore", max_examples=300, **_COMMON)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 

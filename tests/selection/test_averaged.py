@@ -105,7 +105,7 @@ def test_it_is_the_average_over_all_subsets(kind, data):
     np.testing.assert_allclose(nb.predict_log_proba(problem.X), log_proba, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", OFFERED)
+@pytest.mark.parametrize("kind", SLOW)
 @settings(max_examples=4)
 @given(data=st.data())
 def test_leaving_a_row_out_changes_the_odds_of_inclusion_too(kind, data):

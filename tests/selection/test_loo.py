@@ -28,7 +28,7 @@ def refits(problem: Problem, fixed, estimate: str) -> tuple[np.ndarray, np.ndarr
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_it_equals_refits_without_each_row(kind, data):
     problem = data.draw(problems(kind, min_rows=2, max_rows=6))
@@ -45,6 +45,7 @@ def test_it_equals_refits_without_each_row(kind, data):
         np.testing.assert_allclose(found.row_pointwise, row, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=8)
 @given(data=st.data())
