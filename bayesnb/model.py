@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood
+from bayesnb.families import Averaged, Dirichlet, Family, Known, LevelCounts, Likelihood
 from bayesnb.families._pytree import pytree
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
@@ -80,6 +80,11 @@ class NaiveBayes:
     @property
     def n_classes(self) -> int:
         return jax.tree.leaves(self.class_prior)[0].shape[-1]
+
+    @property
+    def classes_share_parameters(self) -> bool:
+        """Whether a row of one class tells of the parameters of the others, the class probabilities aside."""
+        return any(isinstance(block, Averaged) for block in self.blocks)
 
     def update(self, statistics: Statistics) -> Self:
         """The posterior: an object of the same type."""

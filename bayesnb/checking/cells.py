@@ -69,6 +69,7 @@ def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[C
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
         if not len(at):
             continue
+        # Of features averaged over: the prior of the model in which they depend on the class.
         family = getattr(family, "dependent", family)
         if columns.kind != "multinomial":
             _require_proper(columns, family, at)

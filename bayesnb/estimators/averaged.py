@@ -85,10 +85,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     @property
     def inclusion_probability_(self) -> np.ndarray:
         self._require_fitted("inclusion_probability_")
-        found = np.empty(self.n_features_in_)
-        for columns, block in zip(self.encoding_.blocks, self.posterior_.blocks, strict=True):
-            found[list(columns.index)] = expit(block.log_odds)
-        return found
+        return expit(self._log_odds_of(self.posterior_))
 
     def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
         """Posterior inclusion of the Gaussian features, a column for each κ of their prior.
@@ -142,6 +139,13 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
         ]
         return NaiveBayes(base.class_prior, tuple(blocks))
+
+    def _log_odds_of(self, model: NaiveBayes) -> np.ndarray:
+        """(F,) of dependence, in the order of the columns of X."""
+        found = np.empty(self.n_features_in_)
+        for columns, block in zip(self.encoding_.blocks, model.blocks, strict=True):
+            found[list(columns.index)] = block.log_odds
+        return found
 
     def _log_odds(self, n_features: int) -> np.ndarray:
         inclusion = self.inclusion

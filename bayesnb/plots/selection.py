@@ -58,7 +58,7 @@ def inclusion(nb: Any, ax: Axes | None = None) -> Axes:
     if not hasattr(nb, "inclusion_probability_"):
         raise ValueError(f"{type(nb).__name__} does not average over features; pass a fitted FeatureAveragedNB.")
     columns = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
-    before, after = (_log_odds(nb, model) for model in (nb.prior_, nb.posterior_))
+    before, after = (nb._log_odds_of(model) for model in (nb.prior_, nb.posterior_))
     # By log odds: probabilities of 1 to the last digit have an order too.
     order = np.argsort(-after, kind="stable")
     room = _MOST_ROWS if ax is None else max(4, min(_MOST_ROWS, int(extent(ax)[1] / _ROW) - _HEADER))
@@ -287,14 +287,6 @@ def prequential(
     ]
     header(ax, ["The way depends on the order of the rows, its end does not", *factor.notes], marks)
     return ax
-
-
-def _log_odds(nb: Any, model: Any) -> np.ndarray:
-    """Of dependence, in the order of the columns of X."""
-    found = np.empty(nb.n_features_in_)
-    for columns, block in zip(nb.encoding_.blocks, model.blocks, strict=True):
-        found[list(columns.index)] = block.log_odds
-    return found
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from bayesnb import counting, scoring
 from bayesnb.arguments import require_choice
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
-from bayesnb.families import Averaged
 from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
 
 Kind = Literal["label", "row"]
@@ -128,11 +127,7 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
     """
     check_is_fitted(nb)
     estimate = of_the_others(nb.estimate if estimate is None else estimate)
-    table = nb._table(X)
-    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
-    weight = check_weights(sample_weight, table.n_rows)
-    rows = nb.encoding_.rows(table)
-    require_counted(nb, rows, label, weight, "loo")
+    table, rows, label, weight = counted_rows(nb, X, y, sample_weight, "loo")
     joint, log_proba = _scores(nb, table, rows, label, weight, estimate).swapaxes(0, 1)
     each = np.arange(table.n_rows)
     row = joint[each, label] + scoring.log_base(rows, table.n_rows)
@@ -156,8 +151,14 @@ def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, i
             yield (label == c) & (weight == w), int(c), float(w)
 
 
-def require_counted(nb: Any, rows: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, who: str) -> None:
-    """Refuse rows that cannot be among those counted: some count without them would be negative."""
+def counted_rows(
+    nb: Any, X: Any, y: Any, sample_weight: Any, who: str
+) -> tuple[Table, tuple[Any, ...], np.ndarray, np.ndarray]:
+    """Rows of X, encoded too, with index of class and weight; refused if some count without them would be negative."""
+    table = nb._table(X)
+    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
+    weight = check_weights(sample_weight, table.n_rows)
+    rows = nb.encoding_.rows(table)
     given = Counted(nb.encoding_, counting.count_rows(nb.encoding_, rows, label, weight))
     try:
         counting.remove(nb._counted, given)
@@ -166,6 +167,7 @@ def require_counted(nb: Any, rows: tuple[Any, ...], label: np.ndarray, weight: n
             f"{who}: X, y and sample_weight must be rows that the classifier was fitted on, and these are not. "
             + str(error).replace("forget would leave", "Without them there would be")
         ) from None
+    return table, rows, label, weight
 
 
 def _scores(
@@ -174,7 +176,7 @@ def _scores(
     """(N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows)."""
     encoding, posterior, n_classes = nb.encoding_, nb.posterior_, len(nb.encoding_.classes)
     model, weights = scoring.pad(encoding, posterior), np.unique(weight)
-    apart = not any(isinstance(family, Averaged) for family in posterior.blocks)
+    apart = not posterior.classes_share_parameters
     if apart and len(weights) == 1:
         return _own_class_without(model, rows, label, float(weights[0]), estimate)
     scores = np.empty((table.n_rows, 2, n_classes))

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting, scoring
 from bayesnb.arguments import require_integer
-from bayesnb.encoding import Table, check_weights
+from bayesnb.encoding import Table
 from bayesnb.model import Statistics
-from bayesnb.selection.loo import require_counted
+from bayesnb.selection.loo import counted_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,7 @@ def prequential(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, points: i
     """
     check_is_fitted(nb)
     require_integer("points", points)
-    table = nb._table(X)
-    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
-    weight = check_weights(sample_weight, table.n_rows)
-    require_counted(nb, nb.encoding_.rows(table), label, weight, "prequential")
+    table, _, label, weight = counted_rows(nb, X, y, sample_weight, "prequential")
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
     prior, total, found = nb.prior_, nb.statistics_, [0.0]
     for total in accumulate(_parts(nb, table, label, weight, sizes), Statistics.merge):

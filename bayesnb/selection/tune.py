@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_choice
 from bayesnb.condensed import condense, log_evidence, one_level
-from bayesnb.encoding import blocks, check_weights
-from bayesnb.families import Averaged, Dirichlet, NormalInverseGamma
+from bayesnb.encoding import blocks
+from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.precision import float64
 from bayesnb.reporting import warn
 from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.loo import alike, of_the_others, require_counted
+from bayesnb.selection.loo import alike, counted_rows, of_the_others
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +160,7 @@ def tune_alpha(
 def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
     """What is to be tuned, once it is known to be there."""
     prior: NaiveBayes = nb.prior_
-    if any(isinstance(family, Averaged) for family in prior.blocks):
+    if prior.classes_share_parameters:
         raise NotImplementedError(
             f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
             "what comes out, or compare by `loo` and `log_evidence_`."
@@ -234,10 +234,8 @@ def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, 
 
 def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]) -> Objective:
     """Σ w log p(y | x, the other rows)."""
-    encoding, table, estimate = nb.encoding_, nb._table(X), of_the_others(nb.estimate)
-    label = nb._label_index(encoding.classes, y, table.n_rows)
-    weight = check_weights(sample_weight, table.n_rows)
-    require_counted(nb, encoding.rows(table), label, weight, "tune_alpha")
+    encoding, estimate = nb.encoding_, of_the_others(nb.estimate)
+    table, _, label, weight = counted_rows(nb, X, y, sample_weight, "tune_alpha")
     groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in alike(label, weight) if w > 0]
     prior, statistics = pad(encoding, nb.prior_), pad_statistics(encoding, nb.statistics_)
     one_hot = np.eye(len(encoding.classes))

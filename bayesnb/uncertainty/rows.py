@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_choice, require_integer, require_probability
-from bayesnb.families import Averaged
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import over_blocks
@@ -178,7 +177,7 @@ def log_odds_moments(
         raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
     if draws is None:
-        if _share_parameters(nb):
+        if nb.prior_.classes_share_parameters:
             raise NotImplementedError(
                 f"log_odds_moments: the classes of {type(nb).__name__} share parameters, which leaves no closed form; "
                 "pass draws=posterior_draws(nb)."
@@ -212,13 +211,9 @@ def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sam
     if not isinstance(draws, int | float | np.number):
         return DrawnSampler(read_draws(nb, draws), given)
     require_integer("draws", draws)
-    if _share_parameters(nb):
+    if nb.prior_.classes_share_parameters:
         return DrawnSampler(posterior_draws(nb, int(draws), seed), given)
     return Sampler(method, given, int(draws), seed)
-
-
-def _share_parameters(nb: Any) -> bool:
-    return any(isinstance(family, Averaged) for family in nb.prior_.blocks)
 
 
 def _from_scores(nb: Any, X: Any, given: Given, output: OfScores) -> np.ndarray:
