@@ -6,6 +6,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 
 def require_integer(name: str, value: Any, least: int = 1) -> None:
@@ -25,3 +26,16 @@ def require_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if value not in allowed:
         raise ValueError(f"{name}={value!r} is unknown; use {' or '.join(map(repr, allowed))}.")
+
+
+def require_posterior(nb: Any, who: str) -> None:
+    """Raise unless `nb` is fitted and its parameters have an exact posterior.
+
+    Raises
+    ------
+    NotImplementedError
+        With the reason that the classifier gives, `nb._no_posterior`.
+    """
+    check_is_fitted(nb)
+    if nb._no_posterior is not None:
+        raise NotImplementedError(f"{who}: {nb._no_posterior}")

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.encoding import check_labels
 from bayesnb.reporting import warn
@@ -34,7 +35,7 @@ class Decisions:
         probability that the action turns out well: that is in `risk`.
     regret : (N,) array
         Posterior expected loss of this action above that of the best one given the parameters: what it would be worth
-        to know them.
+        to know them. Like `p_optimal` NaN where the parameters have no exact posterior, as those of `AODE`.
     loss : DataFrame, actions × classes
         As it was read.
     """
@@ -124,7 +125,8 @@ def decide(
     Duda, Hart & Stork, *Pattern Classification* (2001), ch. 2. Chow, *On optimum recognition error and reject
     tradeoff*, IEEE Trans. Inf. Theory 16 (1970).
     """
-    drawing = sampler(nb, given, method, draws, seed)
+    check_is_fitted(nb)
+    drawing = None if nb._no_posterior else sampler(nb, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 
@@ -141,7 +143,7 @@ def decide(
     risk = proba @ costs.T
     choice = risk.argmin(axis=1)
     each = np.arange(len(choice))
-    found = drawing.map(nb, X, of_draws)
+    found = np.full((len(choice), 2, len(costs)), np.nan) if drawing is None else drawing.map(nb, X, of_draws)
     p_optimal, regret = found[each, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[each, choice], p_optimal, regret, table)
 

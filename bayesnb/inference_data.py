@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_posterior
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.families import Counts
 from bayesnb.model import NaiveBayes, log_normalize
@@ -104,7 +103,7 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     (4, 50)
     """
     _group_reader()  # is ArviZ there?
-    check_is_fitted(nb)
+    require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
     require_integer("chains", chains)
     if (X is None) != (y is None):

@@ -10,9 +10,8 @@ import numpy as np
 from numpyro import distributions as dist
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.infer import MCMC, NUTS, init_to_median
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_posterior
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.hierarchy import Hierarchy
 from bayesnb.inference_data import assemble
@@ -103,7 +102,7 @@ def run_nuts(
     Hoffman & Gelman, *The No-U-Turn sampler*, JMLR 15 (2014). Vehtari et al., *Rank-normalization, folding, and
     localization: an improved R-hat*, Bayesian Analysis 16 (2021), for the bounds.
     """
-    check_is_fitted(nb)
+    require_posterior(nb, "run_nuts")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     target = _target(nb, hyperprior)

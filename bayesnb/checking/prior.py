@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, xlogy
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_posterior
 from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.variates import log_gamma
@@ -56,7 +55,7 @@ def prior_predictive(nb: Any, draws: int = 1000, seed: int = 0) -> np.ndarray:
     >>> prior_predictive(nb, draws=5).shape
     (5,)
     """
-    check_is_fitted(nb)
+    require_posterior(nb, "prior_predictive")
     require_integer("draws", draws)
     model, statistics = nb.prior_, nb.statistics_
     try:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_posterior
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families import Dirichlet
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
@@ -68,7 +67,7 @@ def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *
       prediction  probability  lower  upper
     0        out         0.77   0.63   0.94
     """
-    check_is_fitted(nb)
+    require_posterior(nb, "prior_sensitivity")
     low, high = _interval(alpha)
     require_integer("steps", steps, least=2)
     unit, own = _strength(nb)

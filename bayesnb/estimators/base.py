@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, scoring
+from bayesnb.arguments import require_posterior
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -164,7 +165,13 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
         -inf under a prior with a zero concentration. Under a prior derived from the data this is the
         evidence given that prior; with fractional weights it is a pseudo-evidence.
+
+        Raises
+        ------
+        NotImplementedError
+            Where there is no exact posterior, and so no evidence in closed form.
         """
+        require_posterior(self, "log_evidence_")
         return float(scoring.log_evidence(self.encoding_, self.prior_, self.statistics_))
 
     @property
@@ -267,6 +274,11 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         return priors.gamma_poisson(self.prior, statistics)
 
     # -- shared machinery ------------------------------------------------------------------------
+
+    @property
+    def _no_posterior(self) -> str | None:
+        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        return None
 
     @property
     def _counted(self) -> Counted:

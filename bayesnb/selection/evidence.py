@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_posterior
 from bayesnb.families import LevelCounts
 
 
@@ -67,7 +67,7 @@ def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
     Kass & Raftery, *Bayes factors*, JASA 90 (1995).
     """
     for nb in (nb1, nb2):
-        check_is_fitted(nb)
+        require_posterior(nb, "bayes_factor")
     _require_same(nb1, nb2)
     first, second = nb1.log_evidence_, nb2.log_evidence_
     if np.isneginf(first) and np.isneginf(second):

@@ -9,10 +9,9 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_choice
+from bayesnb.arguments import require_choice, require_posterior
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
 from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
@@ -125,7 +124,7 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
     Vehtari, Gelman & Gabry, *Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC*, Stat.
     Comput. 27 (2017).
     """
-    check_is_fitted(nb)
+    require_posterior(nb, "loo")
     estimate = of_the_others(nb.estimate if estimate is None else estimate)
     table, rows, label, weight = counted_rows(nb, X, y, sample_weight, "loo")
     joint, log_proba = _scores(nb, table, rows, label, weight, estimate).swapaxes(0, 1)

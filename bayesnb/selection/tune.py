@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_choice
+from bayesnb.arguments import require_choice, require_posterior
 from bayesnb.condensed import condense, log_evidence, one_level
 from bayesnb.encoding import blocks
 from bayesnb.families import Dirichlet, NormalInverseGamma
@@ -128,7 +127,7 @@ def tune_alpha(
     import pandas as pd
     from scipy.optimize import minimize
 
-    check_is_fitted(nb)
+    require_posterior(nb, "tune_alpha")
     require_choice("by", by, ("loo", "evidence"))
     low, high = bounds
     if not 0 < low < high < np.inf:

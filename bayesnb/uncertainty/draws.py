@@ -7,9 +7,8 @@ from typing import Any
 
 import jax
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_posterior
 from bayesnb.encoding import Encoding
 from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
@@ -64,7 +63,7 @@ def posterior_draws(
     (100, 2, 2)
     """
     require_integer("draws", draws)
-    check_is_fitted(nb)
+    require_posterior(nb, "posterior_draws")
     require_proper(nb.encoding_, nb.posterior_)
     return draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features)
 

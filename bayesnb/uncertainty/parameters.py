@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_probability
+from bayesnb.arguments import require_posterior, require_probability
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
 from bayesnb.families._pytree import pytree, static
@@ -89,7 +88,7 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
     import pandas as pd
 
     require_probability("prob", prob)
-    check_is_fitted(nb)
+    require_posterior(nb, "parameter_table")
     require_proper(nb.encoding_, nb.posterior_)
     parts = _summaries(nb.prior_, nb.statistics_)
     axis = _axis(nb.encoding_, parts)

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_choice, require_integer, require_probability
+from bayesnb.arguments import require_choice, require_integer, require_posterior, require_probability
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import over_blocks
@@ -170,7 +169,7 @@ def log_odds_moments(
     No sampling: log-likelihoods of features add, and their moments are closed forms of polygamma functions
     (`docs/derivations.md`).
     """
-    check_is_fitted(nb)
+    require_posterior(nb, "log_odds_moments")
     require_choice("given", given, _GIVEN)
     labels = list(nb.encoding_.classes.values)
     if against is not None and against not in labels:
@@ -205,7 +204,7 @@ def _distribution(
 
 def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
     """What draws log P(class | row, θ); from draws of all parameters where classes share some."""
-    check_is_fitted(nb)
+    require_posterior(nb, "P(class | row, θ)")
     require_choice("given", given, _GIVEN)
     require_choice("method", method, ("moments", "draws"))
     if not isinstance(draws, int | float | np.number):
