@@ -1,12 +1,14 @@
 """Conjugate families: pure mathematics on JAX arrays."""
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels
+from bayesnb.families.cells import Complete
 from bayesnb.families.dirichlet import Dirichlet, LevelCounts
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.known import Known
 from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
-from bayesnb.families.rows import Complete, Counts, OneHot, PairedCounts, Presence
+from bayesnb.families.rows import OneHot
+from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
 
 __all__ = [
     "Averaged",

@@ -12,9 +12,9 @@ import numpy as np
 from jax.nn import log_sigmoid
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.families.protocol import Conjugate
-from bayesnb.families.rows import observed, sum_cells
 from bayesnb.families.special import log_rising
 from bayesnb.families.variates import Variates
 
@@ -76,6 +76,12 @@ class Averaged(Conjugate):
     def mode(self) -> Any:
         """NaN: densities over parameters of unlike number have no common maximum."""
         return jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), self.dependent.mode())
+
+    def peak(self) -> Any:
+        raise NotImplementedError(
+            "Two models of unlike number of parameters are averaged, and no density compares them: give EM the plain "
+            "classifier, without the average."
+        )
 
     def sample_size(self) -> dict[str, Any]:
         """NaN: the mean is not linear in the counts."""

@@ -7,7 +7,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families.rows import Counts, Dense, OneHot, PairedCounts, Presence, linear
+from bayesnb.families.rows import Dense, OneHot
+from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
+from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 

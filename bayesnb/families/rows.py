@@ -7,59 +7,18 @@ l and group totals t_g: `contrast`. A table is first laid out for its kind of ro
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.experimental.sparse import BCSR
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.special import log_rising
+from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
+from bayesnb.families.terms import Term, add_at, index_of, linear, single
 
 _UNROLL = 64
-
-
-class Term(NamedTuple):
-    """A function f(x, a) of a count and a parameter, zero at x = 0.
-
-    `once` is f(1, a), and `single` f(1, a) - f(1, a0[group]). Classes are the last axis of a; several functions may be
-    concatenated there, to share one product.
-    """
-
-    f: Callable[[jax.Array, jax.Array], jax.Array]
-    once: Callable[[jax.Array], jax.Array]
-    single: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-
-
-def linear(x: jax.Array, table: jax.Array) -> jax.Array:
-    """x · table with 0 · (-inf) = 0: what did not occur costs nothing."""
-    return jnp.where(x == 0, 0.0, x * table)
-
-
-def rising(added: Any) -> Term:
-    """log Γ(a + x)/Γ(a), the row `added` times among the data already: (C,), or one number."""
-    return _logarithm(added, lambda x, a: log_rising(_plus(a, added * x), x))
-
-
-def plugged_in(added: Any) -> Term:
-    """x log a, the row `added` times among the data already."""
-    return _logarithm(added, lambda x, a: linear(x, jnp.log(_plus(a, added * x))))
-
-
-def _logarithm(added: Any, f: Callable[[jax.Array, jax.Array], jax.Array]) -> Term:
-    """One draw: log a - log a0, as the logarithm of the quotient."""
-    return Term(
-        f,
-        lambda a: jnp.log(_plus(a, added)),
-        lambda a, total, group: jnp.log(_plus(a, added) / _plus(total, added)[group]),
-    )
-
-
-def _plus(a: jax.Array, added: Any) -> jax.Array:
-    """What is left of a count is not below zero, but for rounding."""
-    return jnp.maximum(a + added, 0.0)
 
 
 @pytree
@@ -149,7 +108,7 @@ class OneHot:
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
         """Every count is 1 and so is every total: the contrast is a table itself."""
-        return self.layout(_single(term, table, total, group))
+        return self.layout(single(term, table, total, group))
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
@@ -197,189 +156,27 @@ class OneHot:
         return jnp.where(code < size[:, None], start[:, None] + code, missing).reshape(-1, p, self.width)
 
 
-@pytree
-class Counts:
-    """Sparse count vectors over one simplex: a bag of words.
-
-    Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are of no account.
+@partial(jax.jit, static_argnames="dtype")
+def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str) -> jax.Array:
+    """(N, G) codes of several features taken as one: Σ_k stride_kg · code[:, column_kg]; -1 where one is missing.
 
     Parameters
     ----------
-    count, level, row : (E,) arrays
-        Entries, their level and their row.
-    indptr : (N + 1,) int array
-        Bounds of the rows.
+    code : (N, F) int array
+        -1 where a cell is missing.
+    column, stride : (K, G) int arrays
     """
-
-    count: Any
-    level: Any
-    row: Any
-    indptr: Any
-
-    def layout(self, table: jax.Array) -> jax.Array:
-        return jnp.asarray(table).T
-
-    def dot(self, table: jax.Array) -> jax.Array:
-        return _product(self.count, self.level, self.indptr, table)
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        if total.shape[1] != 1:
-            raise ValueError(f"Counts are draws from one simplex, but the Dirichlet has {total.shape[1]} groups.")
-        table = jnp.asarray(table).T
-        return term.once(table), table, jnp.asarray(total)[:, 0]
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        return self._paired().contrast(term, tables)
-
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
-
-    def log_base(self) -> jax.Array:
-        return self._paired().log_base()
-
-    def _paired(self) -> PairedCounts:
-        """Every entry as a pair of its own."""
-        every = jnp.arange(self.level.shape[0])
-        rows = jnp.arange(self.indptr.shape[0] - 1)
-        total = _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
-        return PairedCounts(self, every, self.indptr, self.level, self.count, rows, total)
-
-
-@pytree
-class PairedCounts:
-    """`Counts` with what makes the exact predictive a matrix product: few distinct (level, count).
-
-    Parameters
-    ----------
-    entries : Counts
-    pair : (M,) int array
-        For each entry whose count is not 1 (or each), the index of its level and count below;
-        `pair_indptr` (N + 1,) bounds the rows.
-    pair_level, pair_count : (P,) arrays
-        The distinct pairs.
-    total, total_count : (N,) int array, (T,) array
-        Row totals, as an index into the distinct ones.
-    """
-
-    entries: Counts
-    pair: Any
-    pair_indptr: Any
-    pair_level: Any
-    pair_count: Any
-    total: Any
-    total_count: Any
-
-    def layout(self, table: jax.Array) -> jax.Array:
-        return self.entries.layout(table)
-
-    def dot(self, table: jax.Array) -> jax.Array:
-        return self.entries.dot(table)
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        return self.entries.contrast_layout(term, table, total, group)
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """Count every entry as 1, then correct the pairs with another count."""
-        single, level, total = tables
-        once = single.at[self.pair_level].get(mode="clip")
-        often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
-        correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
-        totals = jnp.asarray(self.total_count)[:, None]
-        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
-        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
-        one_each = jnp.arange(self.total.shape[0] + 1, dtype=jnp.int32)
-        return (
-            _product(1.0, self.entries.level, self.entries.indptr, single)
-            + _product(1.0, self.pair, self.pair_indptr, correction)
-            - _product(1.0, self.total, one_each, loss)
-        )
-
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        return self.entries.tally(count, label, weight)
-
-    def log_base(self) -> jax.Array:
-        """log t! - Σ log x_l!"""
-        coefficient = gammaln(jnp.asarray(self.pair_count) + 1.0)[:, None]
-        per_row = _product(1.0, self.pair, self.pair_indptr, coefficient)[:, 0]
-        return gammaln(jnp.asarray(self.total_count) + 1.0)[self.total] - per_row
-
-
-@pytree
-class Presence:
-    """Sparse Bernoulli features: the columns present in each row; all others are absent.
-
-    The levels of the Dirichlet are (absent, present) for each of F features, so `table` is (C, 2F).
-    """
-
-    level: Any
-    row: Any
-    indptr: Any
-
-    def layout(self, table: jax.Array) -> Any:
-        """Intercept of an empty row, gain of a presence; impossible absences (p = 1) counted apart."""
-        table = jnp.asarray(table)
-        absent, present = table[:, 0::2], table[:, 1::2]
-        sure = jnp.isneginf(absent)
-        absent = jnp.where(sure, 0.0, absent)
-        return jnp.sum(absent, axis=1), (present - absent).T, sure.T, jnp.any(sure)
-
-    def dot(self, tables: Any) -> jax.Array:
-        intercept, gain, sure, any_sure = tables
-        score = intercept + _product(1.0, self.level, self.indptr, gain)
-
-        def without_impossible() -> jax.Array:
-            lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure.astype(score.dtype))
-            return jnp.where(lacking > 0.5, -jnp.inf, score)
-
-        return jax.lax.cond(any_sure, without_impossible, lambda: score)
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        return self.layout(_single(term, table, total, group))
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        return self.dot(tables)
-
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""
-        return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
-
-    def log_base(self) -> jax.Array:
-        return jnp.zeros(self.indptr.shape[0] - 1)
-
-
-def _single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-    """The contrast of one draw, a table of the levels."""
-    return term.single(jnp.asarray(table).T, jnp.asarray(total).T, group).T
-
-
-def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
-    shape, columns = (indptr.shape[0] - 1, table.shape[0]), table.shape[1]
-    data = jnp.broadcast_to(jnp.asarray(data, table.dtype), index.shape)
-    matrix = BCSR((data, jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
-    # In fours: two columns take longer than four, and six than eight.
-    return (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
-
-
-def _scatter(count: jax.Array, x: Any, label: jax.Array, weight: jax.Array, value: jax.Array) -> jax.Array:
-    """Add value times weight for each stored entry of sparse rows."""
-    stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
-    index = _index(count, label)[x.row] + x.level
-    return _add(count, index, jnp.where(stored, weight[x.row] * value, 0.0))
+    joint, missing = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    for columns, strides in zip(column, stride, strict=True):
+        own = jnp.take(code, columns, axis=1)
+        joint, missing = joint + own.astype(jnp.int32) * strides, missing | (own < 0)
+    return jnp.where(missing, -1, joint).astype(dtype)
 
 
 def _scatter_rows(count: jax.Array, level: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
     """Add the weight of each row to its levels (N, G); levels past the end are missing cells."""
-    index = _index(count, label)[:, None] + level
-    return _add(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))
-
-
-def _index(count: jax.Array, label: jax.Array) -> jax.Array:
-    """Flat index of the first level of each row's class."""
-    return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
-
-
-def _add(count: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
-    return count.reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)
+    index = index_of(count, label)[:, None] + level
+    return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))
 
 
 def _packing(width: int) -> int:
@@ -396,34 +193,3 @@ def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
         return x
     x = jnp.asarray(x, float)
     return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)
-
-
-@pytree
-class Complete:
-    """Real-valued rows (N, F) of which no cell is missing: kernels need not look."""
-
-    values: Any
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.values.shape
-
-    def __jax_array__(self) -> jax.Array:
-        return jnp.asarray(self.values)
-
-
-def observed(x: Any) -> tuple[jax.Array, jax.Array]:
-    """Which cells of real-valued rows are observed, and the rows with 0 in the others.
-
-    A NaN must not enter a formula even where its result is not used: its gradient would be NaN.
-    """
-    complete, x = isinstance(x, Complete), jnp.asarray(x) * jnp.ones(())
-    if complete:
-        return jnp.ones(x.shape, bool), x  # a constant, which the compiler takes out again
-    seen = ~jnp.isnan(x)
-    return seen, jnp.where(seen, x, 0.0)
-
-
-def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
-    """Sum over the features of real-valued rows; a missing cell contributes nothing."""
-    return jnp.sum(jnp.where(seen, terms, 0.0), axis=-1)

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.rows import observed, sum_cells
+from bayesnb.families.cells import observed, sum_cells
 
 
 class CellByCell:

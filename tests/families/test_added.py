@@ -17,7 +17,9 @@ from jax.scipy.special import gammaln
 from scipy.special import digamma, polygamma
 
 from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
-from bayesnb.families.rows import Complete, Dense, PairedCounts
+from bayesnb.families.cells import Complete
+from bayesnb.families.rows import Dense
+from bayesnb.families.sparse_rows import PairedCounts
 from bayesnb.uncertainty.variates import Asked, Given, draw_variates
 from tests.families.test_rows import KINDS, alphas, dirichlet, dot, make
 

@@ -15,8 +15,9 @@ from jax.scipy.special import digamma, gammaln, polygamma
 from numpyro import distributions as dist
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
-from bayesnb.families.rows import linear, observed, sum_cells
+from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell, SumOfCells
 from bayesnb.programs import Cells, distribution_of_cells, sample_parameters

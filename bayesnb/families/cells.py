@@ -1,0 +1,41 @@
+"""Rows of numbers, of which some may be missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bayesnb.families._pytree import pytree
+
+
+@pytree
+class Complete:
+    """Real-valued rows (N, F) of which no cell is missing: kernels need not look."""
+
+    values: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    def __jax_array__(self) -> jax.Array:
+        return jnp.asarray(self.values)
+
+
+def observed(x: Any) -> tuple[jax.Array, jax.Array]:
+    """Which cells of real-valued rows are observed, and the rows with 0 in the others.
+
+    A NaN must not enter a formula even where its result is not used: its gradient would be NaN.
+    """
+    complete, x = isinstance(x, Complete), jnp.asarray(x) * jnp.ones(())
+    if complete:
+        return jnp.ones(x.shape, bool), x  # a constant, which the compiler takes out again
+    seen = ~jnp.isnan(x)
+    return seen, jnp.where(seen, x, 0.0)
+
+
+def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
+    """Sum over the features of real-valued rows; a missing cell contributes nothing."""
+    return jnp.sum(jnp.where(seen, terms, 0.0), axis=-1)

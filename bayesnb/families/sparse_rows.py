@@ -1,0 +1,178 @@
+"""Sparse rows: bags of words, by count and by presence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.experimental.sparse import BCSR
+from jax.scipy.special import gammaln
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.terms import Term, add_at, index_of, single
+
+
+@pytree
+class Counts:
+    """Sparse count vectors over one simplex: a bag of words.
+
+    Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are of no account.
+
+    Parameters
+    ----------
+    count, level, row : (E,) arrays
+        Entries, their level and their row.
+    indptr : (N + 1,) int array
+        Bounds of the rows.
+    """
+
+    count: Any
+    level: Any
+    row: Any
+    indptr: Any
+
+    def layout(self, table: jax.Array) -> jax.Array:
+        return jnp.asarray(table).T
+
+    def dot(self, table: jax.Array) -> jax.Array:
+        return _product(self.count, self.level, self.indptr, table)
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        if total.shape[1] != 1:
+            raise ValueError(f"Counts are draws from one simplex, but the Dirichlet has {total.shape[1]} groups.")
+        table = jnp.asarray(table).T
+        return term.once(table), table, jnp.asarray(total)[:, 0]
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        return self._paired().contrast(term, tables)
+
+    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
+
+    def log_base(self) -> jax.Array:
+        return self._paired().log_base()
+
+    def _paired(self) -> PairedCounts:
+        """Every entry as a pair of its own."""
+        every = jnp.arange(self.level.shape[0])
+        rows = jnp.arange(self.indptr.shape[0] - 1)
+        total = _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
+        return PairedCounts(self, every, self.indptr, self.level, self.count, rows, total)
+
+
+@pytree
+class PairedCounts:
+    """`Counts` with what makes the exact predictive a matrix product: few distinct (level, count).
+
+    Parameters
+    ----------
+    entries : Counts
+    pair : (M,) int array
+        For each entry whose count is not 1 (or each), the index of its level and count below;
+        `pair_indptr` (N + 1,) bounds the rows.
+    pair_level, pair_count : (P,) arrays
+        The distinct pairs.
+    total, total_count : (N,) int array, (T,) array
+        Row totals, as an index into the distinct ones.
+    """
+
+    entries: Counts
+    pair: Any
+    pair_indptr: Any
+    pair_level: Any
+    pair_count: Any
+    total: Any
+    total_count: Any
+
+    def layout(self, table: jax.Array) -> jax.Array:
+        return self.entries.layout(table)
+
+    def dot(self, table: jax.Array) -> jax.Array:
+        return self.entries.dot(table)
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        return self.entries.contrast_layout(term, table, total, group)
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """Count every entry as 1, then correct the pairs with another count."""
+        single, level, total = tables
+        once = single.at[self.pair_level].get(mode="clip")
+        often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
+        correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
+        totals = jnp.asarray(self.total_count)[:, None]
+        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
+        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
+        one_each = jnp.arange(self.total.shape[0] + 1, dtype=jnp.int32)
+        return (
+            _product(1.0, self.entries.level, self.entries.indptr, single)
+            + _product(1.0, self.pair, self.pair_indptr, correction)
+            - _product(1.0, self.total, one_each, loss)
+        )
+
+    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        return self.entries.tally(count, label, weight)
+
+    def log_base(self) -> jax.Array:
+        """log t! - Σ log x_l!"""
+        coefficient = gammaln(jnp.asarray(self.pair_count) + 1.0)[:, None]
+        per_row = _product(1.0, self.pair, self.pair_indptr, coefficient)[:, 0]
+        return gammaln(jnp.asarray(self.total_count) + 1.0)[self.total] - per_row
+
+
+@pytree
+class Presence:
+    """Sparse Bernoulli features: the columns present in each row; all others are absent.
+
+    The levels of the Dirichlet are (absent, present) for each of F features, so `table` is (C, 2F).
+    """
+
+    level: Any
+    row: Any
+    indptr: Any
+
+    def layout(self, table: jax.Array) -> Any:
+        """Intercept of an empty row, gain of a presence; impossible absences (p = 1) counted apart."""
+        table = jnp.asarray(table)
+        absent, present = table[:, 0::2], table[:, 1::2]
+        sure = jnp.isneginf(absent)
+        absent = jnp.where(sure, 0.0, absent)
+        return jnp.sum(absent, axis=1), (present - absent).T, sure.T, jnp.any(sure)
+
+    def dot(self, tables: Any) -> jax.Array:
+        intercept, gain, sure, any_sure = tables
+        score = intercept + _product(1.0, self.level, self.indptr, gain)
+
+        def without_impossible() -> jax.Array:
+            lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure.astype(score.dtype))
+            return jnp.where(lacking > 0.5, -jnp.inf, score)
+
+        return jax.lax.cond(any_sure, without_impossible, lambda: score)
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        return self.layout(single(term, table, total, group))
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        return self.dot(tables)
+
+    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""
+        return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
+
+    def log_base(self) -> jax.Array:
+        return jnp.zeros(self.indptr.shape[0] - 1)
+
+
+def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
+    shape, columns = (indptr.shape[0] - 1, table.shape[0]), table.shape[1]
+    data = jnp.broadcast_to(jnp.asarray(data, table.dtype), index.shape)
+    matrix = BCSR((data, jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
+    # In fours: two columns take longer than four, and six than eight.
+    return (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
+
+
+def _scatter(count: jax.Array, x: Any, label: jax.Array, weight: jax.Array, value: jax.Array) -> jax.Array:
+    """Add value times weight for each stored entry of sparse rows."""
+    stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
+    index = index_of(count, label)[x.row] + x.level
+    return add_at(count, index, jnp.where(stored, weight[x.row] * value, 0.0))
