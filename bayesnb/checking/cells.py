@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding import Columns
+from bayesnb.encoding import Columns, NodeColumns
 from bayesnb.families import Complete, Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb.pairs import by_class, count_pairs, pieces
 from bayesnb.uncertainty.proper import ImproperPosteriorError
 
-_CELLS = 2**22
-_MOST_ROWS = 2**16
 _TABLE = 2**26
 
 
@@ -60,11 +59,13 @@ def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[C
     """
     table = nb._table(X)
     label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
-    order = np.argsort(label, kind="stable")
-    bounds = np.concatenate([[0], np.cumsum(np.bincount(label, minlength=len(nb.encoding_.classes)))])
+    order, bounds = by_class(label, len(nb.encoding_.classes))
     rows = nb.encoding_.rows(table, nb._report_unknown)
     cells: list[Cells] = []
     for columns, family, block in zip(nb.encoding_.blocks, nb.prior_.blocks, rows, strict=True):
+        if isinstance(columns, NodeColumns):  # the question is whether these would do without parents
+            family = family.restrict(columns.first_group())
+            columns, block = columns.base, block.base
         index = np.asarray(columns.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
         if not len(at):
@@ -107,14 +108,6 @@ def above_median(cells: NumberCells, bounds: np.ndarray) -> LevelCells:
     return LevelCells(cells.index, code, np.ones((len(bounds) - 1, len(cells.index), 2)))
 
 
-def pieces(bounds: np.ndarray, width: int, *, whole: bool = False) -> Iterator[tuple[int, slice]]:
-    """Each class and its rows, no more at once than make some million cells of `width` a row."""
-    size = int(bounds[-1]) if whole else int(np.clip(_CELLS // max(1, width), 256, _MOST_ROWS))
-    for c in range(len(bounds) - 1):
-        for start in range(bounds[c], bounds[c + 1], max(1, size)):
-            yield c, slice(start, min(start + size, int(bounds[c + 1])))
-
-
 def one_hot(cells: LevelCells | PresenceCells, rows: slice, dtype: Any = np.float32) -> np.ndarray:
     """(n, F · L) indicators of the levels; of a missing cell all are zero."""
     if isinstance(cells, PresenceCells):
@@ -128,14 +121,13 @@ def one_hot(cells: LevelCells | PresenceCells, rows: slice, dtype: Any = np.floa
 def tables(first: Any, second: Any, bounds: np.ndarray) -> np.ndarray:
     """(C, F₁, L₁, F₂, L₂) number of rows of each class with each pair of levels."""
     shape = (len(bounds) - 1, *first.alpha.shape[1:], *second.alpha.shape[1:])
-    width = max(shape[1] * shape[2], shape[3] * shape[4])
-    counts = np.zeros((shape[0], shape[1] * shape[2], shape[3] * shape[4]))
-    both_sparse = isinstance(first, PresenceCells) and isinstance(second, PresenceCells)
-    for c, rows in pieces(bounds, width):
-        if both_sparse:
+    flat = shape[1] * shape[2], shape[3] * shape[4]
+    if isinstance(first, PresenceCells) and isinstance(second, PresenceCells):
+        counts = np.zeros((shape[0], *flat))
+        for c, rows in pieces(bounds, max(flat)):
             counts[c] += _co_occurrences(first.matrix[rows], second.matrix[rows])
-        else:
-            counts[c] += one_hot(first, rows).T @ one_hot(second, rows)
+    else:
+        counts = count_pairs(partial(one_hot, first), partial(one_hot, second), bounds, flat)
     return counts.reshape(shape)
 
 
@@ -224,7 +216,6 @@ __all__ = [
     "PresenceCells",
     "above_median",
     "one_hot",
-    "pieces",
     "read_cells",
     "require_room",
     "tables",

@@ -11,8 +11,9 @@ import jax
 import numpy as np
 from scipy.special import gammaln, xlogy
 
-from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, pieces, tables
+from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
 from bayesnb.families import GammaPoisson, Moments, NormalInverseGamma, Totals
+from bayesnb.pairs import pieces
 from bayesnb.precision import float64
 
 _CELLS = 2**21

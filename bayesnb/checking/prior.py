@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import logsumexp, xlogy
 
 from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.encoding import NodeColumns
 from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.variates import log_gamma
@@ -87,7 +88,7 @@ def _draw(encoding: Any, model: Any, statistics: Any, draws: int, rng: np.random
             total = round(float(counted.count.sum() / n_rows)) if n_rows else 0
             score = score + _words(family, total, label, rng)
         else:
-            score = score + _levels(family, label, rng)
+            score = score + _levels(columns, family, label, rng)
     with np.errstate(invalid="ignore"):
         return np.exp(score[np.arange(draws), label] - logsumexp(score, axis=1))
 
@@ -99,7 +100,7 @@ def _log_class(class_prior: Dirichlet | Known, draws: int, rng: np.random.Genera
     return _log_theta(class_prior, draws, rng)[:, 0]
 
 
-def _levels(family: Dirichlet, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _levels(columns: Any, family: Dirichlet, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """One level of each group by the Gumbel trick, and its log probability in each class."""
     log_theta = _log_theta(family, len(label), rng)
     if not log_theta.shape[2]:
@@ -108,7 +109,10 @@ def _levels(family: Dirichlet, label: np.ndarray, rng: np.random.Generator) -> n
     noisy = log_theta[np.arange(len(label)), label]
     noisy = noisy + rng.gumbel(size=noisy.shape)
     best = np.maximum.reduceat(noisy, start, axis=1)[:, group]
-    return np.where((noisy == best)[:, None], log_theta, 0.0).sum(axis=2)
+    chosen = noisy == best
+    if isinstance(columns, NodeColumns):
+        chosen = columns.realized(chosen)
+    return np.where(chosen[:, None], log_theta, 0.0).sum(axis=2)
 
 
 def _words(family: Dirichlet, total: int, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.encoding.columns import (
-    BinaryColumns,
-    Columns,
-    CountColumns,
+from bayesnb.encoding.categorical import (
+    GrowingColumns,
     LevelColumns,
-    RealColumns,
-    Unknown,
-    UnknownPolicy,
     declared_categories,
     describe_unknown,
     report_unknown,
 )
+from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.labels import check_labels, check_weights
 from bayesnb.encoding.levels import Levels
+from bayesnb.encoding.nodes import Conditional, Node, NodeColumns
 from bayesnb.encoding.rows import Rows, blocks
-from bayesnb.encoding.table import Table, check_labels, check_table, check_weights
+from bayesnb.encoding.table import Table, check_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +45,8 @@ class Encoding:
         """The columns of a table, checked and coded; `policy` as in `LevelColumns.rows`."""
         return tuple(block.rows(block.open(table), policy) for block in self.blocks)
 
-    def positions(self, features: Iterable[Any]) -> set[int]:
-        """Columns of X, named by name or index.
+    def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
+        """Columns of X, named by name or index; `argument` is where.
 
         Raises
         ------
@@ -66,17 +64,21 @@ class Encoding:
                 found.add(names[feature])
             else:
                 some = list(names)[:8]
-                raise ValueError(f"features: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}.")
+                raise ValueError(f"{argument}: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}.")
         return found
 
 
 __all__ = [
     "BinaryColumns",
     "Columns",
+    "Conditional",
     "CountColumns",
     "Encoding",
+    "GrowingColumns",
     "LevelColumns",
     "Levels",
+    "Node",
+    "NodeColumns",
     "RealColumns",
     "Rows",
     "Table",

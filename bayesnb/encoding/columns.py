@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers, plain
-from bayesnb.encoding.rows import BinaryRows, CodedRows, CountRows, PresenceRows, RealRows, Rows
+from bayesnb.encoding.levels import plain
+from bayesnb.encoding.rows import BinaryRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
 from bayesnb.families import LevelCounts
-from bayesnb.reporting import warn
 
-HandleUnknown = Literal["ignore", "error", "level"]
-RESERVED = "<unknown>"
+
+class Unknown(NamedTuple):
+    """Cells of a feature whose values are no level: how many, and the first."""
+
+    feature: int
+    cells: int
+    value: Any
+    row: int
+
+
+# Told the categorical columns, and what is unknown of them.
+UnknownPolicy = Callable[[Any, list[Unknown]], None]
 
 
 class Columns(Protocol):
@@ -182,191 +191,6 @@ class BinaryColumns(FixedColumns):
 
     def _entry(self, matrix: sp.csr_array, i: int) -> tuple[int, str]:
         return int(np.searchsorted(matrix.indptr, i, side="right")) - 1, self.names[int(matrix.indices[i])]
-
-
-@dataclass(frozen=True, eq=False)
-class LevelColumns:
-    """Categorical features.
-
-    Parameters
-    ----------
-    levels : tuple of Levels
-        Those known so far, a feature each.
-    declared : tuple of bool
-        Features whose levels were declared, and so do not grow.
-    unknown : {"ignore", "error", "level"}
-        What an undeclared value is: a missing cell, an error, or the reserved last level.
-    missing_values : tuple
-        Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
-    """
-
-    index: Sequence[int]
-    names: Sequence[str]
-    n_features: int
-    levels: tuple[Levels, ...]
-    declared: tuple[bool, ...]
-    unknown: HandleUnknown = "ignore"
-    missing_values: tuple[Hashable, ...] = ()
-    kind: ClassVar[str] = "categorical"
-
-    def open(self, table: Table) -> Factors:
-        if table.is_sparse:
-            raise TypeError(
-                f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
-            )
-        whole = self._integers(table)
-        if whole is not None and (factors := factorize_integers(whole)) is not None:
-            return factors
-        coded = [self._factorize(table, j) for j in self.index]
-        top = max(len(values) for _, values in coded)
-        raw = np.stack([codes.astype(np.min_scalar_type(-1 - top)) for codes, _ in coded], axis=1)
-        return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete=not (raw < 0).any())
-
-    def learn(self, opened: Factors) -> Self:
-        """Levels of an undeclared feature are the values that may occur; see `prune`."""
-        levels = tuple(
-            known if fixed else Levels.of(v for v in values if v not in self.missing_values)
-            for known, fixed, values in zip(self.levels, self.declared, opened.values, strict=True)
-        )
-        return replace(self, levels=levels)
-
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> Rows:
-        """Coded cells. `policy` is called with the values that are no level, if there are any."""
-        coded = [self._codes(opened, j) for j in range(len(self.index))]
-        unknown = [found for _, found in coded if found is not None]
-        if unknown:
-            (policy or report_unknown)(self, unknown)
-        codes = tuple(codes for codes, _ in coded)
-        return CodedRows(opened, codes, self.sizes().astype(np.int32), self.start(), self.capacity)
-
-    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
-        return LevelCounts(statistics.count[:, : self.sizes().sum()])
-
-    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        """Drop the levels of undeclared features that did not occur."""
-        declared = np.repeat(self.declared, self.sizes())
-        keep = declared | (statistics.count.sum(axis=0) > 0)
-        if self.unknown == "level":
-            keep[np.cumsum(self.sizes()) - 1] = True
-        if keep.all():
-            return self, statistics
-        flags = np.split(keep, np.cumsum(self.sizes())[:-1])
-        levels = tuple(
-            Levels(tuple(v for v, kept in zip(known.values, flag, strict=False) if kept))
-            for known, flag in zip(self.levels, flags, strict=True)
-        )
-        return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
-
-    def union(self, other: Self) -> Self:
-        levels = tuple(a.union(b) for a, b in zip(self.levels, other.levels, strict=True))
-        declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
-        return replace(self, levels=levels, declared=declared)
-
-    def levels_in(self, joint: Self) -> np.ndarray:
-        """Where each of these levels stands in `joint`, which knows more."""
-        starts = joint.start()
-        positions = []
-        for mine, theirs, start in zip(self.levels, joint.levels, starts, strict=True):
-            position = theirs.index(mine.values)
-            positions.append(start + (np.append(position, len(theirs)) if self.unknown == "level" else position))
-        return np.concatenate(positions)
-
-    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
-        return self.groups(), [name for j in range(len(self.levels)) for name in self.level_names(j)]
-
-    def sizes(self) -> np.ndarray:
-        """Number of levels of each feature, the reserved one included."""
-        return np.array([len(levels) + (self.unknown == "level") for levels in self.levels])
-
-    def start(self) -> np.ndarray:
-        return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)
-
-    def groups(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.levels), dtype=np.int32), self.sizes())
-
-    @property
-    def capacity(self) -> int:
-        """Levels that the kernels make room for: a power of two, so that growth seldom compiles anew."""
-        return 1 << max(4, int(self.sizes().sum()).bit_length())
-
-    def level_names(self, j: int) -> list[Hashable]:
-        """Levels of feature j as they stand in arrays."""
-        return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
-
-    def _integers(self, table: Table) -> np.ndarray | None:
-        if table.is_frame:
-            dtypes = {str(table.column(j).dtype) for j in self.index}
-            if len(dtypes) != 1 or not dtypes <= {f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)}:
-                return None
-            return np.stack([np.asarray(table.column(j)) for j in self.index], axis=1)
-        if table.data.dtype.kind not in "biu" or self.missing_values:
-            return None
-        return table.data if len(self.index) == table.data.shape[1] else table.data[:, list(self.index)]
-
-    def _factorize(self, table: Table, j: int) -> tuple[np.ndarray, list[Any]]:
-        column, where = table.column(j), table.where(j)
-        categories = declared_categories(column)
-        if categories is not None and hasattr(column, "cat") and hasattr(column.cat, "codes"):
-            return np.asarray(column.cat.codes), list(categories)
-        return factorize(column, where)
-
-    def _codes(self, opened: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
-        """Level of each value of feature j: `MISSING` for marks, and what `unknown` says for the rest."""
-        values = opened.values[j]
-        codes = self.levels[j].index(values)
-        for i, value in enumerate(values if self.missing_values else ()):
-            if value in self.missing_values:
-                codes[i] = MISSING
-        strange = codes == UNKNOWN
-        if not strange.any():
-            return codes, None
-        codes[strange] = len(self.levels[j]) if self.unknown == "level" else MISSING
-        occurs = opened.occurrences(j) * strange
-        if not occurs.any():
-            return codes, None
-        first = int(np.argmax(occurs > 0))
-        return codes, Unknown(j, int(occurs.sum()), opened.values[j][first], opened.first_row(j, first))
-
-
-class Unknown(NamedTuple):
-    """Cells of a feature whose values are no level: how many, and the first."""
-
-    feature: int
-    cells: int
-    value: Any
-    row: int
-
-
-UnknownPolicy = Callable[[LevelColumns, list[Unknown]], None]
-
-
-def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
-    """Say how many cells have unknown levels, and where the first is."""
-    first, cells = unknown[0], sum(u.cells for u in unknown)
-    name = f"column {columns.names[first.feature]!r}"
-    many = f"{cells} cell{'' if cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
-    return f"{many} with levels that the model does not know, first {first.value!r} at row {first.row} of {name}"
-
-
-def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
-    """Warn of values that are no level, or refuse them, as the columns say."""
-    found = describe_unknown(columns, unknown) + note
-    if columns.unknown == "error":
-        raise ValueError(
-            f"Found unknown categories: {found}. Declare them in `categories`, or set handle_unknown='ignore' or "
-            "'level'."
-        )
-    meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warn(f"{found}; each {meaning}.")
-
-
-def declared_categories(column: Any) -> Sequence[Any] | None:
-    """Categories of a pandas categorical or a polars enumeration."""
-    dtype = getattr(column, "dtype", None)
-    if hasattr(dtype, "categories") and dtype is not None:
-        categories = dtype.categories
-        return None if categories is None or type(dtype).__name__ == "Categorical" else list(categories)
-    return None
 
 
 def _check_binary(values: np.ndarray, locate: Any) -> None:

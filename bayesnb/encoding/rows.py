@@ -16,6 +16,7 @@ from scipy.special import gammaln
 
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts, Presence
+from bayesnb.families.rows import joint_code
 
 _CELLS = 2**20
 _MOST_ROWS = 2**16
@@ -112,8 +113,7 @@ class CodedRows(_PlainRows):
 
     @cached_property
     def _width(self) -> int:
-        """Room for a power of two of levels and a missing cell: growth seldom compiles anew."""
-        return (1 << max(1, int(self.sizes.max() - 1).bit_length())) + 1
+        return _room(self.sizes)
 
     @cached_property
     def _dtype(self) -> np.dtype:
@@ -138,6 +138,14 @@ class CodedRows(_PlainRows):
     def width(self) -> float:
         return len(self.codes)
 
+    def coded(self, n: int) -> CodedRows:
+        """The same n rows, for reading them many times: codes are looked up once."""
+        code = np.asarray(self.block(0, n, n).code)
+        codes = tuple(map(np.arange, self.sizes))
+        values = tuple(map(range, self.sizes.tolist()))
+        factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
+        return CodedRows(factors, codes, self.sizes, self.start, self.capacity)
+
     def block(self, start: int, stop: int, size: int) -> OneHot:
         raw = self.factors.raw[start:stop]
         if self._shift is not None:
@@ -147,6 +155,44 @@ class CodedRows(_PlainRows):
             table, offset = self._table
             code = table[raw.astype(np.int64) + offset]
         return OneHot(_pad(code, size, MISSING), self.start, self.sizes, self._width)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows(_PlainRows):
+    """Categorical cells together with those of their parents; `nodes` as in `NodeColumns`."""
+
+    base: CodedRows
+    nodes: tuple[tuple[int, ...], ...]
+    capacity: int
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, self.capacity)))
+
+    def width(self) -> float:
+        return len(self.nodes)
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Levels of each feature together with its parents."""
+        return np.array([np.prod(self.base.sizes[list(node)], dtype=np.int64) for node in self.nodes])
+
+    @cached_property
+    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """(K, G) the features behind each node, and what a step in each of their codes is worth in the node's code."""
+        column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
+        stride = np.zeros(column.shape, np.int32)
+        for g, (child, *parents) in enumerate(self.nodes):
+            inner_first = [child, *reversed(parents)]
+            column[:, g] = child  # again, worth nothing, where there are fewer parents
+            column[: len(inner_first), g] = inner_first
+            stride[: len(inner_first), g] = np.cumprod([1, *self.base.sizes[inner_first[:-1]]])
+        return column, stride
+
+    def block(self, start: int, stop: int, size: int) -> OneHot:
+        x = self.base.block(start, stop, size)
+        sizes = self._sizes
+        code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-int(sizes.max()))))
+        return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), _room(sizes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,6 +332,11 @@ def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tupl
     pairs = np.stack([level.astype(np.float64), count], axis=1)
     distinct_pairs, index = np.unique(pairs, axis=0, return_inverse=True)
     return index.astype(np.int32), distinct_pairs[:, 0].astype(np.int32), distinct_pairs[:, 1]
+
+
+def _room(sizes: np.ndarray) -> int:
+    """For a power of two of levels and a missing cell: growth seldom compiles anew."""
+    return (1 << max(1, int(sizes.max() - 1).bit_length())) + 1
 
 
 def _is_range(code: np.ndarray) -> bool:

@@ -1,18 +1,16 @@
-"""Raw X, y and weights, checked. Nothing below this file sees user data."""
+"""Raw X, checked. Nothing below this file sees user data."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Number
 from typing import Any, NoReturn, overload
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import check_array
 
-from bayesnb.encoding.levels import Levels, factorize, nullable, plain
+from bayesnb.encoding.levels import plain
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,24 @@ class Table:
     def column(self, j: int) -> Any:
         """One column as it came: a Series, or a 1-D array."""
         return self.data[j] if self.is_frame else self.data[:, j]
+
+    def position(self, column: Any, argument: str) -> int:
+        """Index of a column that an argument names, or gives the index of.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column.
+        """
+        if column in self.names:
+            return self.names.index(column)
+        n = len(self.names)
+        if isinstance(column, int | np.integer) and not isinstance(column, bool) and -n <= column < n:
+            return int(column) % n
+        some = list(self.names[:12])
+        raise ValueError(
+            f"{argument} names a column {column!r} that X does not have; X has {some}{' …' * (n > len(some))}."
+        )
 
     def where(self, j: int) -> str:
         """How messages name a column."""
@@ -177,7 +193,7 @@ def check_table(X: Any, owner: str) -> Table:
             "X.astype(float).filled(numpy.nan)."
         )
     if not (sp.issparse(X) or isinstance(X, np.ndarray)) and not hasattr(X, "__array__"):
-        X = _from_sequence(X)
+        X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
         X = X.tocsr()
@@ -194,88 +210,6 @@ def check_table(X: Any, owner: str) -> Table:
     return Table(_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
-def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
-    """Classes and the index of each row's class, for labels of any hashable type.
-
-    `n_rows` None takes any number of labels; `name` is that of the argument.
-
-    Raises
-    ------
-    ValueError
-        If y is missing, of the wrong length, continuous, or has missing values.
-    """
-    if y is None:
-        raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = nullable(y) if hasattr(y, "to_list") else y
-    y = y if hasattr(y, "shape") else _from_labels(y)
-    if len(y.shape) > 1 and y.shape[1] != 1:
-        raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
-    y = column_or_1d(y, warn=True)
-    if n_rows is not None and len(y) != n_rows:
-        raise ValueError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)} labels."
-        )
-    if y.dtype.kind in "fc":
-        _check_float_labels(y, name)
-    codes, values = factorize(y, f"Input {name}")
-    if (codes < 0).any():
-        row = int(np.argmax(codes < 0))
-        raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing; drop the row or label it.")
-    if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
-        check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
-    classes = Levels.of(values)
-    position = classes.index(values)
-    counts = np.bincount(codes, minlength=len(values))
-    seen = Levels.of(v for v, n in zip(values, counts, strict=True) if n)
-    if len(seen) < len(classes):
-        position, classes = np.maximum(seen.index(values), 0), seen
-    return classes, position.astype(np.int32)[codes]
-
-
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Replication counts (N,) in float64; ones for None.
-
-    Raises
-    ------
-    ValueError
-        Naming the first weight that is negative or not finite; if all are zero; on a wrong shape.
-    """
-    if sample_weight is None:
-        return np.ones(n_rows)
-    if isinstance(sample_weight, Number):
-        sample_weight = np.full(n_rows, sample_weight)
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
-    )
-    if weight.ndim != 1:
-        raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
-    if len(weight) != n_rows:
-        raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight a row.")
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        kind = (
-            "Negative values in data passed to `sample_weight`"
-            if weight[row] < 0
-            else "Input sample_weight contains NaN or infinity"
-        )
-        raise ValueError(f"{kind}: {weight[row]} at row {row}; weights are replication counts.")
-    if not weight.any():
-        raise ValueError("sample_weight is zero for every row; at least one row must count.")
-    return weight
-
-
-def _check_float_labels(y: np.ndarray, name: str) -> None:
-    if y.dtype.kind == "c":
-        raise ValueError(f"Input {name}: Complex data not supported.")
-    bad = ~np.isfinite(y)
-    if bad.any():
-        row = int(np.argmax(bad))
-        kind = "NaN" if np.isnan(y[row]) else "infinity or a value too large for dtype('float64')"
-        raise ValueError(f"Input {name} contains {kind}. The label of row {row} is {y[row]}.")
-    check_classification_targets(y)
-
-
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
     if n_rows < 1:
         raise ValueError(
@@ -287,7 +221,7 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
         )
 
 
-def _from_sequence(X: Any, name: str = "X") -> np.ndarray:
+def from_sequence(X: Any, name: str = "X") -> np.ndarray:
     """A list as an array, without turning the numbers beside a string into strings."""
     try:
         array = np.asarray(X)
@@ -301,16 +235,6 @@ def _from_sequence(X: Any, name: str = "X") -> np.ndarray:
             "give every row as many, None where one is missing."
         ) from None
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
-
-
-def _from_labels(y: Any) -> np.ndarray:
-    """A list of labels as an array; tuples are labels too."""
-    if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
-        return _from_sequence(y, "y")
-    array = np.empty(len(y), dtype=object)
-    for i, label in enumerate(y):
-        array[i] = label
-    return array
 
 
 def _series_array(series: Any) -> np.ndarray:

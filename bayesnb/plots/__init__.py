@@ -16,6 +16,7 @@ from bayesnb.plots.plane import uncertainty_map
 from bayesnb.plots.predictions import prediction_intervals, prior_predictive
 from bayesnb.plots.scores import learning_curve, reliability
 from bayesnb.plots.selection import alpha_path, inclusion, pointwise_loo, prequential
+from bayesnb.plots.structure import structure
 from bayesnb.plots.style import detach
 
 __all__ = [
@@ -31,5 +32,6 @@ __all__ = [
     "prior_predictive",
     "reliability",
     "shrinkage",
+    "structure",
     "uncertainty_map",
 ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.arguments import require_posterior
+from bayesnb.arguments import require_evidence
+from bayesnb.encoding import NodeColumns
 from bayesnb.families import LevelCounts
 
 
@@ -67,7 +68,7 @@ def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
     Kass & Raftery, *Bayes factors*, JASA 90 (1995).
     """
     for nb in (nb1, nb2):
-        require_posterior(nb, "bayes_factor")
+        require_evidence(nb, "bayes_factor")
     _require_same(nb1, nb2)
     first, second = nb1.log_evidence_, nb2.log_evidence_
     if np.isneginf(first) and np.isneginf(second):
@@ -110,7 +111,8 @@ def _require_same(nb1: Any, nb2: Any) -> None:
             f"bayes_factor: the rows differ: classes of {counts1.class_count.tolist()} and of "
             f"{counts2.class_count.tolist()} rows."
         )
-    for columns_1, columns_2, a, b in zip(one.blocks, two.blocks, counts1.blocks, counts2.blocks, strict=True):
+    levels1, levels2 = _without_parents(nb1), _without_parents(nb2)
+    for (columns_1, a), (columns_2, b) in zip(levels1, levels2, strict=True):
         if isinstance(a, LevelCounts) and a.count.shape != b.count.shape:
             raise ValueError(
                 f"bayes_factor: the {columns_1.kind} columns have {a.count.shape[1]} levels in the first model and "
@@ -121,6 +123,12 @@ def _require_same(nb1: Any, nb2: Any) -> None:
         fields = a.__dataclass_fields__
         if not all(np.allclose(getattr(a, f), getattr(b, f), rtol=1e-9, atol=1e-12) for f in fields):
             raise ValueError(f"bayes_factor: the rows differ: their {columns_1.kind} columns have other statistics.")
+
+
+def _without_parents(nb: Any) -> list[tuple[Any, Any]]:
+    """Columns and statistics of each block; of a structure those of its features alone."""
+    pairs: list[tuple[Any, Any]] = list(zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True))
+    return [(c.base, c.margins(s)) if isinstance(c, NodeColumns) else (c, s) for c, s in pairs]
 
 
 def _derived(nb: Any) -> bool:

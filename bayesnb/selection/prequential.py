@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_evidence, require_integer
 from bayesnb.encoding import Table
 from bayesnb.model import Statistics
 from bayesnb.selection.loo import counted_rows
@@ -80,7 +80,7 @@ def prequential(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, points: i
     ----------
     Dawid, *Statistical theory: the prequential approach*, J. R. Stat. Soc. A 147 (1984).
     """
-    require_posterior(nb, "prequential")
+    require_evidence(nb, "prequential")
     require_integer("points", points)
     table, _, label, weight = counted_rows(nb, X, y, sample_weight, "prequential")
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))

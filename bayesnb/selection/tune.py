@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_choice, require_posterior
+from bayesnb.arguments import require_choice, require_evidence, require_posterior
 from bayesnb.condensed import condense, log_evidence, one_level
 from bayesnb.encoding import blocks
 from bayesnb.families import Dirichlet, NormalInverseGamma
@@ -127,8 +127,8 @@ def tune_alpha(
     import pandas as pd
     from scipy.optimize import minimize
 
-    require_posterior(nb, "tune_alpha")
     require_choice("by", by, ("loo", "evidence"))
+    (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
     low, high = bounds
     if not 0 < low < high < np.inf:
         raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")

@@ -1,0 +1,200 @@
+"""A structure as an encoding: a feature with parents has the levels (parents, feature), grouped by the parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from graphlib import TopologicalSorter
+from itertools import product
+from typing import ClassVar, Self
+
+import numpy as np
+
+from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
+from bayesnb.encoding.columns import UnknownPolicy
+from bayesnb.encoding.levels import Factors, Levels
+from bayesnb.encoding.rows import NodeRows
+from bayesnb.encoding.table import Table
+from bayesnb.families import LevelCounts
+
+Node = tuple[int, ...]
+"""A feature, then its parents, as positions within the columns."""
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """A level of a feature given a level of each parent."""
+
+    level: Hashable
+    given: tuple[tuple[str, Hashable], ...]
+
+    def __str__(self) -> str:
+        return f"{self.level} | " + ", ".join(f"{name}={value}" for name, value in self.given)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class NodeColumns(GrowingColumns):
+    """Categorical features, each given its parents: p(x_j | x_parents, class) is a simplex for each of their values.
+
+    A cell counts and scores only if the feature and all its parents are observed.
+
+    Parameters
+    ----------
+    base : LevelColumns
+        The features without structure.
+    nodes : tuple of Node
+        What is distributed given what. All levels of the parents are laid out before those of the feature, which
+        vary fastest.
+    """
+
+    base: LevelColumns
+    nodes: tuple[Node, ...]
+    kind: ClassVar[str] = "categorical"
+
+    @classmethod
+    def without_parents(cls, base: LevelColumns) -> Self:
+        return cls(base, tuple((j,) for j in range(len(base.index))))
+
+    def one_parent(self, parent: int) -> tuple[Node, ...]:
+        """Nodes of a network in which one feature is the parent of all others."""
+        return tuple((j,) if j == parent else (j, parent) for j in range(len(self.base.index)))
+
+    @property
+    def index(self) -> Sequence[int]:
+        return [self.base.index[child] for child, *_ in self.nodes]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [self.base.names[child] for child, *_ in self.nodes]
+
+    @property
+    def n_features(self) -> int:
+        return self.base.n_features
+
+    def open(self, table: Table) -> Factors:
+        return self.base.open(table)
+
+    def learn(self, opened: Factors) -> Self:
+        """Levels of an undeclared feature are the values that occur, with or without their parents."""
+        base = self.base
+        levels = tuple(
+            known
+            if fixed
+            else Levels.of(
+                v for v, n in zip(values, opened.occurrences(j), strict=True) if n and v not in base.missing_values
+            )
+            for j, (known, fixed, values) in enumerate(zip(base.levels, base.declared, opened.values, strict=True))
+        )
+        return replace(self, base=replace(base, levels=levels))
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
+        return NodeRows(self.base.rows(opened, policy), self.nodes, self.capacity)
+
+    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        """Nothing: all levels occurred, if not in every class and with every parent."""
+        return self, statistics
+
+    def union(self, other: Self) -> Self:
+        if self.nodes != other.nodes:
+            raise ValueError("Counts of different structures do not add up.")
+        return replace(self, base=self.base.union(other.base))
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        at = self.base.codes_in(joint.base)
+        shapes = [joint.shape(node) for node in self.nodes]
+        return np.concatenate(
+            [
+                start + np.ravel_multi_index(np.ix_(*(at[j] for j in _outermost_first(node))), shape).ravel()
+                for node, shape, start in zip(self.nodes, shapes, joint.start(), strict=True)
+            ]
+        )
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Numbers of levels of the parents, then of the feature."""
+        sizes = self.base.sizes()
+        return tuple(int(sizes[j]) for j in _outermost_first(node))
+
+    def sizes(self) -> np.ndarray:
+        """Number of levels of each feature together with its parents."""
+        return self._sizes
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        return np.array([math.prod(self.shape(node)) for node in self.nodes])
+
+    def groups(self) -> np.ndarray:
+        found, first = [], 0
+        for *parents, own in map(self.shape, self.nodes):
+            n_groups = int(np.prod(parents, dtype=np.int64))
+            found.append(np.repeat(np.arange(first, first + n_groups, dtype=np.int32), own))
+            first += n_groups
+        return np.concatenate(found)
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        levels: list[Hashable] = []
+        for child, *parents in self.nodes:
+            own = self.base.level_names(child)
+            if not parents:
+                levels += own
+                continue
+            names = [self.base.names[p] for p in parents]
+            for given in product(*(self.base.level_names(p) for p in parents)):
+                levels += [Conditional(level, tuple(zip(names, given, strict=True))) for level in own]
+        return np.repeat(np.arange(len(self.nodes)), self.sizes()), levels
+
+    def tables(self, flat: np.ndarray) -> list[np.ndarray]:
+        """(C, *parents, levels) of each node, from (C, L)."""
+        parts = np.split(flat, self.start()[1:], axis=1)
+        return [part.reshape(-1, *self.shape(node)) for part, node in zip(parts, self.nodes, strict=True)]
+
+    def margins(self, statistics: LevelCounts) -> LevelCounts:
+        """Counts of the features without structure, from those cells whose parents are observed."""
+        tables = self.tables(statistics.count)
+        return LevelCounts(np.concatenate([t.sum(axis=tuple(range(1, t.ndim - 1))) for t in tables], axis=1))
+
+    def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
+        """Features that, in some rows, are missing or have a parent that is."""
+        counted = [t.reshape(len(t), -1).sum(axis=1) for t in self.tables(statistics.count)]
+        return [
+            self.base.names[node[0]]
+            for node, count in zip(self.nodes, counted, strict=True)
+            if len(node) > 1 and (count < class_count * (1 - 1e-9)).any()
+        ]
+
+    def first_group(self) -> np.ndarray:
+        """(L,) bool, the levels of each feature given the first value of its parents."""
+        within = np.arange(self.sizes().sum()) - np.repeat(self.start(), self.sizes())
+        return within < np.repeat([self.shape(node)[-1] for node in self.nodes], self.sizes())
+
+    def order(self) -> list[int]:
+        """Positions of the nodes, parents before children."""
+        at = {node[0]: i for i, node in enumerate(self.nodes)}
+        return [at[j] for j in TopologicalSorter({child: parents for child, *parents in self.nodes}).static_order()]
+
+    def realized(self, chosen: np.ndarray) -> np.ndarray:
+        """Of one level drawn from every group, (S, L) bool, those that come true: where the parents are as given."""
+        true = np.zeros_like(chosen)
+        start, sizes, own = self.start(), self.sizes(), self.base.sizes()
+        draws = np.arange(len(chosen))
+        level = np.zeros((len(chosen), len(own)), np.int64)
+        for i in self.order():
+            child, *parents = self.nodes[i]
+            if not sizes[i]:
+                continue
+            of_node = chosen[:, start[i] : start[i] + sizes[i]].reshape(len(chosen), -1, own[child])
+            group = np.ravel_multi_index([level[:, p] for p in parents], [own[p] for p in parents]) if parents else 0
+            level[:, child] = of_node[draws, group].argmax(axis=1)
+            true[draws, start[i] + group * own[child] + level[:, child]] = True
+        return true
+
+
+def _outermost_first(node: Node) -> Node:
+    child, *parents = node
+    return (*parents, child)
+
+
+__all__ = ["Conditional", "Node", "NodeColumns"]

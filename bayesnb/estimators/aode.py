@@ -1,0 +1,268 @@
+"""Averaged one-dependence estimators."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import scoring, structure
+from bayesnb.arguments import require_integer
+from bayesnb.counting import Counted
+from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, UnknownPolicy
+from bayesnb.encoding.rows import NodeRows
+from bayesnb.estimators.structured import StructuredNB
+from bayesnb.estimators.structures import SPODE, NetworkNB
+from bayesnb.families import LevelCounts
+from bayesnb.model import Estimate, NaiveBayes, Statistics
+from bayesnb.precision import float64
+
+_LEVELS = "levels"
+
+Joint = Callable[[Any, tuple[Rows, ...], np.ndarray], np.ndarray]
+
+
+class AODE(StructuredNB):
+    """Averaged one-dependence estimators: each column in turn is the parent of all others, and the members vote.
+
+    P(c, x) ∝ Σ_p p_p(c, x), over the members p (a `SPODE` each) whose parent's value occurred in `min_count` rows;
+    where there is none, naive Bayes.
+
+    Parameters
+    ----------
+    min_count : int, default 1
+        Weight of the rows that must have had a row's value of a column for that column to be a parent.
+    alpha : scalar or (F,) array, default 1
+    class_alpha : scalar, (C,) array or "levels", default 1
+        Concentration of the class probabilities of each member. "levels": the number of levels of its parent, so that
+        P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
+    class_prior, estimate, categories, handle_unknown, missing_values, gaussian, gaussian_prior
+        As for `NetworkNB`.
+
+    Attributes
+    ----------
+    members_ : list of SPODE
+        One for each categorical column as the parent: fitted classifiers, with posteriors, tables and draws.
+    parents_, categories_, classes_, class_count_, class_log_prior_, statistics_
+        As for `NetworkNB`; the statistics are those of all pairs of columns, so that members share them.
+
+    Notes
+    -----
+    Weights are equal. Weights by evidence would fall to one member as rows come (the joint evidences differ by
+    hundreds of nats), and the average would be lost. The average has no posterior of its own: draws, intervals and
+    evidence are those of members. `loo` has labels only. A row leaves out the members whose parent is missing there.
+
+    References
+    ----------
+    Webb, Boughton & Wang, *Not so naive Bayes: aggregating one-dependence estimators*, Machine Learning 58 (2005).
+
+    Examples
+    --------
+    >>> from bayesnb import AODE
+    >>> X = [["sun", "hot"], ["sun", "cold"], ["rain", "cold"], ["rain", "hot"]] * 5
+    >>> AODE().fit(X, ["out", "in", "out", "in"] * 5).predict([["sun", "hot"]])
+    array(['out'], dtype='<U3')
+    """
+
+    prior = None  # of each member
+
+    def __init__(
+        self,
+        min_count: int = 1,
+        *,
+        alpha: Any = 1.0,
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        estimate: Estimate = "predictive",
+        categories: Any = "auto",
+        handle_unknown: str = "ignore",
+        missing_values: Any = None,
+        gaussian: Any = "auto",
+        gaussian_prior: Any = "pooled",
+    ) -> None:
+        self.min_count = min_count
+        self.alpha = alpha
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.estimate = estimate
+        self.categories = categories
+        self.handle_unknown = handle_unknown
+        self.missing_values = missing_values
+        self.gaussian = gaussian
+        self.gaussian_prior = gaussian_prior
+
+    @property
+    def members_(self) -> list[SPODE]:
+        """A fitted classifier for each categorical column as the parent of all others."""
+        self._require_fitted("members_")
+        columns = self._nodes
+        return [] if columns is None else [self._member(columns, p) for p in range(len(columns.base.index))]
+
+    @property
+    def prior_(self) -> NaiveBayes:
+        raise NotImplementedError(f"prior_: {self._no_posterior}")
+
+    @property
+    def posterior_(self) -> NaiveBayes:
+        raise NotImplementedError(f"posterior_: {self._no_posterior}")
+
+    @property
+    def class_log_prior_(self) -> np.ndarray:
+        """(C,) log of the posterior mean of each class probability, with class_alpha = 1 for "levels"."""
+        self._require_fitted("class_log_prior_")
+        class_prior = scoring.update(self._prior(self._counted), self.statistics_).class_prior
+        return np.asarray(scoring.plug_in(class_prior).log_theta[0])
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters of all members, those that they share counted once."""
+        self._require_fitted("n_parameters_")
+        whole = NetworkNB()
+        whole.encoding_, whole.statistics_ = self._counted
+        return whole.n_parameters_
+
+    # -- shared machinery ------------------------------------------------------------------------
+
+    @property
+    def _no_posterior(self) -> str | None:
+        return (
+            "AODE averages several classifiers, each of which has a posterior of its own, and the average has none; "
+            "ask its members_, or use TAN or SPODE."
+        )
+
+    def average(
+        self, table: Table, policy: UnknownPolicy | None, joint: Joint, less: np.ndarray | float = 0.0
+    ) -> np.ndarray:
+        """(N, C) log of the mean over the members of p(class, row).
+
+        Parameters
+        ----------
+        joint : function of a member, encoded rows, and which rows of the table those are (N,)
+            Of log p(class, row) of that member.
+        less : (N,) array
+            What to take off the counts of a row's values before they are held against `min_count`.
+        """
+        everyone = np.ones(table.n_rows, bool)
+        total, votes = np.full((table.n_rows, len(self.encoding_.classes)), -np.inf), np.zeros(table.n_rows)
+        columns = self._nodes
+        if columns is not None:
+            cells: Any
+            cells, *rest = self.encoding_.rows(table, policy)
+            base = cells.base.coded(table.n_rows)
+            for p, member in enumerate(self.members_):
+                own: Any = member.encoding_.blocks[0]
+                # A missing cell has code -1, the last entry.
+                seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
+                vote = seen - less >= self.min_count
+                if vote.any():
+                    rows = (NodeRows(base, own.nodes, own.capacity), *rest)
+                    total = _log_add(total, joint(member, rows, everyone), vote)
+                    votes += vote
+        none = votes == 0
+        if none.any():
+            naive = self._naive()
+            rows = naive.encoding_.rows(table.take(none), lambda columns, unknown: None)
+            total[none], votes[none] = joint(naive, rows, none), 1
+        return total - np.log(votes)[:, None]
+
+    def _score(
+        self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable, draws: Any = None
+    ) -> np.ndarray:
+        check_is_fitted(self)
+        if draws is not None:
+            raise NotImplementedError(f"draws: {self._no_posterior}")
+
+        def joint(member: Any, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+            model, reading = member._model(estimate, class_prior)
+            return scoring.score_rows(member.encoding_, model, rows, int(which.sum()), reading, scoring.joint)
+
+        return np.asarray(float64(output)(self.average(self._table(X), self._report_unknown, joint)))
+
+    def _arcs(
+        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Node, ...]:
+        """Each column given each other one, and alone: what the members need."""
+        return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
+
+    def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
+        columns = encoding.blocks[0]
+        if not isinstance(columns, NodeColumns):
+            return super()._tally(encoding, rows, label, weight)
+        cells: Any = rows[0]
+        pairs = structure.count_level_pairs(columns.base, cells.base, label, weight, len(encoding.classes))
+        rest = super()._tally(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
+        return replace(rest, blocks=(LevelCounts(_as_nodes(columns, pairs)), *rest.blocks))
+
+    def _prior(self, counted: Counted) -> NaiveBayes:
+        require_integer("min_count", self.min_count, least=0)
+        if not isinstance(self.class_alpha, str):
+            return super()._prior(counted)
+        if self.class_alpha != _LEVELS:
+            raise ValueError(f"class_alpha={self.class_alpha!r} is unknown; use a concentration, or 'levels'.")
+        own = copy.copy(self)
+        own.class_alpha = 1.0
+        return super(AODE, own)._prior(counted)
+
+    def _counts_of(self, columns: NodeColumns, p: int) -> np.ndarray:
+        """(C, levels) of a column alone."""
+        at = columns.start()[p * (len(columns.base.index) + 1)]
+        return self.statistics_.blocks[0].count[:, at : at + columns.base.sizes()[p]]
+
+    def _member(self, columns: NodeColumns, p: int) -> SPODE:
+        n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
+        member = SPODE(columns.base.names[p], **self._shared(int(columns.base.sizes()[p])))
+        own = slice(bounds[p * n], bounds[(p + 1) * n])
+        return self._fitted(member, replace(columns, nodes=columns.nodes[p * n : (p + 1) * n]), own)
+
+    def _naive(self) -> NetworkNB:
+        """What is left where no column may be a parent."""
+        naive, columns = NetworkNB(**self._shared(1)), self._nodes
+        if columns is None:
+            naive.encoding_, naive.statistics_ = self._counted
+            return naive
+        n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
+        alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
+        return self._fitted(naive, NodeColumns.without_parents(columns.base), np.concatenate(alone))
+
+    def _shared(self, n_levels: int) -> dict[str, Any]:
+        """Hyperparameters of a member whose parent has so many levels."""
+        own = {name: value for name, value in self.get_params(deep=False).items() if name != "min_count"}
+        return own | ({"class_alpha": float(n_levels)} if isinstance(self.class_alpha, str) else {})
+
+    def _fitted(self, member: Any, columns: NodeColumns, own: Any) -> Any:
+        """A member with its part of the statistics."""
+        first, *rest = self.statistics_.blocks
+        member.encoding_ = replace(self.encoding_, blocks=(columns, *self.encoding_.blocks[1:]))
+        member.statistics_ = replace(self.statistics_, blocks=(LevelCounts(first.count[:, own]), *rest))
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(member, name, getattr(self, name))
+        return member
+
+
+def _as_nodes(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
+    """(C, L, L) counts of pairs of levels, laid out as the nodes of one parent or none."""
+    start, sizes = columns.base.start(), columns.base.sizes()
+    n_classes, n_levels = pairs.shape[:2]
+    level = [np.arange(s, s + n) for s, n in zip(start, sizes, strict=True)]
+    at = [
+        np.add.outer(level[parents[0]] * n_levels, level[child]).ravel() if parents else level[child] * (n_levels + 1)
+        for child, *parents in columns.nodes
+    ]
+    return pairs.reshape(n_classes, -1)[:, np.concatenate(at)]
+
+
+@float64
+def _log_add(total: np.ndarray, joint: np.ndarray, vote: np.ndarray) -> np.ndarray:
+    return np.array(_logaddexp(total, joint, vote))
+
+
+@jax.jit
+def _logaddexp(total: jax.Array, joint: jax.Array, vote: jax.Array) -> jax.Array:
+    return jnp.where(vote[:, None], jnp.logaddexp(total, joint), total)

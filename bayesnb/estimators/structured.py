@@ -1,0 +1,246 @@
+"""What classifiers with arcs between the features share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import scoring
+from bayesnb.encoding import Columns, Encoding, Levels, Node, NodeColumns, RealColumns, Rows, Table
+from bayesnb.encoding.rows import NodeRows
+from bayesnb.estimators import priors
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.discrete import level_columns
+from bayesnb.families import LevelCounts, Moments
+from bayesnb.pairs import require_room
+from bayesnb.uncertainty.proper import CLASS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class StructuredNB(NaiveBayesClassifier):
+    """Base of the classifiers in which categorical features may depend on each other too.
+
+    A structure is an encoding: a feature with parents has the levels (parents, feature), grouped by the parents. A
+    subclass says which, in `_arcs`.
+    """
+
+    categories: Any
+    handle_unknown: Any
+    missing_values: Any
+    gaussian: Any
+    gaussian_prior: Any
+
+    @property
+    def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
+        """For each column its parent, several as a tuple, or None; Gaussian columns have none."""
+        self._require_fitted("parents_")
+        found: dict[int, tuple[str, Any]] = {}
+        for columns in self.encoding_.blocks:
+            if isinstance(columns, NodeColumns):
+                for j, name, (_, *parents) in zip(columns.index, columns.names, columns.nodes, strict=True):
+                    names = tuple(columns.base.names[p] for p in parents)
+                    found[j] = name, names[0] if len(names) == 1 else names or None
+            else:
+                found |= {j: (name, None) for j, name in zip(columns.index, columns.names, strict=True)}
+        return dict(found[j] for j in sorted(found))
+
+    @property
+    def categories_(self) -> list[np.ndarray | None]:
+        """Levels of each column, None for a Gaussian one."""
+        self._require_fitted("categories_")
+        found: list[np.ndarray | None] = [None] * self.n_features_in_
+        if (columns := self._nodes) is not None:
+            for j, at in enumerate(columns.base.index):
+                found[at] = Levels(tuple(columns.base.level_names(j))).array()
+        return found
+
+    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> pd.Series:
+        """P(variables | given) under the posterior predictive of a row, exactly, for any variables of the network.
+
+        Parameters
+        ----------
+        variables : name or list of names
+            Categorical columns, or "(class)".
+        given : dict {name: value}, optional
+            Of columns or the class. What is neither asked nor given is summed out.
+
+        Returns
+        -------
+        Series
+            Indexed by the values of what is asked: one level of the index a variable.
+
+        Raises
+        ------
+        ValueError
+            If a name or value is unknown; if what is given has probability 0; if a table on the way would be too large.
+
+        Notes
+        -----
+        A row's parameters are independent of each other, each used once, so that its predictive distribution is the
+        network with all probabilities at their posterior means. Summing out is exact also where `predict_proba`,
+        which leaves out an arc whose parent is missing, is not.
+
+        Examples
+        --------
+        >>> from bayesnb import NetworkNB
+        >>> X = [["rain", "wet"], ["rain", "wet"], ["sun", "dry"], ["sun", "wet"]]
+        >>> nb = NetworkNB({1: 0}).fit(X, ["in", "in", "out", "in"])
+        >>> nb.query("0", {"1": "wet"}).round(2)
+        0
+        rain    0.66
+        sun     0.34
+        Name: P, dtype: float64
+        """
+        import pandas as pd
+
+        from bayesnb.query import conditional
+
+        check_is_fitted(self)
+        levels = self._variables()
+        one = isinstance(variables, str) or not isinstance(variables, Iterable)
+        asked = [self._variable(v, levels) for v in ([variables] if one else variables)]
+        if not asked or len(set(asked)) < len(asked):
+            raise ValueError(f"variables={variables!r} must name one variable or more, each once.")
+        at: dict[Hashable, int] = {}
+        for name, value in (given or {}).items():
+            variable = self._variable(name, levels)
+            if variable in asked:
+                raise ValueError(f"given: {variable!r} is asked for as well.")
+            at[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
+            if at[variable] < 0:
+                raise ValueError(f"given: {value!r} is no value of {variable!r}, which has {levels[variable][:12]}.")
+        found = conditional(self._factors(), asked, at)
+        index = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
+        return pd.Series(found.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    # -- for subclasses --------------------------------------------------------------------------
+
+    def _arcs(
+        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Node, ...]:
+        """The nodes of the network, from the categorical columns, or from labelled rows."""
+        raise NotImplementedError
+
+    # -- shared machinery ------------------------------------------------------------------------
+
+    @property
+    def _nodes(self) -> NodeColumns | None:
+        """The categorical columns, if there are any."""
+        return next((c for c in self.encoding_.blocks if isinstance(c, NodeColumns)), None)
+
+    @property
+    def _no_evidence(self) -> str | None:
+        missing = [
+            name
+            for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
+            if isinstance(columns, NodeColumns)
+            for name in columns.missing_on_arcs(counted, self.statistics_.class_count)
+        ]
+        if not missing:
+            return None
+        return (
+            f"cells are missing on the arcs to {missing[:8]}, and their sum over what they may have been has no closed "
+            "form; drop those rows, or give the missing cells a level of their own."
+        )
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        real = self._gaussian(table)
+        index = [j for j in range(len(table.names)) if j not in real]
+        blocks: list[Columns] = []
+        if index:
+            base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
+            blocks.append(NodeColumns.without_parents(base))
+        if real:
+            blocks.append(RealColumns(real, tuple(table.names[j] for j in real), len(table.names), Moments))
+        return tuple(blocks)
+
+    def _structured(
+        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        first = encoding.blocks[0]
+        if self.__sklearn_is_fitted__() or not isinstance(first, NodeColumns):
+            return encoding, rows
+        cells: Any = rows[0]
+        columns = replace(first, nodes=self._arcs(encoding, first, cells, label, weight))
+        sizes = [math.prod(columns.shape(node)) for node in columns.nodes]
+        require_room(
+            len(encoding.classes) * sum(sizes),
+            f"Counts of {sum(sizes):,} combinations of levels in {len(encoding.classes)} classes",
+            f"Column {columns.names[int(np.argmax(sizes))]!r} and its parents have {max(sizes):,}: leave out arcs, or "
+            "group levels.",
+        )
+        cells = NodeRows(cells.base, columns.nodes, columns.capacity)
+        return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
+
+    def _gaussian(self, table: Table) -> tuple[int, ...]:
+        named = self.gaussian
+        if isinstance(named, str) and named == "auto":
+            return tuple(j for j in range(len(table.names)) if table.is_frame and _is_float(table.column(j)))
+        if named is None:
+            return ()
+        one = isinstance(named, str) or not isinstance(named, Iterable)
+        return tuple(sorted({table.position(column, "gaussian") for column in ([named] if one else named)}))
+
+    def _block_prior(self, columns: Any, statistics: Any) -> Any:
+        if isinstance(statistics, LevelCounts):
+            return priors.dirichlet(self.alpha, columns, statistics.count.shape[0])
+        return priors.normal_inverse_gamma(self.gaussian_prior, statistics, "gaussian_prior")
+
+    def _variables(self) -> dict[str, list[Hashable]]:
+        """Values of the class and of each categorical column."""
+        found: dict[str, list[Hashable]] = {CLASS: list(self.encoding_.classes.values)}
+        if (columns := self._nodes) is not None:
+            found |= {name: columns.base.level_names(j) for j, name in enumerate(columns.base.names)}
+        return found
+
+    def _variable(self, name: Any, levels: Mapping[str, Any]) -> str:
+        if isinstance(name, Hashable) and name in levels:
+            return str(name)
+        columns = self._nodes
+        if isinstance(name, int | np.integer) and columns is not None and int(name) in columns.base.index:
+            return columns.base.names[list(columns.base.index).index(int(name))]
+        raise ValueError(f"query: there is no categorical variable {name!r}; there are {list(levels)[:12]}.")
+
+    def _factors(self) -> list[tuple[tuple[Hashable, ...], np.ndarray]]:
+        """p(class), and p(column | class, parents) at their posterior means."""
+        found: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(self.class_log_prior_))]
+        posterior = self.posterior_
+        for columns, family in zip(self.encoding_.blocks, posterior.blocks, strict=True):
+            if isinstance(columns, NodeColumns):
+                theta = np.exp(scoring.plug_in(family).log_theta)
+                names = columns.base.names
+                for (child, *parents), table in zip(columns.nodes, columns.tables(theta), strict=True):
+                    found.append(((CLASS, *(names[p] for p in parents), names[child]), table))
+        return found
+
+
+def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: str) -> int:
+    """Of a categorical column, named by name or index, within those columns."""
+    (j,) = encoding.positions([column], argument)
+    if j not in columns.base.index:
+        raise ValueError(f"{argument}: column {column!r} is Gaussian, and arcs are between categorical columns.")
+    return list(columns.base.index).index(j)
+
+
+def _is_float(column: Any) -> bool:
+    dtype = column.dtype
+    if hasattr(dtype, "is_float"):  # polars
+        return bool(dtype.is_float())
+    return getattr(dtype, "kind", "O") == "f"
+
+
+__all__ = ["StructuredNB", "position"]

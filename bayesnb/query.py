@@ -1,0 +1,63 @@
+"""Probabilities of some variables of a network given others, exactly, by variable elimination."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+_MOST = 2**24
+
+# Names of variables, and a table of probabilities with an axis for each.
+Factor = tuple[tuple[Hashable, ...], np.ndarray]
+
+
+def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dict[Hashable, int]) -> np.ndarray:
+    """P(asked | given), an axis for each that is asked; the factors are p(variable | parents), the variable last.
+
+    Raises
+    ------
+    ValueError
+        If some table on the way is too large, saying how large; if what is given has probability 0.
+    """
+    import opt_einsum
+
+    needed = _ancestors(factors, {*asked, *given})
+    relevant = [_sliced(factor, given) for factor in factors if factor[0][-1] in needed]
+    number = {name: i for i, name in enumerate(dict.fromkeys(n for names, _ in relevant for n in names))}
+    operands = [part for names, table in relevant for part in (table, [number[n] for n in names])]
+    output = [number[n] for n in asked]
+    _, path = opt_einsum.contract_path(*operands, output, optimize="auto")
+    if path.largest_intermediate > _MOST:
+        levels = {n: size for names, table in relevant for n, size in zip(names, table.shape, strict=True)}
+        summed = [n for n in levels if n not in asked]
+        raise ValueError(
+            f"query: summing over {len(summed)} variables leads to a table of {path.largest_intermediate:.3g} numbers, "
+            f"and the limit is {_MOST:,}; all of them with the {len(asked)} that are asked have "
+            f"{math.prod(levels.values()):.3g} combinations. Ask for fewer variables, or give more of them."
+        )
+    joint = np.asarray(opt_einsum.contract(*operands, output, optimize="auto"))
+    total = joint.sum()
+    if not total > 0:
+        raise ValueError("query: what is given has probability 0.")
+    return joint / total
+
+
+def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]:
+    """The variables and all that they depend on: what else there is sums to one."""
+    parents = {variables[-1]: variables[:-1] for variables, _ in factors}
+    found: set[Hashable] = set()
+    todo = list(names)
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += parents[name]
+    return found
+
+
+def _sliced(factor: Factor, given: dict[Hashable, int]) -> Factor:
+    names, table = factor
+    free = tuple(n for n in names if n not in given)
+    return free, table[tuple(given.get(n, slice(None)) for n in names)]

@@ -1,0 +1,151 @@
+"""Which feature depends on which: pairs of levels counted, arcs weighed, trees grown."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
+from scipy.special import gammaln, xlogy
+
+from bayesnb.encoding import LevelColumns, Node, NodeColumns
+from bayesnb.encoding.rows import CodedRows
+from bayesnb.families import LevelCounts
+from bayesnb.pairs import by_class, count_pairs, require_room
+
+
+def count_level_pairs(
+    columns: LevelColumns, rows: CodedRows, label: np.ndarray, weight: np.ndarray, n_classes: int
+) -> np.ndarray:
+    """(C, L, L) weight of the rows of each class in which both levels were observed; the diagonal is of one level.
+
+    Raises
+    ------
+    ValueError
+        If the counts would not fit into memory, saying how much they would take.
+    """
+    sizes, start = columns.sizes(), columns.start()
+    n_levels = int(sizes.sum())
+    widest = columns.names[int(sizes.argmax())]
+    require_room(
+        n_classes * n_levels**2,
+        f"Counts of the pairs of {n_levels:,} levels in {n_classes} classes",
+        f"Column {widest!r} alone has {sizes.max():,} levels: leave such columns out, group their levels, or make them "
+        "Gaussian.",
+    )
+    order, bounds = by_class(label, n_classes)
+    code = np.asarray(rows.block(0, len(label), len(label)).code)[order]
+    weights = weight[order]
+    # Products of whole numbers below 2²⁴ are exact in float32.
+    whole = (weights == np.round(weights)).all() and weights.max(initial=0) <= 256
+    dtype = np.float32 if whole else np.float64
+
+    def indicators(piece: slice) -> np.ndarray:
+        own = code[piece]
+        hot = np.zeros((len(own), n_levels + 1), dtype)
+        np.put_along_axis(hot, np.where(own < 0, n_levels, own + start), 1, axis=1)
+        return hot[:, :-1]
+
+    def weighted(piece: slice) -> np.ndarray:
+        return indicators(piece) * weights[piece, None].astype(dtype)
+
+    plain = indicators if (weights == 1).all() else weighted
+    return count_pairs(plain, indicators, bounds, (n_levels, n_levels))
+
+
+def mutual_information(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(F, F) I(x_i; x_j | class) in nats, of the frequencies of the rows in which both are observed.
+
+    Σ_cab n_cab / n · log[n_cab n_c / (n_ca n_cb)]: the maximum likelihood estimate.
+
+    Parameters
+    ----------
+    counts : (C, L, L) array
+        As `count_level_pairs` has them.
+    sizes : (F,) int array
+        Number of levels of each feature.
+    """
+    of = _membership(sizes)
+    one = counts @ of  # (C, L, F): a level, the other feature observed
+    both = of.T @ one  # (C, F, F)
+    joint = np.sum(of.T @ xlogy(counts, counts) @ of, axis=0)
+    margin = np.sum(of.T @ xlogy(one, one), axis=0)
+    total = both.sum(axis=0)
+    information = joint - margin - margin.T + np.sum(xlogy(both, both), axis=0)
+    return np.maximum(information, 0.0) / np.where(total > 0, total, 1.0)
+
+
+def node_information(columns: NodeColumns, statistics: LevelCounts) -> list[float]:
+    """For each node the mutual information in nats of the feature and all its parents together, given the class."""
+    found = []
+    for table in columns.tables(statistics.count):
+        count = table.reshape(len(table), -1, table.shape[-1])
+        parents, own, total = count.sum(axis=2), count.sum(axis=1), count.sum(axis=(1, 2))
+        nats = sum(xlogy(n, n).sum() * sign for n, sign in ((count, 1), (parents, -1), (own, -1), (total, 1)))
+        found.append(max(float(nats), 0.0) / max(float(total.sum()), 1.0))
+    return found
+
+
+def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) -> np.ndarray:
+    """(F, F) log evidence of x_j given x_i and the class, less that of x_j given the class, for arcs i → j.
+
+    Both of the rows in which i and j are observed, with Dirichlet(α_j) for each value of the parent.
+
+    Parameters
+    ----------
+    counts, sizes
+        As for `mutual_information`.
+    alpha : (C, L) array
+        Concentration of each level.
+    """
+    of = _membership(sizes)
+    total = alpha @ of
+
+    def log_evidence(count: np.ndarray, alpha: np.ndarray, sum_over: np.ndarray) -> np.ndarray:
+        """log B(α + n) - log B(α), without the gain of those levels that have no counts: zero."""
+        return (gammaln(alpha + count) - gammaln(alpha)) @ sum_over
+
+    one = np.swapaxes(counts @ of, 1, 2)  # (C, F, L): a level of the child, the parent observed
+    parent = counts @ of  # (C, L, F): a level of the parent, the child observed
+    both = of.T @ parent
+    alone = log_evidence(one, alpha[:, None], of) - (gammaln(total[:, None] + both) - gammaln(total[:, None]))
+    given = of.T @ (
+        log_evidence(counts, alpha[:, None], of) - (gammaln(total[:, None] + parent) - gammaln(total[:, None]))
+    )
+    return np.sum(given - alone, axis=0)
+
+
+def maximum_spanning_tree(weight: np.ndarray, root: int) -> tuple[Node, ...]:
+    """Nodes of the tree of greatest total weight, arcs away from `root`; symmetric weights (F, F).
+
+    References
+    ----------
+    Chow & Liu, *Approximating discrete probability distributions with dependence trees*, IEEE Trans. Inf. Theory 14
+    (1968).
+    """
+    n = len(weight)
+    # SciPy takes zeros for absent edges, and its tree is the least.
+    cost = np.triu(weight.max(initial=0.0) - weight + 1.0, 1)
+    tree = minimum_spanning_tree(cost)
+    _, before = breadth_first_order(tree, root, directed=False)
+    return tuple((j,) if before[j] < 0 else (j, int(before[j])) for j in range(n))
+
+
+def maximum_branching(weight: np.ndarray) -> tuple[Node, ...]:
+    """Nodes of the forest of greatest total weight among all, with weights (F, F) of arcs row → column.
+
+    References
+    ----------
+    Edmonds, *Optimum branchings*, J. Res. Natl. Bur. Stand. 71B (1967).
+    """
+    import networkx as nx
+
+    arcs = [(int(i), int(j), float(weight[i, j])) for i, j in np.argwhere(weight > 0) if i != j]
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(len(weight)))
+    graph.add_weighted_edges_from(arcs)
+    parent = {j: i for i, j in nx.maximum_branching(graph).edges}
+    return tuple((j, parent[j]) if j in parent else (j,) for j in range(len(weight)))
+
+
+def _membership(sizes: np.ndarray) -> np.ndarray:
+    """(L, F) whether a level is of a feature."""
+    return np.repeat(np.eye(len(sizes)), sizes, axis=0)
