@@ -2,21 +2,28 @@
 
 from typing import Any
 
-from bayesnb import datasets, decision, plots
+from bayesnb import datasets, decision, plots, text
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.decision import decide
 from bayesnb.estimators import (
+    AODE,
+    SPODE,
+    TAN,
     BernoulliNB,
     CategoricalNB,
     FeatureAveragedNB,
     GaussianNB,
     MixedNB,
     MultinomialNB,
+    NaiveBayesMixture,
+    NetworkNB,
     PoissonNB,
+    PolyaNB,
 )
 from bayesnb.evaluation import compare_estimates, learning_curve
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.inference_data import to_arviz
+from bayesnb.mixture import fit_em
 from bayesnb.model import NaiveBayes
 from bayesnb.selection import bayes_factor, loo, prequential, tune_alpha
 from bayesnb.uncertainty import (
@@ -30,6 +37,9 @@ from bayesnb.uncertainty import (
 from bayesnb.version import __version__
 
 __all__ = [
+    "AODE",
+    "SPODE",
+    "TAN",
     "BernoulliNB",
     "CategoricalNB",
     "Dirichlet",
@@ -40,8 +50,11 @@ __all__ = [
     "MixedNB",
     "MultinomialNB",
     "NaiveBayes",
+    "NaiveBayesMixture",
+    "NetworkNB",
     "NormalInverseGamma",
     "PoissonNB",
+    "PolyaNB",
     "__version__",
     "bayes_factor",
     "check_independence",
@@ -50,6 +63,7 @@ __all__ = [
     "decide",
     "decision",
     "decompose_uncertainty",
+    "fit_em",
     "learning_curve",
     "log_odds_moments",
     "loo",
@@ -61,6 +75,7 @@ __all__ = [
     "prior_predictive",
     "prior_sensitivity",
     "run_nuts",
+    "text",
     "to_arviz",
     "tune_alpha",
 ]

@@ -39,3 +39,10 @@ def require_posterior(nb: Any, who: str) -> None:
     check_is_fitted(nb)
     if nb._no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb._no_posterior}")
+
+
+def require_evidence(nb: Any, who: str) -> None:
+    """As `require_posterior`, where log p(X, y) is needed in closed form too."""
+    require_posterior(nb, who)
+    if nb._no_evidence is not None:
+        raise NotImplementedError(f"{who}: {nb._no_evidence}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -10,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, blocks
-from bayesnb.families import Counts
+from bayesnb.encoding import Columns, Encoding, GrowingColumns, Rows, Table, blocks
+from bayesnb.families import Counts, LevelCounts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
 
@@ -30,10 +31,18 @@ def _observe(
     statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Statistics with a block of rows added, and a sign that the block was read."""
-    # Of word counts the host has looked up the factorials; here they would take longer than all the rest.
+    return statistics.observe(x, label, weight, log_base + kernel_log_base(statistics, x)), jnp.sum(weight)
+
+
+@jax.jit(donate_argnums=0)
+def _observe_shares(statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array) -> Statistics:
+    return statistics.observe_shares(x, weight, log_base + kernel_log_base(statistics, x))
+
+
+def kernel_log_base(statistics: Statistics, x: tuple[Any, ...]) -> Any:
+    """(N,) log base measures of a block of rows, except what `row_blocks` gives with it."""
     pairs = zip(statistics.blocks, x, strict=True)
-    log_bases = [block.log_base(rows) for block, rows in pairs if not isinstance(rows, Counts)]
-    return statistics.observe(x, label, weight, sum(log_bases, log_base)), jnp.sum(weight)
+    return sum(block.log_base(rows) for block, rows in pairs if not isinstance(rows, Counts))
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
@@ -49,19 +58,13 @@ def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarra
     return count_rows(encoding, encoding.rows(table), label, weight)
 
 
-def count_soft(encoding: Encoding, table: Table, weight: np.ndarray) -> Statistics:
-    """Statistics of rows that belong to each class with a weight; `weight` is (N, C).
-
-    A row is counted once a class, with its weight there.
-    """
-    rows = encoding.rows(table)
-    counted = [
-        count_rows(encoding, rows, np.full(len(weight), c, np.int32), weight[:, c]) for c in range(weight.shape[1])
-    ]
-    total = counted[0]
-    for statistics in counted[1:]:
-        total = total.merge(statistics)
-    return total
+@float64
+def count_soft(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
+    """As `count_rows`, for rows that belong to each class with a weight; `weight` is (N, C)."""
+    total = empty(rows, weight.shape[1])
+    for _, x, (weights,), log_base in row_blocks(rows, weight):
+        total = jax.block_until_ready(_observe_shares(total, x, weights, log_base))
+    return finish(encoding, total)
 
 
 @float64
@@ -73,22 +76,48 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     ValueError
         If the squares of a feature's values leave the range of float64.
     """
-    n_classes = len(encoding.classes)
-    total = Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
-    plain = tuple(r.plain() for r in rows)
-    last = None
-    for piece, x, (labels, weights) in blocks(plain, len(label), label, weight):
-        log_base = np.zeros(len(labels))
-        for r in rows:
-            log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
+    total, last = empty(rows, len(encoding.classes)), None
+    for _, x, (labels, weights), log_base in row_blocks(rows, label, weight):
         total, read = _observe(total, x, labels, weights, log_base)
         # The next block is made while this one is read, and no more of them wait in memory.
         jax.block_until_ready(last)
         last = read
+    return finish(encoding, total)
+
+
+def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
+    """Statistics of no rows, for the kernels to add to."""
+    return Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
+
+
+def row_blocks(
+    rows: tuple[Rows, ...], *arrays: np.ndarray
+) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
+    """Blocks of rows for the kernels, arrays with an entry a row, and log base measures that the host knows best.
+
+    Those are the factorials of word counts: in a kernel they would take longer than all the rest.
+    """
+    for piece, x, parts in blocks(tuple(r.plain() for r in rows), len(arrays[0]), *arrays):
+        log_base = np.zeros(len(parts[0]))
+        for r in rows:
+            log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
+        yield piece, x, parts, log_base
+
+
+def finish(encoding: Encoding, total: Statistics) -> Statistics:
+    """Statistics as the kernels left them, in their final shape, in NumPy arrays.
+
+    Raises
+    ------
+    ValueError
+        If the squares of a feature's values leave the range of float64.
+    """
     total = jax.tree.map(np.asarray, total)
-    finished = tuple(c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True))
-    _check_range(encoding, finished)
-    return replace(total, blocks=finished)
+    finished = [c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True)]
+    # Absences are a difference, and with fractional weights one of rounding errors may be negative.
+    finished = [LevelCounts(np.maximum(s.count, 0.0)) if isinstance(s, LevelCounts) else s for s in finished]
+    _check_range(encoding, tuple(finished))
+    return replace(total, blocks=tuple(finished))
 
 
 @float64
@@ -110,7 +139,7 @@ def prune(counted: Counted) -> Counted:
     """Drop undeclared levels that no row of positive weight has."""
     columns, statistics = list(counted.encoding.blocks), list(counted.statistics.blocks)
     for i, block in enumerate(columns):
-        if isinstance(block, LevelColumns):
+        if isinstance(block, GrowingColumns):
             columns[i], statistics[i] = block.prune(statistics[i])
     encoding = replace(counted.encoding, blocks=tuple(columns))
     return Counted(encoding, replace(counted.statistics, blocks=tuple(statistics)))
@@ -174,8 +203,8 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     n_classes = len(joint.classes)
 
     def spread(values: np.ndarray, columns: Any, target: Any) -> np.ndarray:
-        at = columns.levels_in(target) if isinstance(columns, LevelColumns) else np.arange(values.shape[1])
-        width = target.sizes().sum() if isinstance(columns, LevelColumns) else values.shape[1]
+        at = columns.levels_in(target) if isinstance(columns, GrowingColumns) else np.arange(values.shape[1])
+        width = target.sizes().sum() if isinstance(columns, GrowingColumns) else values.shape[1]
         if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(at):
             return values
         out = np.zeros((n_classes, width))
@@ -222,4 +251,17 @@ def _axis_name(columns: Columns, j: int) -> str:
     return name if levels is None else f"{name}, level {levels[j]!r}"
 
 
-__all__ = ["Counted", "count", "count_rows", "count_soft", "merge", "prune", "remove"]
+__all__ = [
+    "Counted",
+    "count",
+    "count_rows",
+    "count_soft",
+    "empty",
+    "finish",
+    "kernel_log_base",
+    "merge",
+    "prune",
+    "remove",
+    "row_blocks",
+    "single_rows",
+]

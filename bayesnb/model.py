@@ -9,6 +9,8 @@ import jax.numpy as jnp
 
 from bayesnb.families import Averaged, Dirichlet, Family, Known, LevelCounts, Likelihood
 from bayesnb.families._pytree import pytree
+from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.terms import linear
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
 
@@ -56,6 +58,15 @@ class Statistics:
         class_count = jnp.asarray(self.class_count).at[label].add(weight)
         return type(self)(class_count, blocks, self.log_base + jnp.sum(weight * log_base))
 
+    def observe_shares(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
+        """As `observe`, for rows that belong to each class with a `weight` (N, C) of its own."""
+        one_class = jax.tree.map(lambda field: jnp.zeros_like(field[:1]), (self.class_count, self.blocks))
+        nothing = type(self)(one_class[0], one_class[1], jnp.zeros(()))
+        label = jnp.zeros(weight.shape[0], jnp.int32)
+        each = jax.lax.map(lambda own: nothing.observe(x, label, own, log_base), weight.T)
+        class_count, blocks = jax.tree.map(lambda field: field[:, 0], (each.class_count, each.blocks))
+        return self.merge(type(self)(class_count, blocks, jnp.sum(each.log_base)))
+
 
 @pytree
 class NaiveBayes:
@@ -95,22 +106,34 @@ class NaiveBayes:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
         return type(self)(self.class_prior.limit(), tuple(f.limit() for f in self.blocks))
 
+    def peak(self) -> Reading:
+        """The parameters that maximise `log_penalty`: of a posterior, the penalised likelihood of its rows."""
+        return Reading(self.class_prior.peak().log_theta[0], tuple(f.peak() for f in self.blocks))
+
+    def log_penalty(self, reading: Reading) -> tuple[jax.Array, ...]:
+        """Of the class probabilities (C,) and of each block's parameters (C, K): see `Family.log_penalty`."""
+        parts = zip(self.blocks, reading.likelihoods, strict=True)
+        of_classes = self.class_prior.log_penalty(Multinomial(reading.log_class[None]))[0]
+        return of_classes, *(family.log_penalty(parameters) for family, parameters in parts)
+
     def log_evidence(self, statistics: Statistics) -> jax.Array:
         """log p(X, y) with all parameters integrated out; `self` is the prior."""
         parts = [self.class_prior.log_evidence(LevelCounts(statistics.class_count[None]))]
         parts += [f.log_evidence(s) for f, s in zip(self.blocks, statistics.blocks, strict=True)]
         return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
 
-    def read(self, estimate: Estimate, added: Any = None) -> Reading:
-        """A classifier from the posterior: parameters at its "mean" or mode ("map"), or integrated out.
+    def read(self, estimate: Estimate | Literal["peak"], added: Any = None) -> Reading:
+        """A classifier from the posterior: parameters at its "mean", mode ("map") or `peak`, or integrated out.
 
         The fourth reading, "mle", is the "mean" of `limit()` updated with the same statistics. With `added` (C,) each
-        row is read by the posterior in which it stands so many more times in each class, and "map" is not offered:
-        -1 in its own class leaves it out.
+        row is read by the posterior in which it stands so many more times in each class, and "map" and "peak" are not
+        offered: -1 in its own class leaves it out.
         """
         if added is not None:
             log_class = self.class_prior.update(LevelCounts(added[None])).mean().log_theta[0]
             return Reading(log_class, tuple(_read_with_row(block, estimate, added) for block in self.blocks))
+        if estimate == "peak":
+            return self.peak()
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
         return Reading(jnp.asarray(log_class), tuple(_read(block, estimate) for block in self.blocks))
 
@@ -148,6 +171,12 @@ class Reading:
         """(N, C) log p(class, row). An impossible block outweighs a point mass; class probability 0 both."""
         return plus(self.log_likelihood(x), self.log_class)
 
+    def log_prob(self, statistics: Statistics) -> jax.Array:
+        """log p(X, y) of all rows that were counted, the parameters plugged in."""
+        parts = [linear(statistics.class_count, self.log_class)]
+        parts += [p.log_likelihood(s) for p, s in zip(self.likelihoods, statistics.blocks, strict=True)]
+        return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
+
     def log_likelihood(self, x: tuple[Any, ...]) -> jax.Array:
         """(N, C) log p(row | class)."""
         score = jnp.zeros(())
@@ -166,7 +195,7 @@ def _read(block: Family, estimate: Estimate) -> Likelihood:
     raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
 
 
-def _read_with_row(block: Family, estimate: Estimate, added: jax.Array) -> Likelihood:
+def _read_with_row(block: Family, estimate: str, added: jax.Array) -> Likelihood:
     if estimate == "predictive":
         return block.predictive_with_row(added)
     if estimate == "mean":

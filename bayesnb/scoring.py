@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Encoding, LevelColumns, Rows, blocks
+from bayesnb.encoding import Encoding, GrowingColumns, Rows, blocks
 from bayesnb.families import LevelCounts
 from bayesnb.model import Estimate, NaiveBayes, Reading, Statistics, log_normalize, undefined
 from bayesnb.precision import float64
@@ -24,7 +24,7 @@ def score_rows(
     model: NaiveBayes,
     rows: tuple[Rows, ...],
     n: int,
-    estimate: Estimate,
+    estimate: Estimate | Literal["peak"],
     output: Callable[[jax.Array], jax.Array],
     added: np.ndarray | None = None,
 ) -> np.ndarray:
@@ -81,6 +81,11 @@ def joint(scores: jax.Array) -> jax.Array:
 log_proba = log_normalize
 
 
+def row(scores: jax.Array) -> jax.Array:
+    """(N,) log p(row), the class summed out."""
+    return jax.nn.logsumexp(scores, axis=1)
+
+
 def decision(scores: jax.Array) -> jax.Array:
     """(N,) index of the most probable class; -1 where the row is undefined."""
     return jnp.where(undefined(scores), -1, jnp.argmax(scores, axis=1)).astype(jnp.int32)
@@ -109,7 +114,7 @@ def pad_statistics(encoding: Encoding, statistics: Statistics) -> Statistics:
     """Counts of levels padded as `pad` does their priors."""
 
     def padded(columns: Any, block: Any) -> Any:
-        if not isinstance(columns, LevelColumns):
+        if not isinstance(columns, GrowingColumns):
             return block
         return LevelCounts(np.pad(block.count, ((0, 0), (0, columns.capacity - block.count.shape[1]))))
 
@@ -120,7 +125,7 @@ def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
     """Levels padded to the capacity of the kernels, in a group that no row refers to."""
 
     def padded(columns: Any, family: Any) -> Any:
-        if not isinstance(columns, LevelColumns):
+        if not isinstance(columns, GrowingColumns):
             return family
         return family.pad(columns.capacity - family.concentration.shape[1])
 
@@ -128,7 +133,7 @@ def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
 
 
 @jax.jit(static_argnames="estimate")
-def _prepare(model: NaiveBayes, x: tuple[Any, ...], added: Any, estimate: Estimate) -> Reading:
+def _prepare(model: NaiveBayes, x: tuple[Any, ...], added: Any, estimate: Estimate | Literal["peak"]) -> Reading:
     return model.read(estimate, added).prepare(x)
 
 

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_posterior
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
 from bayesnb.checking.dependence import compare
 from bayesnb.families import NormalInverseGamma
@@ -70,7 +69,8 @@ def check_independence(
     ImproperPosteriorError
         If the prior of a feature is improper: it has no Bayes factors.
     NotImplementedError
-        For Gaussian features whose priors differ in κ or a.
+        For Gaussian features whose priors differ in κ or a; for classifiers without an exact posterior, whose prior is
+        not that of one model.
 
     Notes
     -----
@@ -111,7 +111,7 @@ def check_independence(
       feature_1 feature_2  log_bayes_factor
     0         0         1              21.5
     """
-    check_is_fitted(nb)
+    require_posterior(nb, "check_independence")
     if top is not None:
         require_integer("top", top)
     require_integer("draws", draws)

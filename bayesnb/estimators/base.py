@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_posterior
+from bayesnb.arguments import require_evidence
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -136,7 +136,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             report_unknown(columns, unknown)
 
         rows = self.encoding_.rows(table, policy)
-        counted = Counted(self.encoding_, counting.count_rows(self.encoding_, rows, label, weight))
+        counted = Counted(self.encoding_, self._tally(self.encoding_, rows, label, weight))
         return self._commit(copy.copy(self), counting.remove(self._counted, counted))
 
     def decay(self, factor: float) -> Self:
@@ -171,7 +171,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         NotImplementedError
             Where there is no exact posterior, and so no evidence in closed form.
         """
-        require_posterior(self, "log_evidence_")
+        require_evidence(self, "log_evidence_")
         return float(scoring.log_evidence(self.encoding_, self.prior_, self.statistics_))
 
     @property
@@ -264,6 +264,15 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         """Blocks of columns, with declared levels only."""
         raise NotImplementedError
 
+    def _structured(
+        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        """The encoding and its rows once more, with what else labelled rows say of it."""
+        return encoding, rows
+
+    def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
+        return counting.count_rows(encoding, rows, label, weight)
+
     def _block_prior(self, columns: Any, statistics: Any) -> Any:
         """Prior of one block."""
         n_classes = statistics.count.shape[0]
@@ -278,6 +287,13 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     @property
     def _no_posterior(self) -> str | None:
         """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        if "unlabeled_weight_" in vars(self):
+            return "rows without a label were counted in shares by EM, and such counts give no exact posterior."
+        return None
+
+    @property
+    def _no_evidence(self) -> str | None:
+        """Why there is a posterior but no evidence, where that is so."""
         return None
 
     @property
@@ -330,8 +346,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         keep = weight > 0
         if not keep.all():
             table, label, weight = table.take(keep), label[keep], weight[keep]
-        encoding, rows = Encoding(classes, columns).learn(table)
-        return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
+        encoding, rows = self._structured(*Encoding(classes, columns).learn(table), label, weight)
+        return counting.prune(Counted(encoding, self._tally(encoding, rows, label, weight)))
 
     def _prior(self, counted: Counted) -> NaiveBayes:
         encoding, statistics = counted
@@ -350,6 +366,18 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if draws is not None and estimate is not None:
             raise ValueError(f"estimate={estimate!r} reads the posterior, and draws= stand for it: pass one of them.")
+        if draws is not None:
+            drawn = read_draws(self, draws)
+            if class_prior is not None:
+                known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
+                drawn[CLASS_PROB] = np.broadcast_to(scoring.plug_in(known).theta[0], drawn[CLASS_PROB].shape)
+            return score_draws(self, X, drawn, output)
+        model, reading = self._model(estimate, class_prior)
+        rows, n = self._encode(X)
+        return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
+
+    def _model(self, estimate: Estimate | None, class_prior: Any) -> tuple[NaiveBayes, Estimate]:
+        """What scores rows, and how it is read."""
         estimate = self.estimate if estimate is None else estimate
         if estimate not in _ESTIMATES:
             raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
@@ -357,14 +385,7 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
         model = scoring.update(prior, self.statistics_)
         if class_prior is not None:
             model = NaiveBayes(priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes)), model.blocks)
-        if draws is not None:
-            drawn = read_draws(self, draws)
-            if class_prior is not None:
-                drawn[CLASS_PROB] = np.broadcast_to(class_prior, drawn[CLASS_PROB].shape)
-            return score_draws(self, X, drawn, output)
-        rows, n = self._encode(X)
-        reading: Estimate = "mean" if estimate == "mle" else estimate
-        return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
+        return model, "mean" if estimate == "mle" else estimate
 
     def _encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
         """Rows of X under the fitted encoding, and how many they are."""
@@ -382,8 +403,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
         note = ""
-        if columns.unknown == "level":
-            block = [c.index for c in self.encoding_.blocks].index(columns.index)
+        if columns.unknown == "level" and columns in self.encoding_.blocks:
+            block = self.encoding_.blocks.index(columns)
             posterior, groups = self.posterior_.blocks[block].concentration, columns.groups()
             of_group = [posterior[:, groups == u.feature] for u in unknown]
             shares = [group[:, -1] / group.sum(axis=1) for group in of_group]

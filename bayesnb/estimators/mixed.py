@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
-
-import numpy as np
 
 from bayesnb.encoding import Columns, CountColumns, RealColumns, Table
 from bayesnb.estimators import priors
@@ -121,7 +119,7 @@ class MixedNB(NaiveBayesClassifier):
         kinds: list[str | None] = [None] * len(table.names)
         for kind in _KINDS:
             for column in _as_list(getattr(self, kind)):
-                j = _position(column, table.names, kind)
+                j = table.position(column, kind)
                 if kinds[j] == kind:
                     raise ValueError(f"{kind} names column {table.names[j]!r} twice.")
                 if kinds[j] is not None:
@@ -146,14 +144,6 @@ def _as_list(columns: Any) -> list[Any]:
     if columns is None:
         return []
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
-
-
-def _position(column: Any, names: Sequence[str], kind: str) -> int:
-    if column in names:
-        return names.index(column)
-    if isinstance(column, int | np.integer) and -len(names) <= column < len(names):
-        return int(column) % len(names)
-    raise ValueError(f"{kind} names a column {column!r} that X does not have; X has {list(names)}.")
 
 
 def _kind_from_dtype(column: Any) -> str:

@@ -175,6 +175,10 @@ class PolyaNB(ClassifierMixin, BaseEstimator):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_' before fit.")
         return self.encoding_.classes.array()
 
+    @property
+    def log_evidence_(self) -> float:
+        raise NotImplementedError(f"log_evidence_: {self._no_posterior}")
+
     def predict(self, X: Any, *, class_prior: Any = None) -> np.ndarray:
         """Most probable class of each row."""
         choice = self._score(X, class_prior, scoring.decision)

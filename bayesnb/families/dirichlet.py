@@ -14,8 +14,9 @@ from jax.scipy.special import gammaln
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.row_draws import draw_log_likelihood
-from bayesnb.families.rows import Term, as_rows, linear, plugged_in, rising
+from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising, polygammas
+from bayesnb.families.terms import Term, linear, plugged_in, rising
 from bayesnb.families.variates import Variates
 
 
@@ -130,6 +131,14 @@ class Dirichlet(Conjugate):
         excess = self._sum(alpha - 1.0)
         exists = (self._sum(alpha < 1.0) == 0) & (excess > 0)
         return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
+
+    def peak(self) -> Multinomial:
+        """The mean: the mode in the softmax basis, which exists for every α > 0."""
+        return self.mean()
+
+    def log_penalty(self, parameters: Multinomial) -> jax.Array:
+        """(C, L) α log θ: the log density in the softmax basis."""
+        return linear(self.concentration, parameters.log_theta)
 
     def predictive(self) -> Ratio:
         """log B(α + x) - log B(α)."""

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants
-from bayesnb.families.rows import linear, observed, sum_cells
 from bayesnb.families.special import log_rising, polygammas
+from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell, SumOfCells
 
@@ -92,6 +93,14 @@ class GammaPoisson(CellByCell, Conjugate):
         """(a - 1)/b; NaN where a < 1 (the density has no mode inside) or b = 0."""
         a = jnp.asarray(self.concentration)
         return Poisson(jnp.where(a < 1, jnp.nan, a - 1.0) / self._rate())
+
+    def peak(self) -> Poisson:
+        """The mean: the mode of log λ, which exists for every a > 0."""
+        return self.mean()
+
+    def log_penalty(self, parameters: Poisson) -> jax.Array:
+        """(C, F) a log λ - b λ: the log density of log λ."""
+        return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
 
     def predictive(self) -> NegativeBinomial:
         rate = self._rate()

@@ -43,7 +43,11 @@ class Known:
         return Multinomial(self.log_prob)
 
     mode = mean
+    peak = mean
     predictive = mean
+
+    def log_penalty(self, parameters: Any) -> jax.Array:
+        return jnp.zeros_like(jnp.asarray(self.log_prob))
 
     def variance(self) -> dict[str, jax.Array]:
         return {"theta": jnp.zeros_like(self.log_prob)}

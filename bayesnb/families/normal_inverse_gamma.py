@@ -11,8 +11,8 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import Complete, observed, sum_cells
 from bayesnb.families.protocol import Conjugate, Cumulants
-from bayesnb.families.rows import Complete, observed, sum_cells
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell
@@ -155,6 +155,11 @@ class NormalInverseGamma(CellByCell, Conjugate):
             jnp.where(known, self.loc, jnp.nan),
             jnp.where(known, self.rate / jnp.where(known, a, 1.0), jnp.nan),
         )
+
+    def log_penalty(self, parameters: Normal) -> jax.Array:
+        """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
+        spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
+        return -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
 
     def predictive(self) -> StudentT:
         return StudentT.of(self)

@@ -109,6 +109,17 @@ class Family(Protocol):
 
     def mode(self) -> PlugIn: ...
 
+    def peak(self) -> PlugIn:
+        """The parameters that maximise `log_penalty`: of a posterior, log p(rows | θ) + the prior's log penalty."""
+        ...
+
+    def log_penalty(self, parameters: Any) -> jax.Array:
+        """(C, K) log density of given parameters, up to a constant, and in a basis where it has a maximum.
+
+        A posterior's is the prior's plus `parameters.log_likelihood(statistics)`, up to a constant.
+        """
+        ...
+
     def predictive(self) -> Likelihood: ...
 
     def mean_with_row(self, added: Any) -> Likelihood:
@@ -187,6 +198,10 @@ class Conjugate:
     def components(self) -> list[tuple[Any, Any]]:
         return [(1.0, self)]
 
+    def peak(self) -> Any:
+        """The mode."""
+        return self.mode()
+
     def scale(self, factor: Any) -> Self:
         """A prior that counts for `factor` times as many rows: all fields are sums over rows."""
         return jax.tree.map(lambda field: field * factor, self)
@@ -214,6 +229,9 @@ class Conjugate:
         raise NotImplementedError
 
     def log_base(self, x: Any) -> jax.Array:
+        raise NotImplementedError
+
+    def mode(self) -> Any:
         raise NotImplementedError
 
     def log_partition(self) -> jax.Array:

@@ -73,6 +73,9 @@ class ExponentialGamma(CellByCell, Conjugate):
     def mode(self) -> Exponential:
         return Exponential(jnp.where(self.concentration < 1, jnp.nan, self.concentration - 1.0) / self.rate)
 
+    def log_penalty(self, parameters: Exponential) -> jax.Array:
+        return (self.concentration - 1.0) * jnp.log(parameters.rate) - self.rate * parameters.rate
+
     def predictive(self) -> Lomax:
         return Lomax(self.concentration, self.rate)
 

@@ -97,6 +97,19 @@ def test_partial_fit_and_forget_are_inverse_and_any_chunking_is_the_whole(data, 
             np.testing.assert_array_equal(mine, theirs)  # eighths add exactly
 
 
+def test_em_climbs():
+    rng = np.random.default_rng(0)
+    label = rng.integers(0, 2, 200)
+    X = rng.exponential(np.array([[1.0, 1, 1], [8, 4, 2]])[label])
+    y = np.array(CLASSES, dtype=object)[label]
+    y[20:] = -1
+    em = bnb.fit_em(ExponentialNB(), X, y)
+    assert (np.diff(em.objective) >= 0).all()
+    assert np.mean(em.estimator.predict(X) == np.array(CLASSES)[label]) > 0.85
+    mixture = bnb.NaiveBayesMixture(2, estimator=ExponentialNB(), n_init=2).fit(X)
+    assert np.isfinite(mixture.bic(X))
+
+
 def test_it_offers_what_the_protocol_says_a_family_offers():
     family = ExponentialGamma(np.ones((2, 3)), np.ones((2, 3)))
     promised = {name for name in vars(Family) if not name.startswith("_")} - {"register"}

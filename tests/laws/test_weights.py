@@ -83,7 +83,7 @@ class _levels:
 
 
 def soft(nb, problem, weight):
-    return count_soft(nb.encoding_, nb._table(problem.X), weight)
+    return count_soft(nb.encoding_, nb.encoding_.rows(nb._table(problem.X)), weight)
 
 
 @every_kind

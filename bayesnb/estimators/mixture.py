@@ -1,0 +1,227 @@
+"""Latent class models: naive Bayes whose classes nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import scoring
+from bayesnb.arguments import require_integer
+from bayesnb.counting import Counted
+from bayesnb.encoding import Levels, Rows, check_weights
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.mixed import MixedNB
+from bayesnb.mixture import Unlabeled, check_climb, climb, fixed_prior, in_first_class, random_start, template
+from bayesnb.reporting import warn
+
+
+class NaiveBayesMixture(DensityMixin, BaseEstimator):
+    """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
+
+    Parameters
+    ----------
+    n_components : int, default 1
+    estimator : classifier of bayesnb, default MixedNB()
+        Its columns, options and priors. `MixedNB` takes numbers for Gaussian, as `GaussianMixture` with diagonal
+        covariances does, and strings for categorical; integers that are codes need `CategoricalNB`, and words
+        `MultinomialNB` or `BernoulliNB`, which take sparse matrices.
+    tol : float, default 1e-5
+        A start has converged when an iteration raises the objective by no more than this for each row, in nats.
+    max_iter : int, default 200
+        Most iterations of a start.
+    n_init : int, default 10
+        Starts, of which the best is kept. In each, half of what a component begins with is one row drawn at random, and
+        half is all rows, in random shares.
+    seed : int
+
+    Attributes
+    ----------
+    weights_ : (K,) array
+        Probability of each component.
+    estimator_ : classifier
+        As `estimator`, fitted to the rows' shares in the classes 0 … K - 1. Its parameters are those of the components;
+        it has no exact posterior.
+    converged_ : bool
+    n_iter_ : int
+        Iterations of the best start.
+    lower_bound_, lower_bounds_ : float, list
+        (log likelihood + log penalty) / N, at the end and at each iteration, of the best start. It never falls.
+    n_parameters_ : int
+        Free parameters.
+    n_features_in_, feature_names_in_
+
+    Notes
+    -----
+    EM climbs to a local maximum of Σ log Σ_c p(x, c | θ) + log penalty(θ), with the penalty of `fit_em`. All methods
+    read θ, the parameters there. Components are named in no order; missing cells are marginalised, which assumes them
+    missing at random. `bic` and `aic` take θ for the maximum likelihood estimate. `TAN` as `estimator` learns one tree
+    for all components, from all rows.
+
+    References
+    ----------
+    Lazarsfeld & Henry, *Latent structure analysis* (1968). Dempster, Laird & Rubin, *Maximum likelihood from incomplete
+    data via the EM algorithm*, JRSS B 39 (1977).
+
+    Examples
+    --------
+    >>> from bayesnb import NaiveBayesMixture
+    >>> X = [["sun", "dry"], ["sun", "dry"], ["sun", "dry"], ["rain", "wet"], ["rain", "wet"], ["rain", "wet"]]
+    >>> label = NaiveBayesMixture(2).fit_predict(X)
+    >>> bool(label[0] == label[1] != label[3] == label[4])
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int = 1,
+        *,
+        estimator: Any = None,
+        tol: float = 1e-5,
+        max_iter: int = 200,
+        n_init: int = 10,
+        seed: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.estimator = estimator
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_init = n_init
+        self.seed = seed
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the components of the rows of X.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+        y : ignored
+        sample_weight : array-like of shape (N,), optional
+            Replication counts, such as the frequencies of patterns.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer rows than components; if the prior depends on the components; if under a prior of no
+            weight the likelihood has no maximum, or a row is impossible. The estimator is left as it was.
+
+        Warns
+        -----
+        UserWarning
+            If the best start has not converged.
+        """
+        require_integer("n_components", self.n_components)
+        require_integer("n_init", self.n_init)
+        check_climb(self.max_iter, self.tol, self.seed)
+        nb = template(self._base(), "NaiveBayesMixture")
+        table = nb._table(X, reset=True)
+        weight = check_weights(sample_weight, table.n_rows)
+        if (weight > 0).sum() < self.n_components:
+            raise ValueError(
+                f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight; there "
+                "must be one for each component."
+            )
+        counted = in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
+        encoding, prior = counted.encoding, fixed_prior(nb, counted)
+        rows = [Unlabeled.of(encoding, "X", table, weight)]
+        nothing = jax.tree.map(np.zeros_like, counted.statistics)
+        rng = np.random.default_rng(self.seed)
+        climbs = [
+            climb(encoding, prior, nothing, rows, random_start(encoding, rows, rng), self.max_iter, self.tol)
+            for _ in range(self.n_init)
+        ]
+        best = max(climbs, key=lambda found: found.objective[-1])
+        if not best.converged:
+            warn(
+                f"EM has not converged after max_iter={self.max_iter} iterations; let it have more, or raise "
+                f"tol={self.tol}."
+            )
+        nb.unlabeled_weight_ = 1.0
+        nb._commit(nb, Counted(encoding, best.statistics))
+        self.estimator_ = nb
+        self.converged_ = best.converged
+        self.n_iter_ = len(best.objective)
+        self.lower_bounds_ = (best.objective / weight.sum()).tolist()
+        self.lower_bound_ = self.lower_bounds_[-1]
+        self.weights_ = np.exp(nb.class_log_prior_)
+        self.n_features_in_ = nb.n_features_in_
+        if hasattr(nb, "feature_names_in_"):
+            self.feature_names_in_ = nb.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+        """`fit`, then the most probable component of each row."""
+        return self.fit(X, y, sample_weight).predict(X)
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(N,) most probable component; where a row is impossible in all, the most probable a priori."""
+        choice = self._score(X, scoring.decision).astype(np.int64)
+        if (choice < 0).any():
+            many, row = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
+            warn(f"{many} are impossible in every component (first: row {row}); the most probable a priori is given.")
+        return np.where(choice < 0, int(np.argmax(self.weights_)), choice)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(N, K) P(component | row, θ); NaN in rows that are impossible in every component."""
+        return np.exp(self._score(X, scoring.log_proba))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """(N,) log p(row | θ), multinomial coefficients, -½ log 2π and -log x! included."""
+        check_is_fitted(self)
+        rows, n = self.estimator_._encode(X)
+        return self._score_rows(rows, n, scoring.row) + scoring.log_base(rows, n)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean of `score_samples`."""
+        log_prob = self.score_samples(X)
+        return float(np.average(log_prob, weights=check_weights(sample_weight, len(log_prob))))
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """-2 log p(X | θ) + n_parameters_ log N: the lower, the better."""
+        return self._criterion(X, sample_weight, np.log)
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """-2 log p(X | θ) + 2 n_parameters_: the lower, the better."""
+        return self._criterion(X, sample_weight, lambda _: 2.0)
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters: K - 1 of the components unless they are known, and those of each feature."""
+        if not hasattr(self, "estimator_"):
+            raise AttributeError("'NaiveBayesMixture' object has no attribute 'n_parameters_' before fit.")
+        return self.estimator_.n_parameters_
+
+    def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
+        log_prob = self.score_samples(X)
+        weight = check_weights(sample_weight, len(log_prob))
+        return float(-2.0 * (weight @ log_prob) + self.n_parameters_ * price(weight.sum()))
+
+    def _score(self, X: Any, output: Callable) -> np.ndarray:
+        check_is_fitted(self)
+        rows, n = self.estimator_._encode(X)
+        return self._score_rows(rows, n, output)
+
+    def _score_rows(self, rows: tuple[Rows, ...], n: int, output: Callable) -> np.ndarray:
+        nb = self.estimator_
+        return scoring.score_rows(nb.encoding_, nb.posterior_, rows, n, "peak", output)
+
+    def _base(self) -> NaiveBayesClassifier:
+        base = MixedNB() if self.estimator is None else self.estimator
+        if not isinstance(base, NaiveBayesClassifier):
+            raise ValueError(f"estimator={base!r} must be a classifier of bayesnb, such as CategoricalNB().")
+        return base
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        base = MixedNB() if self.estimator is None else self.estimator
+        if isinstance(base, NaiveBayesClassifier):
+            tags.input_tags = base.__sklearn_tags__().input_tags
+        return tags

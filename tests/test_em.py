@@ -1,0 +1,431 @@
+"""EM against EM written out in NumPy, and against what must hold whatever the data."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import gammaln, logsumexp
+
+import bayesnb as bnb
+from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, Moments, NormalInverseGamma, Totals
+from tests.data import newsgroups
+from tests.strategies import CLASSES, KINDS, Problem, problems
+
+each_kind = pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "mixed" else kind for kind in KINDS]
+)
+NORMAL = NormalInverseGamma(0.5, 0.3, 1.5, 2.0)
+RATES = GammaPoisson(1.5, 0.5)
+
+
+def unlabel(problem: Problem, known: np.ndarray) -> np.ndarray:
+    y = problem.y.astype(object)
+    y[~known] = -1
+    return y
+
+
+def fit_quietly(*args: Any, **options: Any) -> bnb.mixture.EM:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "EM has not converged")
+        return bnb.fit_em(*args, **options)
+
+
+# -- the objective never falls ------------------------------------------------------------------------
+
+
+@st.composite
+def partly_labelled(draw: Any, kind: str) -> tuple[Problem, np.ndarray, np.ndarray]:
+    """Rows of all classes with labels, and some without; any alpha, any weights."""
+    problem = draw(problems(kind, min_rows=5, max_rows=8))
+    y = problem.y.copy()
+    y[:3] = CLASSES
+    known = np.array([True] * 3 + [False] + draw(st.lists(st.booleans(), min_size=len(y) - 4, max_size=len(y) - 4)))
+    nb = problem.nb
+    alpha = st.sampled_from([0.01, 0.1, 1.0, 10.0])
+    if hasattr(nb, "alpha"):
+        nb.set_params(alpha=draw(alpha))
+    if nb.class_prior is None:
+        nb.set_params(class_alpha=draw(alpha))
+    weight = problem.weight * draw(st.sampled_from([0.3, 1.0, 2.5]))
+    return Problem(kind, nb, problem.X, y, weight), known, unlabel(Problem(kind, nb, problem.X, y, weight), known)
+
+
+@each_kind
+@given(data=st.data())
+def test_the_objective_never_falls(kind, data):
+    problem, known, y = data.draw(partly_labelled(kind))
+    more = problem.take(data.draw(st.lists(st.integers(0, len(y) - 1), min_size=1, max_size=3)))
+    weight = data.draw(st.sampled_from([0.05, 1.0, 3.0]))
+    em = fit_quietly(
+        problem.nb, problem.X, y, more.X, weight, sample_weight=problem.weight, max_iter=25, tol=0.0, restarts=1
+    )
+    rounding = 1e-9 * np.maximum(1.0, abs(em.objective[1:]))
+    assert (np.diff(em.objective) >= -rounding).all()
+    assert em.objective[-1] == em.starts.max()
+    # A prior derived from the data is that of all rows, and shares add up to the rows.
+    total = problem.weight[known].sum() + weight * (problem.weight[~known].sum() + len(more))
+    np.testing.assert_allclose(em.estimator.class_count_.sum(), total, rtol=1e-12)
+    rows = pd.concat if hasattr(problem.X, "iloc") else (sp.vstack if sp.issparse(problem.X) else np.concatenate)
+    every = np.append(np.where(known, 1.0, weight) * problem.weight, np.full(len(more), weight))
+    everything = copy.deepcopy(problem.nb).fit(rows([problem.X, more.X]), np.append(problem.y, more.y), every)
+    same(em.estimator.prior_, everything.prior_, rtol=1e-9, atol=1e-9)
+
+
+def same(a: Any, b: Any, **tolerance: Any) -> None:
+    for mine, theirs in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(mine, theirs, **tolerance)
+
+
+# -- EM written out -----------------------------------------------------------------------------------
+
+
+def written_out(kind: str, X: np.ndarray, label: np.ndarray, weight: np.ndarray, n: int, alpha: float) -> Any:
+    """(objective of n iterations, P(class | row) of the last) with three classes, label -1 where unknown."""
+    seen = ~np.isnan(X)
+    x = np.where(seen, X, 0.0)
+    share = np.eye(3)[label] * (label >= 0)[:, None]
+    objective = []
+    for _ in range(n):
+        r = share * weight[:, None]
+        log_pi = np.log((1.0 + r.sum(axis=0)) / (3.0 + r.sum()))
+        joint, penalty = np.tile(log_pi, (len(x), 1)), log_pi.sum()
+        if kind == "bernoulli":
+            one, cells = r.T @ x, r.T @ seen
+            p = (alpha + one) / (2 * alpha + cells)
+            penalty += alpha * (np.log(p) + np.log1p(-p)).sum()
+            joint += x @ np.log(p).T + (seen - x) @ np.log1p(-p).T
+        elif kind == "multinomial":
+            p = alpha + r.T @ x
+            p /= p.sum(axis=1, keepdims=True)
+            penalty += alpha * np.log(p).sum()
+            joint += x @ np.log(p).T + (gammaln(x.sum(axis=1) + 1) - gammaln(x + 1).sum(axis=1))[:, None]
+        elif kind == "poisson":
+            rate = (RATES.concentration + r.T @ x) / (RATES.rate + r.T @ seen)
+            penalty += (RATES.concentration * np.log(rate) - RATES.rate * rate).sum()
+            joint += x @ np.log(rate).T - seen @ rate.T - (gammaln(x + 1) * seen).sum(axis=1)[:, None]
+        else:
+            count = r.T @ seen
+            kappa = NORMAL.kappa + count
+            mu = (NORMAL.kappa * NORMAL.loc + r.T @ x) / kappa
+            # b' from the definition: squares about the new mean, of rows and of the prior's κ rows at loc.
+            square = np.stack([(r[:, c, None] * seen * (x - mu[c]) ** 2).sum(axis=0) for c in range(3)])
+            spread = NORMAL.rate + 0.5 * square + 0.5 * NORMAL.kappa * (mu - NORMAL.loc) ** 2
+            var = spread / (NORMAL.concentration + count / 2 + 1.5)
+            prior = NORMAL.rate + 0.5 * NORMAL.kappa * (mu - NORMAL.loc) ** 2
+            penalty += (-(NORMAL.concentration + 1.5) * np.log(var) - prior / var).sum()
+            for c in range(3):
+                joint[:, c] -= (0.5 * seen * (np.log(2 * np.pi * var[c]) + (x - mu[c]) ** 2 / var[c])).sum(axis=1)
+        log_row = logsumexp(joint, axis=1)
+        own = np.where(label >= 0, joint[np.arange(len(x)), label], log_row)
+        objective.append(weight @ own + penalty)
+        share = np.where((label >= 0)[:, None], share, np.exp(joint - log_row[:, None]))
+    return np.array(objective), share
+
+
+MADE = {
+    "bernoulli": lambda alpha: bnb.BernoulliNB(alpha=alpha),
+    "multinomial": lambda alpha: bnb.MultinomialNB(alpha=alpha),
+    "gaussian": lambda alpha: bnb.GaussianNB(prior=NORMAL),
+    "poisson": lambda alpha: bnb.PoissonNB(prior=RATES),
+}
+
+
+@pytest.mark.parametrize("alpha", [0.05, 2.0])
+@pytest.mark.parametrize("kind", MADE)
+def test_each_iteration_is_that_of_em_written_out(kind, alpha):
+    rng = np.random.default_rng(3)
+    truth = rng.integers(0, 3, 40)
+    X = rng.poisson(np.array([[1.0, 4, 2], [3, 1, 2], [0.5, 0.5, 5]])[truth]).astype(float)
+    X = (X > 1).astype(float) if kind == "bernoulli" else X + 0.25 * (kind == "gaussian") * rng.normal(size=X.shape)
+    if kind != "multinomial":
+        X[rng.random(X.shape) < 0.1] = np.nan
+    label = np.where(np.arange(40) < 9, np.arange(40) % 3, -1)
+    replicated = rng.integers(1, 4, 40).astype(float)
+    em = fit_quietly(MADE[kind](alpha), X, label, weight=0.6, sample_weight=replicated, max_iter=12, tol=0.0)
+    weight = replicated * np.where(label < 0, 0.6, 1.0)
+    objective, share = written_out(kind, X, label, weight, 12, alpha)
+    np.testing.assert_allclose(em.objective, objective, rtol=1e-11)
+    np.testing.assert_allclose(em.estimator.class_count_, weight @ share, rtol=1e-9)
+    statistics = em.estimator.statistics_.blocks[0]
+    some = (share * weight[:, None]).T @ np.nan_to_num(X)
+    mine = {
+        "bernoulli": lambda: statistics.count[:, 1::2],
+        "multinomial": lambda: statistics.count,
+        "gaussian": lambda: statistics.mean * statistics.count,
+        "poisson": lambda: statistics.total,
+    }[kind]()
+    np.testing.assert_allclose(mine, some, rtol=1e-8, atol=1e-12)
+
+
+def test_categorical_levels_are_bernoulli_ones():
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 2, (30, 4))
+    y = np.where(np.arange(30) < 6, np.arange(30) % 2, -1)
+    one, other = bnb.fit_em(bnb.CategoricalNB(alpha=0.3), X, y), bnb.fit_em(bnb.BernoulliNB(alpha=0.3), X, y)
+    np.testing.assert_allclose(one.objective, other.objective, rtol=1e-12)
+    np.testing.assert_allclose(one.estimator.predict_proba(X), other.estimator.predict_proba(X), rtol=1e-10)
+
+
+# -- penalty and peak ---------------------------------------------------------------------------------
+
+FAMILIES = [
+    (Dirichlet(np.array([[0.2, 1.5, 3.0, 0.7]]), np.array([0, 0, 1, 1]), 2), LevelCounts(np.array([[3.0, 0, 2.5, 1]]))),
+    (
+        NormalInverseGamma(*(np.array([[v]]) for v in (0.5, 0.3, 1.5, 2.0))),
+        Moments(*np.array([[[4.0]], [[2.0]], [[3.0]]])),
+    ),
+    (GammaPoisson(np.array([[1.5]]), np.array([[0.5]])), Totals(np.array([[4.0]]), np.array([[7.0]]))),
+    (Known(np.log([[0.2, 0.8]])), LevelCounts(np.array([[3.0, 1.0]]))),
+]
+
+
+@pytest.mark.parametrize(("prior", "statistics"), FAMILIES, ids=lambda v: type(v).__name__)
+def test_a_posteriors_penalty_is_the_priors_and_the_likelihood(prior, statistics, x64):
+    """Up to a constant; and the peak is its maximum."""
+    posterior = prior.update(statistics)
+    peak = posterior.peak()
+
+    def gain(of):
+        return float((of.log_penalty(peak) - of.log_penalty(prior.peak())).sum())
+
+    likelihood = sum(sign * float(p.log_likelihood(statistics).sum()) for sign, p in ((1, peak), (-1, prior.peak())))
+    if not isinstance(prior, Known):
+        np.testing.assert_allclose(gain(posterior), gain(prior) + likelihood, rtol=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        other = jax.tree.map(lambda v: v * np.exp(0.05 * rng.normal(size=v.shape)), peak)
+        if isinstance(prior, Dirichlet):
+            other = Dirichlet(other.theta, prior.group, 2).mean()
+        assert float((posterior.log_penalty(other) - posterior.log_penalty(peak)).sum()) <= 1e-12
+
+
+# -- what must be the same ----------------------------------------------------------------------------
+
+
+@each_kind
+@settings(max_examples=4)
+@given(data=st.data())
+def test_with_all_labels_known_it_is_fit(kind, data):
+    problem, *_ = data.draw(partly_labelled(kind))
+    fitted = copy.deepcopy(problem.nb).fit(problem.X, problem.y, problem.weight)
+    unlabeled = data.draw(st.sampled_from([None, problem.X]))
+    em = bnb.fit_em(problem.nb, problem.X, problem.y, unlabeled, weight=0.0, sample_weight=problem.weight)
+    assert em.converged
+    same(em.estimator.statistics_, fitted.statistics_, rtol=0)
+    np.testing.assert_array_equal(em.estimator.predict_proba(problem.X), fitted.predict_proba(problem.X))
+    assert em.estimator.log_evidence_ == fitted.log_evidence_
+
+
+def simulated(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    return rng.poisson(np.where(label[:, None] == 1, [2.0, 1, 3, 0.5], [0.5, 3, 1, 2])), label
+
+
+@pytest.mark.parametrize(
+    "nb", [bnb.MultinomialNB(), bnb.BernoulliNB(), bnb.GaussianNB(), bnb.PoissonNB()], ids=lambda nb: type(nb).__name__
+)
+def test_ways_to_say_the_same(nb):
+    X, label = simulated()
+    y = np.where(np.arange(60) < 8, label, -1)
+    first = bnb.fit_em(nb, X, y, weight=2.0)
+    apart = bnb.fit_em(nb, X[:8], y[:8], X[8:], weight=2.0)
+    twice = bnb.fit_em(nb, np.concatenate([X, X[8:]]), np.append(y, y[8:]))
+    weighted = bnb.fit_em(nb, X, y, sample_weight=np.where(y < 0, 2.0, 1.0))
+    named = bnb.fit_em(nb, X, np.array([{0: "a", 1: "b", -1: -1}[v] for v in y], dtype=object), weight=2.0)
+    for other in (apart, twice, weighted, named):
+        np.testing.assert_allclose(other.objective, first.objective, rtol=1e-11)
+        np.testing.assert_allclose(other.estimator.predict_proba(X), first.estimator.predict_proba(X), rtol=1e-8)
+    assert list(named.estimator.classes_) == ["a", "b"]
+
+
+@pytest.mark.parametrize("nb", [bnb.MultinomialNB(), bnb.BernoulliNB()], ids=lambda nb: type(nb).__name__)
+def test_sparse_is_dense(nb):
+    X, label = simulated()
+    y = np.where(np.arange(60) < 8, label, -1)
+    dense, sparse = bnb.fit_em(nb, X, y), bnb.fit_em(nb, sp.csr_array(X[:30]), y[:30], sp.csr_matrix(X[30:]))
+    np.testing.assert_allclose(sparse.objective, dense.objective, rtol=1e-12)
+    np.testing.assert_allclose(sparse.estimator.predict_proba(X), dense.estimator.predict_proba(X), rtol=1e-9)
+
+
+def test_levels_are_learned_from_all_rows_that_count():
+    X = [["a"], ["b"], ["c"], ["d"]]
+    em = bnb.fit_em(bnb.CategoricalNB(), X, ["x", "y", -1, -1], [["e"]], sample_weight=[1, 1, 1, 0])
+    assert em.estimator.categories_[0].tolist() == ["a", "b", "c", "e"]
+    labelled = bnb.fit_em(bnb.CategoricalNB(), X[:2], ["x", "y"], [["e"]], weight=0)
+    assert labelled.estimator.categories_[0].tolist() == ["a", "b"]
+
+
+def test_frames_of_mixed_columns():
+    X, label = simulated(80)
+    frame = pd.DataFrame({"n": X[:, 0], "w": X[:, 1] + 0.5, "s": np.where(X[:, 2] > 1, "hi", "lo")})
+    y = np.where(np.arange(80) < 10, label, -1)
+    nb = bnb.MixedNB(poisson="n")
+    em = bnb.fit_em(nb, frame[:40], y[:40], frame[40:])
+    assert list(em.estimator.feature_names_in_) == ["n", "w", "s"]
+    whole = bnb.fit_em(nb, frame, y)
+    np.testing.assert_allclose(whole.objective, em.objective, rtol=1e-11)
+    with pytest.raises(ValueError, match="feature names"):
+        bnb.fit_em(nb, frame[:40], y[:40], frame[40:].rename(columns={"n": "m"}))
+
+
+def test_a_structure_is_that_of_the_labelled_rows():
+    rng = np.random.default_rng(1)
+    a = rng.integers(0, 3, (200, 1))
+    X = np.concatenate([a, (a + (rng.random((200, 1)) < 0.1)) % 3, rng.integers(0, 2, (200, 1))], axis=1)
+    y = np.where(np.arange(200) < 50, (a[:, 0] == 1) ^ (rng.random(200) < 0.1), -1)
+    fitted = bnb.TAN().fit(X[:50], y[:50])
+    em = bnb.fit_em(bnb.TAN(), X, y)
+    assert em.estimator.parents_ == fitted.parents_
+    assert (np.diff(em.objective) >= -1e-9 * abs(em.objective[1:])).all()
+    flat = bnb.fit_em(bnb.NetworkNB(), X, y)
+    np.testing.assert_allclose(flat.objective, bnb.fit_em(bnb.CategoricalNB(), X, y).objective, rtol=1e-12)
+
+
+# -- starts and ends ----------------------------------------------------------------------------------
+
+
+def test_restarts_are_further_climbs_of_which_the_best_wins():
+    X, _ = simulated(40, seed=4)
+    y = np.where(np.arange(40) < 4, [0, 1, 0, 1] * 10, -1)  # labels that the rows contradict
+    nb = bnb.BernoulliNB(alpha=0.1)
+    alone, more = bnb.fit_em(nb, X, y), bnb.fit_em(nb, X, y, restarts=5, seed=1)
+    assert alone.starts.shape == (1,)
+    assert more.starts.shape == (6,)
+    assert more.starts[0] == alone.objective[-1]
+    assert more.objective[-1] == more.starts.max() >= alone.objective[-1]
+    again = bnb.fit_em(nb, X, y, restarts=5, seed=1)
+    np.testing.assert_array_equal(again.starts, more.starts)
+    assert not np.array_equal(bnb.fit_em(nb, X, y, restarts=5, seed=2).starts, more.starts)
+
+
+def test_too_few_iterations_are_reported():
+    X, label = simulated()
+    y = np.where(np.arange(60) < 4, label, -1)
+    with pytest.warns(UserWarning, match="not converged after max_iter=2"):
+        em = bnb.fit_em(bnb.MultinomialNB(), X, y, max_iter=2, tol=0.0)
+    assert not em.converged
+    assert len(em.objective) == 2
+    assert "not converged after 2 iterations" in repr(em)
+    assert repr(bnb.fit_em(bnb.MultinomialNB(), X, y)).startswith("EM(MultinomialNB, objective -")
+
+
+def test_the_given_classifier_and_what_it_was_fitted_on_stay():
+    X, label = simulated()
+    nb = bnb.MultinomialNB().fit(X, label)
+    before = nb.log_evidence_
+    em = bnb.fit_em(nb, X, np.where(np.arange(60) < 8, label, -1))
+    assert nb.log_evidence_ == before
+    assert em.estimator is not nb
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-12])
+def test_without_a_prior_what_was_not_counted_is_impossible(alpha):
+    X, y = np.eye(3, dtype=int), [0, 1, -1]
+    if alpha:
+        assert np.isfinite(bnb.fit_em(bnb.MultinomialNB(alpha=alpha), X, y).objective).all()
+    else:
+        with pytest.raises(ValueError, match=r"row 2 of X has log p\(row\) = -inf"):
+            bnb.fit_em(bnb.MultinomialNB(alpha=0), X, y)
+        both = bnb.fit_em(bnb.MultinomialNB(alpha=0), [[2, 1, 0], [0, 1, 2], [1, 1, 0]], y)
+        assert np.isfinite(both.objective).all()
+
+
+def test_a_variance_of_zero_is_refused():
+    flat = bnb.NormalInverseGamma(0.0, 0.0, -1.5, 0.0)
+    with pytest.raises(ValueError, match="objective is"):
+        bnb.fit_em(bnb.GaussianNB(prior=flat), [[1.0], [1.0], [2.0], [3.0], [2.5]], [0, 0, 1, 1, -1])
+
+
+# -- after it -----------------------------------------------------------------------------------------
+
+
+def test_it_predicts_and_has_no_posterior():
+    X, label = simulated()
+    y = np.where(np.arange(60) < 8, label, -1)
+    nb = bnb.fit_em(bnb.BernoulliNB(), X, y, weight=0.5).estimator
+    assert nb.unlabeled_weight_ == 0.5
+    for estimate in ("map", "mean", "predictive"):
+        assert np.isfinite(nb.predict_proba(X, estimate=estimate)).all()
+    for refused in (
+        lambda: bnb.posterior_draws(nb),
+        lambda: bnb.parameter_table(nb),
+        lambda: bnb.predict_interval(nb, X),
+        lambda: bnb.decompose_uncertainty(nb, X),
+        lambda: bnb.log_odds_moments(nb, X),
+        lambda: bnb.loo(nb, X, label),
+        lambda: nb.log_evidence_,
+        lambda: bnb.tune_alpha(nb, X, label),
+        lambda: bnb.to_arviz(nb),
+    ):
+        with pytest.raises(NotImplementedError, match="counted in shares by EM"):
+            refused()
+    decided = bnb.decide(nb, X, bnb.decision.zero_one(nb.classes_))
+    assert np.isnan(decided.p_optimal).all()
+    assert np.isnan(decided.regret).all()
+    assert np.isfinite(decided.risk).all()
+    nb.partial_fit(X[:3], label[:3])
+    with pytest.raises(NotImplementedError):
+        bnb.posterior_draws(nb)
+    assert np.isfinite(nb.fit(X, label).log_evidence_)
+
+
+# -- what is refused ----------------------------------------------------------------------------------
+
+X8, Y8 = np.arange(16).reshape(8, 2) % 3, np.array([0, 1, 0, 1, -1, -1, -1, -1])
+
+
+@pytest.mark.parametrize(
+    ("nb", "y", "options", "error", "message"),
+    [
+        (bnb.GaussianNB(prior="within"), Y8, {}, ValueError, "prior='within' is the variance within classes"),
+        (bnb.MixedNB(gaussian_prior="within"), Y8, {}, ValueError, "gaussian_prior='within'"),
+        (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),
+        (bnb.AODE(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
+        (bnb.PolyaNB(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
+        (bnb.CategoricalNB(), np.where(Y8 == 0, -1, Y8), {}, ValueError, "the only label is 1"),
+        (bnb.CategoricalNB(), np.full(8, -1), {}, ValueError, "no row has a label"),
+        (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),
+        (bnb.CategoricalNB(), np.array(["a", "b", *[-1] * 6]), {}, ValueError, "give y dtype=object"),
+        (bnb.CategoricalNB(), Y8, {"weight": -1}, ValueError, "weight=-1 must be"),
+        (bnb.CategoricalNB(), Y8, {"weight": np.nan}, ValueError, "weight=nan must be"),
+        (bnb.CategoricalNB(), Y8, {"tol": -1.0}, ValueError, "tol=-1.0 must be"),
+        (bnb.CategoricalNB(), Y8, {"max_iter": 0}, ValueError, "max_iter=0 must be"),
+        (bnb.CategoricalNB(), Y8, {"restarts": -1}, ValueError, "restarts=-1 must be"),
+        (
+            bnb.CategoricalNB(),
+            Y8,
+            {"X_unlabeled": X8[:, :1]},
+            ValueError,
+            "1 features, but CategoricalNB is expecting 2",
+        ),
+    ],
+)
+def test_refused(nb, y, options, error, message):
+    with pytest.raises(error, match=message):
+        bnb.fit_em(nb, X8, y, **options)
+
+
+# -- text ---------------------------------------------------------------------------------------------
+
+
+def test_unlabelled_texts_help_where_labels_are_few():
+    (X, y), (X_test, y_test) = newsgroups("train"), newsgroups("test")
+    rng = np.random.default_rng(0)
+    known = np.concatenate([rng.permutation(np.flatnonzero(y == topic))[:20] for topic in np.unique(y)])
+    labels = np.where(np.isin(np.arange(len(y)), known), y, None).astype(object)
+    labels[labels == None] = -1  # noqa: E711
+    nb = bnb.MultinomialNB(alpha=0.03)
+    alone = nb.fit(X[known], y[known]).score(X_test, y_test)
+    em = bnb.fit_em(nb, X, labels, weight=0.1)
+    assert em.converged
+    assert em.estimator.score(X_test, y_test) > alone + 0.05
