@@ -35,7 +35,11 @@ def require_posterior(nb: Any, who: str) -> None:
     ------
     NotImplementedError
         With the reason that the classifier gives, `nb._no_posterior`.
+    TypeError
+        If it is no classifier of bayesnb.
     """
+    if not hasattr(type(nb), "_no_posterior"):
+        raise TypeError(f"{who} takes a fitted classifier of bayesnb, and got {type(nb).__module__}.{nb!r}.")
     check_is_fitted(nb)
     if nb._no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb._no_posterior}")

@@ -76,6 +76,11 @@ class NaiveBayesMixture(DensityMixin, BaseEstimator):
     True
     """
 
+    _no_posterior = (
+        "NaiveBayesMixture has the parameters at which EM came to rest, and no posterior of them: no draws, intervals, "
+        "evidence or leave-one-out scores. `bic` compares numbers of components."
+    )
+
     def __init__(
         self,
         n_components: int = 1,

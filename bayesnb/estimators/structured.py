@@ -94,8 +94,8 @@ class StructuredNB(NaiveBayesClassifier):
         >>> nb = NetworkNB({1: 0}).fit(X, ["in", "in", "out", "in"])
         >>> nb.query("0", {"1": "wet"}).round(2)
         0
-        rain    0.66
-        sun     0.34
+        rain    0.59
+        sun     0.41
         Name: P, dtype: float64
         """
         import pandas as pd
