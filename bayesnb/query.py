@@ -24,7 +24,7 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
     import opt_einsum
 
     needed = _ancestors(factors, {*asked, *given})
-    relevant = [_sliced(factor, given) for factor in factors if factor[0][-1] in needed]
+    relevant = _combined([_sliced(factor, given) for factor in factors if factor[0][-1] in needed])
     number = {name: i for i, name in enumerate(dict.fromkeys(n for names, _ in relevant for n in names))}
     operands = [part for names, table in relevant for part in (table, [number[n] for n in names])]
     output = [number[n] for n in asked]
@@ -55,6 +55,18 @@ def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]
             found.add(name)
             todo += parents[name]
     return found
+
+
+def _combined(factors: Sequence[Factor]) -> list[Factor]:
+    """Products of the factors of the same variables, up to a constant: of many given values they would underflow."""
+    logs: dict[tuple[Hashable, ...], np.ndarray] = {}
+    with np.errstate(divide="ignore"):
+        for names, table in factors:
+            logs[names] = logs.get(names, np.zeros(())) + np.log(table)
+    tops = {names: table.max(initial=-np.inf) for names, table in logs.items()}
+    if np.isneginf(list(tops.values())).any():
+        raise ValueError("query: what is given has probability 0.")
+    return [(names, np.exp(table - tops[names])) for names, table in logs.items()]
 
 
 def _sliced(factor: Factor, given: dict[Hashable, int]) -> Factor:

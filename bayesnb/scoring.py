@@ -73,6 +73,18 @@ def plug_in(family: Any) -> Any:
     return _mean(family)
 
 
+@float64
+def read_scores(scores: np.ndarray, output: Callable[[jax.Array], jax.Array]) -> np.ndarray:
+    """Apply `output`, one of the functions below, to (N, C) joint log probabilities that are there already."""
+    return map_rows((), len(scores), lambda _, part: _apply(part, output), scores)
+
+
+@float64
+def log_add(total: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """log(exp(total) + exp(scores)) in the rows `which`, and `total` in the others."""
+    return map_rows((), len(total), lambda _, *parts: _log_add(*parts), total, scores, which)
+
+
 def joint(scores: jax.Array) -> jax.Array:
     """(N, C) log p(class, row)."""
     return scores
@@ -140,6 +152,16 @@ def _prepare(model: NaiveBayes, x: tuple[Any, ...], added: Any, estimate: Estima
 @jax.jit(static_argnames="output")
 def _score(reading: Reading, x: tuple[Any, ...], output: Callable[[jax.Array], jax.Array]) -> jax.Array:
     return output(reading.log_joint(x))
+
+
+@jax.jit(static_argnames="output")
+def _apply(scores: jax.Array, output: Callable[[jax.Array], jax.Array]) -> jax.Array:
+    return output(scores)
+
+
+@jax.jit
+def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array:
+    return jnp.where(which[:, None], jnp.logaddexp(total, scores), total)
 
 
 @jax.jit

@@ -98,6 +98,7 @@ def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) 
     """
     of = _membership(sizes)
     total = alpha @ of
+    total = np.where(total > 0, total, 1.0)  # of features without levels, which have no counts either
 
     def log_evidence(count: np.ndarray, alpha: np.ndarray, sum_over: np.ndarray) -> np.ndarray:
         """log B(α + n) - log B(α), without the gain of those levels that have no counts: zero."""

@@ -17,7 +17,7 @@ from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
 from bayesnb.encoding.rows import NodeRows
 from bayesnb.encoding.table import Table
-from bayesnb.families import LevelCounts
+from bayesnb.families import Dirichlet, LevelCounts
 
 Node = tuple[int, ...]
 """A feature, then its parents, as positions within the columns."""
@@ -149,7 +149,7 @@ class NodeColumns(GrowingColumns):
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """(C, *parents, levels) of each node, from (C, L)."""
         parts = np.split(flat, self.start()[1:], axis=1)
-        return [part.reshape(-1, *self.shape(node)) for part, node in zip(parts, self.nodes, strict=True)]
+        return [part.reshape(len(flat), *self.shape(node)) for part, node in zip(parts, self.nodes, strict=True)]
 
     def margins(self, statistics: LevelCounts) -> LevelCounts:
         """Counts of the features without structure, from those cells whose parents are observed."""
@@ -165,10 +165,17 @@ class NodeColumns(GrowingColumns):
             if len(node) > 1 and (count < class_count * (1 - 1e-9)).any()
         ]
 
-    def first_group(self) -> np.ndarray:
-        """(L,) bool, the levels of each feature given the first value of its parents."""
-        within = np.arange(self.sizes().sum()) - np.repeat(self.start(), self.sizes())
-        return within < np.repeat([self.shape(node)[-1] for node in self.nodes], self.sizes())
+    def without_arcs(self, prior: Dirichlet) -> Dirichlet:
+        """The prior of the features given the class alone: of each what it is given the first value of its parents."""
+
+        def given_first(table: np.ndarray) -> np.ndarray:
+            if not table.size:
+                return np.ones((len(table), table.shape[-1]))
+            return table.reshape(len(table), -1, table.shape[-1])[:, 0]
+
+        alpha = np.concatenate(list(map(given_first, self.tables(np.asarray(prior.concentration)))), axis=1)
+        group = self.base.groups()
+        return Dirichlet(alpha, group, int(group.max(initial=0)) + 1)
 
     def order(self) -> list[int]:
         """Positions of the nodes, parents before children."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from numbers import Number
+from typing import Any, NoReturn
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,9 +20,9 @@ from bayesnb.estimators.structured import StructuredNB
 from bayesnb.estimators.structures import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.precision import float64
 
 _LEVELS = "levels"
+_ROUNDING = 1e-9  # of sums of fractional weights
 
 Joint = Callable[[Any, tuple[Rows, ...], np.ndarray], np.ndarray]
 
@@ -49,7 +48,7 @@ class AODE(StructuredNB):
     ----------
     members_ : list of SPODE
         One for each categorical column as the parent: fitted classifiers, with posteriors, tables and draws.
-    parents_, categories_, classes_, class_count_, class_log_prior_, statistics_
+    categories_, classes_, class_count_, class_log_prior_, statistics_
         As for `NetworkNB`; the statistics are those of all pairs of columns, so that members share them.
 
     Notes
@@ -105,12 +104,16 @@ class AODE(StructuredNB):
         return [] if columns is None else [self._member(columns, p) for p in range(len(columns.base.index))]
 
     @property
-    def prior_(self) -> NaiveBayes:
-        raise NotImplementedError(f"prior_: {self._no_posterior}")
+    def parents_(self) -> NoReturn:
+        self._refuse("parents_")
 
     @property
-    def posterior_(self) -> NaiveBayes:
-        raise NotImplementedError(f"posterior_: {self._no_posterior}")
+    def prior_(self) -> NoReturn:
+        self._refuse("prior_")
+
+    @property
+    def posterior_(self) -> NoReturn:
+        self._refuse("posterior_")
 
     @property
     def class_log_prior_(self) -> np.ndarray:
@@ -123,11 +126,15 @@ class AODE(StructuredNB):
     def n_parameters_(self) -> int:
         """Free parameters of all members, those that they share counted once."""
         self._require_fitted("n_parameters_")
-        whole = NetworkNB()
+        whole = NetworkNB(class_prior=self.class_prior)
         whole.encoding_, whole.statistics_ = self._counted
         return whole.n_parameters_
 
     # -- shared machinery ------------------------------------------------------------------------
+
+    def _refuse(self, name: str) -> NoReturn:
+        self._require_fitted(name)
+        raise NotImplementedError(f"{name}: {self._no_posterior}")
 
     @property
     def _no_posterior(self) -> str | None:
@@ -159,10 +166,10 @@ class AODE(StructuredNB):
                 own: Any = member.encoding_.blocks[0]
                 # A missing cell has code -1, the last entry.
                 seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
-                vote = seen - less >= self.min_count
+                vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
                 if vote.any():
                     rows = (NodeRows(base, own.nodes, own.capacity), *rest)
-                    total = _log_add(total, joint(member, rows, everyone), vote)
+                    total = scoring.log_add(total, joint(member, rows, everyone), vote)
                     votes += vote
         none = votes == 0
         if none.any():
@@ -179,13 +186,12 @@ class AODE(StructuredNB):
             raise NotImplementedError(f"draws: {self._no_posterior}")
 
         def joint(member: Any, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
-            model, reading = member._model(estimate, class_prior)
-            return scoring.score_rows(member.encoding_, model, rows, int(which.sum()), reading, scoring.joint)
+            return member._read(rows, int(which.sum()), estimate, class_prior, scoring.joint)
 
-        return np.asarray(float64(output)(self.average(self._table(X), self._report_unknown, joint)))
+        return scoring.read_scores(self.average(self._table(X), self._report_unknown, joint), output)
 
     def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
         """Each column given each other one, and alone: what the members need."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
@@ -201,6 +207,12 @@ class AODE(StructuredNB):
 
     def _prior(self, counted: Counted) -> NaiveBayes:
         require_integer("min_count", self.min_count, least=0)
+        n_features = counted.encoding.blocks[0].n_features
+        if not isinstance(self.alpha, Number) and np.shape(self.alpha) not in ((), (n_features,)):
+            raise ValueError(
+                f"alpha={self.alpha!r} must be a number, or one a feature: the levels of parent and feature together "
+                "are others for each member."
+            )
         if not isinstance(self.class_alpha, str):
             return super()._prior(counted)
         if self.class_alpha != _LEVELS:
@@ -256,13 +268,3 @@ def _as_nodes(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
         for child, *parents in columns.nodes
     ]
     return pairs.reshape(n_classes, -1)[:, np.concatenate(at)]
-
-
-@float64
-def _log_add(total: np.ndarray, joint: np.ndarray, vote: np.ndarray) -> np.ndarray:
-    return np.array(_logaddexp(total, joint, vote))
-
-
-@jax.jit
-def _logaddexp(total: jax.Array, joint: jax.Array, vote: jax.Array) -> jax.Array:
-    return jnp.where(vote[:, None], jnp.logaddexp(total, joint), total)

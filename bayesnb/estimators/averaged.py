@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, CountColumns, Table
+from bayesnb.encoding import Columns, CountColumns, NodeColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.families import Averaged, AveragedCells, AveragedLevels, Dirichlet, NormalInverseGamma
@@ -122,6 +122,11 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         columns = self._base()._columns(table)
         for block in columns:
+            if isinstance(block, NodeColumns):
+                raise NotImplementedError(
+                    "FeatureAveragedNB averages over which features depend on the class, each by itself: arcs between "
+                    "features have no place in it. Use CategoricalNB as its estimator."
+                )
             if isinstance(block, CountColumns):
                 raise NotImplementedError(
                     "FeatureAveragedNB needs features that are independent given the class, and the words of a "

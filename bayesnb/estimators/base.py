@@ -372,8 +372,13 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
                 known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
                 drawn[CLASS_PROB] = np.broadcast_to(scoring.plug_in(known).theta[0], drawn[CLASS_PROB].shape)
             return score_draws(self, X, drawn, output)
+        return self._read(*self._encode(X), estimate, class_prior, output)
+
+    def _read(
+        self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
+    ) -> np.ndarray:
+        """Apply `output` to the joint log probabilities of n encoded rows."""
         model, reading = self._model(estimate, class_prior)
-        rows, n = self._encode(X)
         return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
 
     def _model(self, estimate: Estimate | None, class_prior: Any) -> tuple[NaiveBayes, Estimate]:

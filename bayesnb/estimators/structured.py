@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +11,22 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
-from bayesnb.encoding import Columns, Encoding, Levels, Node, NodeColumns, RealColumns, Rows, Table
+from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.rows import NodeRows
 from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
-from bayesnb.families import LevelCounts, Moments
+from bayesnb.families import Dirichlet, LevelCounts, Moments
+from bayesnb.model import Estimate
 from bayesnb.pairs import require_room
+from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import CLASS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 
 
 class StructuredNB(NaiveBayesClassifier):
@@ -104,6 +109,8 @@ class StructuredNB(NaiveBayesClassifier):
 
         check_is_fitted(self)
         levels = self._variables()
+        if CLASS in self.parents_:
+            raise ValueError(f"query: a column is called {CLASS!r} as the class is; rename it.")
         one = isinstance(variables, str) or not isinstance(variables, Iterable)
         asked = [self._variable(v, levels) for v in ([variables] if one else variables)]
         if not asked or len(set(asked)) < len(asked):
@@ -130,9 +137,9 @@ class StructuredNB(NaiveBayesClassifier):
     # -- for subclasses --------------------------------------------------------------------------
 
     def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        """The nodes of the network, from the categorical columns, or from labelled rows."""
+        """The nodes of the network, from the categorical columns, or from labelled rows (`NodeRows` of them)."""
         raise NotImplementedError
 
     # -- shared machinery ------------------------------------------------------------------------
@@ -172,7 +179,10 @@ class StructuredNB(NaiveBayesClassifier):
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         first = encoding.blocks[0]
-        if self.__sklearn_is_fitted__() or not isinstance(first, NodeColumns):
+        if self.__sklearn_is_fitted__():
+            return encoding, rows
+        if not isinstance(first, NodeColumns):
+            self._arcs(encoding, _NO_COLUMNS, None, label, weight)  # which refuses arcs between what is not there
             return encoding, rows
         cells: Any = rows[0]
         columns = replace(first, nodes=self._arcs(encoding, first, cells, label, weight))
@@ -186,10 +196,30 @@ class StructuredNB(NaiveBayesClassifier):
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 
+    def _read(
+        self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
+    ) -> np.ndarray:
+        if (self.estimate if estimate is None else estimate) not in ("mle", "map"):
+            return super()._read(rows, n, estimate, class_prior, output)
+        scores = super()._read(rows, n, estimate, class_prior, scoring.joint)
+        if np.isnan(scores).any():
+            # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
+            # something else makes the row impossible, such as the parent itself.
+            model, reading = self._model(estimate, class_prior)
+            blocks = [
+                _with_estimates(columns, family, reading) if isinstance(columns, NodeColumns) else family
+                for columns, family in zip(self.encoding_.blocks, model.blocks, strict=True)
+            ]
+            model = replace(model, blocks=tuple(blocks))
+            others = scoring.score_rows(self.encoding_, model, rows, n, reading, scoring.joint)
+            scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
+        return scoring.read_scores(scores, output)
+
     def _gaussian(self, table: Table) -> tuple[int, ...]:
         named = self.gaussian
         if isinstance(named, str) and named == "auto":
-            return tuple(j for j in range(len(table.names)) if table.is_frame and _is_float(table.column(j)))
+            every = () if table.is_sparse else range(len(table.names))
+            return tuple(j for j in every if _is_continuous(table.column(j), table.is_frame))
         if named is None:
             return ()
         one = isinstance(named, str) or not isinstance(named, Iterable)
@@ -236,11 +266,22 @@ def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: st
     return list(columns.base.index).index(j)
 
 
-def _is_float(column: Any) -> bool:
+@float64
+def _with_estimates(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
+    """The posterior, uniform given those values of parents for which there is no estimate."""
+    log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
+    has_parents = np.repeat([len(node) > 1 for node in columns.nodes], columns.sizes())
+    return replace(family, concentration=np.where(has_parents & np.isnan(log_theta), 2.0, family.concentration))
+
+
+def _is_continuous(column: Any, of_frame: bool) -> bool:
+    """Whether a column holds floats; of an array, whose columns share a type, floats with a value that is not whole."""
     dtype = column.dtype
-    if hasattr(dtype, "is_float"):  # polars
-        return bool(dtype.is_float())
-    return getattr(dtype, "kind", "O") == "f"
+    floats = dtype.is_float() if hasattr(dtype, "is_float") else getattr(dtype, "kind", "O") == "f"
+    if of_frame or not floats:
+        return bool(floats)
+    values = column[np.isfinite(column)]
+    return bool((values != np.floor(values)).any())
 
 
 __all__ = ["StructuredNB", "position"]

@@ -13,7 +13,6 @@ from sklearn.utils.metaestimators import available_if
 from bayesnb import structure
 from bayesnb.arguments import require_choice
 from bayesnb.encoding import Encoding, Node, NodeColumns
-from bayesnb.encoding.rows import NodeRows
 from bayesnb.estimators import priors
 from bayesnb.estimators.structured import StructuredNB, position
 from bayesnb.model import Estimate
@@ -36,8 +35,9 @@ class NetworkNB(StructuredNB):
         As for `CategoricalNB`.
     gaussian : "auto", list of columns, or None
         Columns that are Gaussian, beside the structure. "auto": the float columns of a DataFrame; of an array, whose
-        columns share one type, none. Numbers to be levels in a structure are first cut, by scikit-learn's
-        `KBinsDiscretizer(encode="ordinal")` in a Pipeline.
+        columns share one type, the columns of floats with some value that is not whole, as whole numbers are codes.
+        Numbers to be levels in a structure are first cut, by scikit-learn's `KBinsDiscretizer(encode="ordinal")` in a
+        Pipeline.
     gaussian_prior : {"pooled", "within"} or NormalInverseGamma
         As `prior` of `GaussianNB`.
 
@@ -96,18 +96,22 @@ class NetworkNB(StructuredNB):
         self.prior = prior
 
     def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
         names = columns.base.names
         if self.parents is not None and not isinstance(self.parents, Mapping):
             raise ValueError(f"parents={self.parents!r} must be a dict {{column: parent, list of parents, or None}}.")
         found: dict[int, list[int]] = {}
+        named: set[int] = set()
         for column, own in (self.parents or {}).items():
-            if not (parents := _listed(own)):
+            (at,), parents = encoding.positions([column], "parents"), _listed(own)
+            if at in named:
+                name = dict(zip(columns.base.index, names, strict=True)).get(at, column)
+                raise ValueError(f"parents names column {name!r} twice, by name and by index.")
+            named.add(at)
+            if not parents:
                 continue
             child = position(encoding, columns, column, "parents")
-            if child in found:
-                raise ValueError(f"parents names column {names[child]!r} twice.")
             found[child] = [position(encoding, columns, p, "parents") for p in parents]
             if len(set(found[child])) < len(parents):
                 raise ValueError(f"parents names a parent of column {names[child]!r} twice: {own!r}.")
@@ -127,7 +131,7 @@ class SPODE(StructuredNB):
 
     Parameters
     ----------
-    parent : column name or index, default 0
+    parent : column name or index, default the first that is categorical
     alpha, class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
         As for `NetworkNB`.
     gaussian, gaussian_prior
@@ -146,7 +150,7 @@ class SPODE(StructuredNB):
 
     def __init__(
         self,
-        parent: Any = 0,
+        parent: Any = None,
         *,
         alpha: Any = 1.0,
         class_alpha: Any = 1.0,
@@ -172,9 +176,9 @@ class SPODE(StructuredNB):
         self.prior = prior
 
     def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        return columns.one_parent(position(encoding, columns, self.parent, "parent"))
+        return columns.one_parent(0 if self.parent is None else position(encoding, columns, self.parent, "parent"))
 
 
 class _Criterion:
@@ -277,15 +281,17 @@ class TAN(StructuredNB):
         return super().partial_fit(X, y, classes, sample_weight)
 
     def _arcs(
-        self, encoding: Encoding, columns: NodeColumns, rows: NodeRows, label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
         criterion = vars(self)["score"]
         require_choice("score", criterion, ("mi", "evidence"))
-        root = columns.base.index[0] if self.root is None else self.root
-        at, n_classes, sizes = position(encoding, columns, root, "root"), len(encoding.classes), columns.base.sizes()
+        root = 0 if self.root is None else position(encoding, columns, self.root, "root")
+        if not columns.nodes:
+            return ()
+        n_classes, sizes = len(encoding.classes), columns.base.sizes()
         counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
         if criterion == "mi":
-            return structure.maximum_spanning_tree(structure.mutual_information(counts, sizes), at)
+            return structure.maximum_spanning_tree(structure.mutual_information(counts, sizes), root)
         alpha = np.asarray(priors.dirichlet(self.alpha, columns.base, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={self.alpha!r} has zeros, and score='evidence' needs a proper prior.")

@@ -95,9 +95,10 @@ def predict(
 
 
 def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
-    """Log evidence of each estimate that has a prior."""
-    own = fits[""].log_evidence_
-    other = {name: nb.log_evidence_ for name, nb in fits.items() if name}
+    """Log evidence of each estimate that has a prior; NaN where there is none in closed form."""
+    refused = fits[""]._no_posterior or fits[""]._no_evidence
+    found = {name: float("nan") if refused else nb.log_evidence_ for name, nb in fits.items()}
+    own, other = found[""], {name: value for name, value in found.items() if name}
     return {"map": own, "mean": own, "predictive": own, **other}
 
 

@@ -16,7 +16,6 @@ from bayesnb.arguments import require_choice, require_posterior
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
 from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
-from bayesnb.precision import float64
 
 Kind = Literal["label", "row"]
 
@@ -139,7 +138,7 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
         def joint_of(member: Any, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
             return _scores(member, table.take(which), rows, label[which], weight[which], estimate)[:, 0]
 
-        log_proba = np.asarray(float64(log_normalize)(average(table, None, joint_of, less=weight)))
+        log_proba = scoring.read_scores(average(table, None, joint_of, less=weight), scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
     else:
         joint, log_proba = _scores(nb, table, rows, label, weight, estimate).swapaxes(0, 1)

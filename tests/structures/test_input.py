@@ -1,0 +1,371 @@
+"""Citizens of scikit-learn, and what cannot be fitted: the message says where and why, and nothing is changed."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+import sklearn
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesnb as bnb
+from tests.estimators.cases import state
+from tests.structures.networks import table
+
+X, Y = table(60, 0)
+FRAME = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"]).assign(size=np.arange(60.0))
+ALL = [bnb.NetworkNB({1: [0, 2]}), bnb.TAN(), bnb.TAN("evidence", alpha=0.5), bnb.SPODE(2), bnb.AODE(3)]
+every = pytest.mark.parametrize("nb", [pytest.param(nb, id=repr(nb)) for nb in ALL])
+
+
+def expected(nb):
+    fails = {"check_classifier_data_not_an_array": "whole floats are Gaussian in a DataFrame, and codes in an array"}
+    if isinstance(nb, bnb.TAN):
+        fails["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the tree"
+    return fails
+
+
+@parametrize_with_checks([bnb.NetworkNB()], expected_failed_checks=expected)
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE()], expected_failed_checks=expected)
+def test_check_estimator_of_the_others(estimator, check):
+    check(estimator)
+
+
+# -- hyperparameters ---------------------------------------------------------------------------------
+
+
+@every
+def test_hyperparameters_are_stored_as_given(nb):
+    assert is_classifier(nb)
+    assert set(nb.get_params()) == set(inspect.signature(type(nb)).parameters)
+    for name in nb.get_params():
+        marker = object()
+        changed = clone(nb).set_params(**{name: marker})
+        assert changed.get_params()[name] is marker
+        assert name == "score" or getattr(changed, name) is marker
+
+
+@every
+def test_clones_copies_and_files(nb, tmp_path):
+    nb = clone(nb).fit(X, Y)
+    expected = nb.predict_proba(X)
+    assert clone(nb).get_params() == nb.get_params()
+    assert not hasattr(clone(nb), "classes_")
+    np.testing.assert_array_equal(clone(nb).fit(X, Y).predict_proba(X), expected)
+    joblib.dump(nb, tmp_path / "nb")
+    for other in (pickle.loads(pickle.dumps(nb)), joblib.load(tmp_path / "nb")):
+        np.testing.assert_array_equal(other.predict_proba(X), expected)
+        assert other.get_params() == nb.get_params()
+        other.partial_fit(X, Y)
+        np.testing.assert_allclose(other.forget(X, Y).predict_proba(X), expected, rtol=1e-12)
+
+
+def test_repr():
+    assert repr(bnb.TAN()) == "TAN()"
+    assert repr(bnb.TAN("evidence", root=1)) == "TAN(root=1, score='evidence')"
+    assert repr(bnb.NetworkNB({1: 0}, alpha=2)) == "NetworkNB(alpha=2, parents={1: 0})"
+    assert repr(bnb.SPODE("a")) == "SPODE(parent='a')"
+    assert repr(bnb.AODE(3, class_alpha="levels")) == "AODE(class_alpha='levels', min_count=3)"
+    assert "evidence" in bnb.TAN("evidence")._repr_html_()
+
+
+@pytest.mark.parametrize("score", ["mi", "evidence"])
+def test_the_criterion_does_not_hide_the_method(score):
+    nb = bnb.TAN(score).fit(X, Y)
+    assert nb.score(X, Y) == np.mean(nb.predict(X) == Y)
+    assert nb.score(X, Y, sample_weight=np.arange(60.0)) == np.average(nb.predict(X) == Y, weights=np.arange(60.0))
+    assert nb.get_params()["score"] == score
+    assert clone(nb).get_params()["score"] == score
+    assert nb.set_params(score="mi").get_params()["score"] == "mi"
+    assert cross_val_score(bnb.TAN(score), X, Y, cv=3, error_score="raise").shape == (3,)
+    search = GridSearchCV(bnb.TAN(), {"score": ["mi", "evidence"]}, cv=3, error_score="raise").fit(X, Y)
+    assert search.best_params_["score"] in ("mi", "evidence")
+    assert search.score(X, Y) == search.best_estimator_.score(X, Y)
+    assert pickle.loads(pickle.dumps(nb)).score(X, Y) == nb.score(X, Y)
+    assert bnb.TAN.score is not None
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = bnb.TAN(score).set_score_request(sample_weight=True).set_fit_request(sample_weight=True)
+        assert make_pipeline("passthrough", routed).fit(X, Y, sample_weight=np.ones(60)).score(X, Y) > 0.5
+
+
+def test_a_pipeline_of_bins():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    rows = rng.normal(size=(120, 4)) + y[:, None]
+    bins = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    for nb in (bnb.TAN(), bnb.AODE()):
+        assert make_pipeline(bins, nb).fit(rows, y).score(rows, y) > 0.75
+
+
+# -- names -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frame", [FRAME, pl.DataFrame(dict(FRAME.items()))], ids=["pandas", "polars"])
+def test_names_of_columns(frame):
+    nb = bnb.NetworkNB({"boat": ["sea", "sky"], "sky": "wind"}).fit(frame, Y)
+    parents = {"sky": "wind", "wind": None, "sea": None, "boat": ("sea", "sky"), "size": None}
+    assert nb.parents_ == parents
+    assert nb.feature_names_in_.tolist() == list(FRAME)
+    assert bnb.NetworkNB(parents).fit(frame, Y).parents_ == parents
+    by_index = bnb.NetworkNB({3: [2, 0], 0: 1}).fit(frame, Y)
+    np.testing.assert_array_equal(by_index.predict_proba(frame), nb.predict_proba(frame))
+    assert set(bnb.SPODE("sea").fit(frame, Y).parents_.values()) == {None, "sea"}
+    assert bnb.TAN(root="boat").fit(frame, Y).parents_["boat"] is None
+    member = bnb.AODE().fit(frame, Y).members_[3]
+    assert member.parents_ == {"sky": "boat", "wind": "boat", "sea": "boat", "boat": None, "size": None}
+    np.testing.assert_array_equal(member.feature_names_in_, nb.feature_names_in_)
+    with pytest.raises(ValueError, match="feature names"):
+        nb.predict(frame.rename({"sky": "x"}, **({"axis": 1} if frame is FRAME else {})))
+
+
+def test_polars_and_pandas_agree():
+    other = pl.DataFrame(dict(FRAME.items()))
+    for nb in ALL:
+        mine, theirs = clone(nb).fit(FRAME, Y), clone(nb).fit(other, Y)
+        np.testing.assert_array_equal(mine.predict_log_proba(FRAME), theirs.predict_log_proba(other))
+
+
+def test_dtypes_of_a_frame():
+    frame = FRAME.assign(flag=np.arange(60) % 3 == 0, count=np.arange(60) % 4, rate=np.float32(1.5) * (Y == "elm"))
+    frame["kind"] = pd.Categorical(np.where(np.arange(60) % 2, "b", "a"), ["c", "b", "a"])
+    nb = bnb.NetworkNB({"flag": "count", "kind": "flag"}).fit(frame, Y)
+    levels = dict(zip(frame, nb.categories_, strict=True))
+    assert levels["size"] is None
+    assert levels["rate"] is None
+    assert levels["flag"].tolist() == [False, True]
+    assert levels["count"].tolist() == [0, 1, 2, 3]
+    assert levels["kind"].tolist() == ["a", "b", "c"]  # declared, with the one that no row has
+    found = nb.query("kind", {"flag": True, "count": 0})
+    assert found["c"] > 0
+
+
+def test_whole_floats_of_an_array_are_levels_and_the_others_gaussian():
+    rows = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
+    rows[0, 1] = np.nan
+    nb = bnb.TAN().fit(rows, Y)
+    assert [own.tolist() for own in nb.categories_] == [[0.0, 1.0, 2.0]] * 3
+    assert [own is None for own in bnb.TAN().fit(rows * [1, 0.5, 1], Y).categories_] == [False, True, False]
+    half = bnb.TAN(gaussian=None).fit(rows * 0.5, Y)
+    assert [own.tolist() for own in half.categories_] == [[0.0, 0.5, 1.0]] * 3
+    assert bnb.TAN(gaussian=[-1]).fit(rows, Y).categories_[2] is None
+    assert bnb.TAN(gaussian=2).fit(rows, Y).categories_[2] is None
+    assert bnb.TAN(gaussian=None).fit(FRAME, Y).categories_[4].size == 60
+
+
+def test_a_column_called_as_the_class_is():
+    """The name is taken: a query must not answer about one when asked of the other."""
+    frame = FRAME.rename(columns={"sky": "(class)"})
+    with pytest.raises(ValueError, match=r"\(class\)"):
+        bnb.NetworkNB().fit(frame, Y).query("(class)")
+
+
+@pytest.mark.parametrize("nb", [bnb.TAN(), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB({1: 0})], ids=repr)
+def test_averaging_over_features_does_not_drop_the_arcs_unsaid(nb):
+    """It is over features that are independent given the class; one silent average of naive Bayes is another model."""
+    with pytest.raises((ValueError, NotImplementedError)):
+        bnb.FeatureAveragedNB(nb).fit(X, Y)
+
+
+# -- values ------------------------------------------------------------------------------------------
+
+
+@every
+def test_values_that_no_row_had(nb):
+    strange = X[:2].copy()
+    strange[:, 0] = "new"
+    hole = strange.copy()
+    hole[:, 0] = None
+    ignoring = clone(nb).fit(X, Y)
+    with pytest.warns(UserWarning, match="2 cells of column '0'") as warned:
+        found = ignoring.predict_proba(strange)
+    assert len(warned) == 1
+    np.testing.assert_array_equal(found, ignoring.predict_proba(hole))
+    with pytest.raises(ValueError, match=r"unknown categories.*'new' at row 0 of column '0'"):
+        clone(nb).set_params(handle_unknown="error").fit(X, Y).predict(strange)
+    level = clone(nb).set_params(handle_unknown="level").fit(X, Y)
+    with pytest.warns(UserWarning, match="reserved level") as warned:
+        assert not np.array_equal(level.predict_proba(strange), level.predict_proba(hole))
+    assert len(warned) == 1
+    assert level.categories_[0].tolist() == ["u", "v", "<unknown>"]
+    # And it grows: a new value is a level before the reserved one.
+    level.partial_fit(strange, Y[:2])
+    assert level.categories_[0].tolist() == ["new", "u", "v", "<unknown>"]
+
+
+@every
+def test_declared_levels_that_do_not_occur_are_levels(nb):
+    declared = [["u", "v", "w", "never"]] * 4
+    narrow, wide = clone(nb).fit(X, Y), clone(nb).set_params(categories=declared).fit(X, Y)
+    assert [own.tolist() for own in wide.categories_] == [["never", "u", "v", "w"]] * 4
+    assert wide.n_parameters_ > narrow.n_parameters_
+    assert np.isfinite(wide.predict_log_proba([["never"] * 4])).all()
+
+
+@every
+def test_marks_of_missing_cells(nb):
+    marked, holes = X.copy(), X.copy()
+    marked[::7, 1], holes[::7, 1] = "?", None
+    a, b = clone(nb).set_params(missing_values="?").fit(marked, Y), clone(nb).fit(holes, Y)
+    np.testing.assert_array_equal(a.predict_log_proba(marked), b.predict_log_proba(holes))
+
+
+@every
+def test_weights_of_zero_and_repeated_rows(nb):
+    weight = np.arange(60) % 3
+    some = np.repeat(np.arange(60), weight)
+    a, b = clone(nb).fit(X, Y, weight), clone(nb).fit(X[some], Y[some])
+    np.testing.assert_allclose(a.predict_log_proba(X), b.predict_log_proba(X), rtol=1e-12)
+
+
+@every
+@pytest.mark.parametrize("column", range(4))
+def test_a_column_without_any_cell(nb, column):
+    """Predictions are those without the column, where no arc needs it."""
+    rows = X.copy()
+    rows[:, column] = None
+    fitted = clone(nb).fit(rows, Y)
+    assert np.isfinite(fitted.predict_log_proba(rows)).all()
+    if isinstance(nb, bnb.AODE):
+        rest = np.delete(rows, column, axis=1)
+        np.testing.assert_allclose(fitted.predict_proba(rows), bnb.AODE(3).fit(rest, Y).predict_proba(rest), rtol=1e-12)
+
+
+@every
+def test_columns_without_any_cell_leave_the_class(nb):
+    rows = np.full((60, 4), None)
+    fitted = clone(nb).fit(rows, Y)
+    np.testing.assert_allclose(fitted.predict_proba(rows), 0.5)
+    grown = fitted.partial_fit(X, Y)
+    assert grown.categories_[0].tolist() == ["u", "v"]
+
+
+@every
+def test_missing_every_cell_of_a_row_gives_the_class_prior(nb):
+    fitted = clone(nb).fit(X[:45], Y[:45])
+    found = fitted.predict_log_proba(np.full((2, 4), None))
+    np.testing.assert_allclose(found, np.tile(fitted.class_log_prior_, (2, 1)), rtol=1e-12)
+
+
+@every
+def test_numbers_only(nb):
+    """Without categorical columns there is nothing to have arcs, and this is Gaussian naive Bayes."""
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    free = {"parents": None, "parent": 0}
+    nb = clone(nb).set_params(gaussian=[0, 1], **{k: v for k, v in free.items() if k in nb.get_params()})
+    if isinstance(nb, bnb.SPODE):
+        with pytest.raises(ValueError, match=r"parent.*Gaussian"):
+            nb.fit(rows, Y)
+        return
+    expected = bnb.GaussianNB().fit(rows, Y)
+    np.testing.assert_allclose(nb.fit(rows, Y).predict_proba(rows), expected.predict_proba(rows), rtol=1e-12)
+    assert isinstance(nb, bnb.AODE) or nb.parents_ == {"0": None, "1": None}
+    assert nb.categories_ == [None, None]
+
+
+# -- errors ------------------------------------------------------------------------------------------
+
+NUMBERS = {"gaussian": [0, 1, 2, 3]}
+BAD = {
+    "unknown child": (bnb.NetworkNB({"nobody": "sky"}), FRAME, r"parents.*'nobody'"),
+    "unknown child without parents": (bnb.NetworkNB({"nobody": None}), FRAME, r"parents.*'nobody'"),
+    "unknown child with none": (bnb.NetworkNB({"nobody": []}), FRAME, r"parents.*'nobody'"),
+    "unknown parent": (bnb.NetworkNB({"sky": ["wind", "nobody"]}), FRAME, r"parents.*'nobody'"),
+    "index": (bnb.NetworkNB({0: 4}), X, r"parents.*4"),
+    "cycle of one": (bnb.NetworkNB({"sky": "sky"}), FRAME, r"cycle, 'sky' → 'sky'"),
+    "cycle of three": (bnb.NetworkNB({0: 1, 1: 2, 2: 0}), FRAME, r"cycle, '(\w+)' → '(\w+)' → '(\w+)' → '\1'"),
+    "twice the same parent": (bnb.NetworkNB({"sky": ["sea", 2]}), FRAME, r"'sky' twice"),
+    "twice the same child": (bnb.NetworkNB({"sky": "sea", 0: "wind"}), FRAME, r"'sky' twice"),
+    "class": (bnb.NetworkNB({"sky": "(class)"}), FRAME, r"parents.*'\(class\)'"),
+    "number as child": (bnb.NetworkNB({"size": "sky"}), FRAME, r"parents.*'size' is Gaussian"),
+    "number as parent": (bnb.NetworkNB({"sky": "size"}), FRAME, r"parents.*'size' is Gaussian"),
+    "numbers only": (bnb.NetworkNB({0: 1}, **NUMBERS), np.eye(4).repeat(15, 0), r"parents.*Gaussian"),
+    "list": (bnb.NetworkNB(["sky"]), FRAME, r"parents=\['sky'\] must be a dict"),
+    "string": (bnb.NetworkNB("sky"), FRAME, r"parents='sky' must be a dict"),
+    "unhashable": (bnb.NetworkNB({0: [[1]]}), X, r"parents"),
+    "no such superparent": (bnb.SPODE("nobody"), FRAME, r"parent.*'nobody'"),
+    "superparent of numbers": (bnb.SPODE("size"), FRAME, r"parent.*'size' is Gaussian"),
+    "no such superparent of numbers": (bnb.SPODE("nobody", **NUMBERS), np.eye(4).repeat(15, 0), r"parent.*'nobody'"),
+    "score": (bnb.TAN("bic"), FRAME, r"score='bic' is unknown; use 'mi' or 'evidence'"),
+    "score of numbers": (bnb.TAN("bic", **NUMBERS), np.eye(4).repeat(15, 0), r"score='bic' is unknown"),
+    "root": (bnb.TAN(root="nobody"), FRAME, r"root.*'nobody'"),
+    "root of numbers": (bnb.TAN(root="size"), FRAME, r"root.*'size' is Gaussian"),
+    "improper": (bnb.TAN("evidence", alpha=0.0), FRAME, r"alpha=0.0 has zeros"),
+    "negative count": (bnb.AODE(-1), FRAME, r"min_count=-1 must be an integer of at least 0"),
+    "fraction": (bnb.AODE(1.5), FRAME, r"min_count=1.5 must be an integer"),
+    "bool": (bnb.AODE(True), FRAME, r"min_count=True must be an integer"),
+    "text": (bnb.AODE("1"), FRAME, r"min_count='1' must be an integer"),
+    "class_alpha": (bnb.AODE(class_alpha="weka"), FRAME, r"class_alpha='weka' is unknown.*'levels'"),
+    "class_alpha elsewhere": (bnb.TAN(class_alpha="levels"), FRAME, r"class_alpha"),
+    "alpha": (bnb.TAN(alpha=-1), FRAME, r"alpha is -1"),
+    "alpha of another length": (bnb.TAN(alpha=[1.0, 2.0]), FRAME, r"alpha has shape \(2,\).*\(5,\)"),
+    "gaussian": (bnb.TAN(gaussian=["nobody"]), FRAME, r"gaussian names a column 'nobody'"),
+    "gaussian_prior": (bnb.TAN(gaussian_prior="wide"), FRAME, r"gaussian_prior='wide' is unknown"),
+    "words as numbers": (bnb.TAN(gaussian=["sky"]), FRAME, r"'sky': could not convert"),
+    "estimate": (bnb.AODE(estimate="bayes"), FRAME, r"estimate='bayes' is unknown"),
+    "handle_unknown": (bnb.AODE(handle_unknown="drop"), FRAME, r"handle_unknown='drop' is unknown"),
+    "infinity": (bnb.AODE(), FRAME.assign(size=np.inf), r"infinity"),
+}
+
+
+@pytest.mark.parametrize(("nb", "rows", "message"), [pytest.param(*case, id=name) for name, case in BAD.items()])
+def test_what_cannot_be_fitted(nb, rows, message):
+    nb = clone(nb)
+    before = state(nb)
+    with pytest.raises(ValueError, match=message):
+        nb.fit(rows, Y)
+    assert state(nb) == before
+    assert not hasattr(nb, "classes_")
+
+
+@pytest.mark.parametrize(("nb", "rows", "message"), [pytest.param(*case, id=name) for name, case in BAD.items()])
+def test_what_was_fitted_before_stays(nb, rows, message):
+    bad = clone(nb)
+    fitted = type(bad)().fit(FRAME if rows is not X else X, Y)
+    fitted.set_params(**bad.get_params())
+    before = state(fitted)
+    with pytest.raises(ValueError, match=message):
+        fitted.fit(rows, Y)
+    assert state(fitted) == before
+
+
+@every
+@pytest.mark.parametrize("method", ["fit", "predict", "partial_fit"])
+def test_sparse_rows_are_refused_with_the_remedy(nb, method):
+    rows = sp.csr_matrix(np.ones((60, 4)))
+    fitted = clone(nb).fit(X, Y)
+    before = state(fitted)
+    with pytest.raises(TypeError, match=r"(?s)Sparse.*toarray"):
+        getattr(fitted, method)(rows, *([] if method == "predict" else [Y]))
+    assert state(fitted) == before
+
+
+@every
+def test_bad_batches_change_nothing(nb):
+    fitted = clone(nb).fit(X, Y)
+    before = state(fitted)
+    for call in (
+        lambda: fitted.partial_fit(X, np.full(60, "nobody")),
+        lambda: fitted.partial_fit(X[:, :3], Y),
+        lambda: fitted.partial_fit(X, Y, sample_weight=np.full(60, -1.0)),
+        lambda: fitted.forget(np.repeat(X, 2, axis=0), np.repeat(Y, 2)),
+        lambda: fitted.forget(np.full((1, 4), "new"), Y[:1]),
+        lambda: fitted.fit(X, Y[:5]),
+    ):
+        with pytest.raises(ValueError):  # noqa: PT011
+            call()
+        assert state(fitted) == before

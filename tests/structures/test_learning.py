@@ -1,0 +1,247 @@
+"""What arcs are worth, and the trees grown of them, against brute force over all trees and forests."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics import mutual_info_score
+
+import bayesnb as bnb
+from bayesnb import pairs, structure
+from tests.structures.networks import Brute, problems, table
+
+
+def pair_counts(X, y, weight, levels, classes):
+    """(C, L, L) by loops; the diagonal blocks are of single levels."""
+    at = {(j, v): i for i, (j, v) in enumerate((j, v) for j, own in enumerate(levels) for v in own)}
+    found = np.zeros((len(classes), len(at), len(at)))
+    for row, label, w in zip(X, y, weight, strict=True):
+        seen = [at[j, v] for j, v in enumerate(row) if v is not None]
+        for a, b in itertools.product(seen, repeat=2):
+            found[classes.index(label), a, b] += w
+    return found
+
+
+def information(X, y, weight, i, j):
+    """I(x_i; x_j | class) by its definition, over the rows that have both."""
+    keep = [k for k, row in enumerate(X) if row[i] is not None and row[j] is not None]
+    total = sum(weight[k] for k in keep)
+    joint, first, second, of_class = {}, {}, {}, {}
+    for k in keep:
+        a, b, c, w = X[k][i], X[k][j], y[k], weight[k] / total
+        for found, key in ((joint, (a, b, c)), (first, (a, c)), (second, (b, c)), (of_class, c)):
+            found[key] = found.get(key, 0.0) + w
+    return sum(p * math.log(p * of_class[c] / (first[a, c] * second[b, c])) for (a, b, c), p in joint.items())
+
+
+def prepared(problem):
+    """Counts as the package has them, of the rows of a problem."""
+    nb = bnb.NetworkNB(categories=problem.options["categories"])
+    nb.partial_fit(problem.X, problem.y, list(problem.brute.classes))
+    columns, rows = nb.encoding_.blocks[0], nb._encode(problem.X)[0][0]
+    label = np.array([problem.brute.classes.index(v) for v in problem.y], np.int32)
+    return columns.base, rows.base, label
+
+
+@given(problems(missing=True, parents={}), st.booleans())
+def test_counts_of_pairs_and_what_arcs_are_worth(problem, fractional):
+    weight = problem.weight * (0.37 if fractional else 1)
+    columns, rows, label = prepared(problem)
+    levels, classes = problem.brute.levels, problem.brute.classes
+    counts = structure.count_level_pairs(columns, rows, label, weight, 3)
+    np.testing.assert_allclose(
+        counts, pair_counts(problem.X, problem.y, weight, levels, classes), rtol=1e-12, atol=1e-13
+    )
+    found = structure.mutual_information(counts, columns.sizes())
+    alpha = np.repeat(problem.brute.alpha, columns.sizes()) * np.ones((3, 1))
+    factors = structure.log_bayes_factors(counts, columns.sizes(), alpha)
+    np.testing.assert_allclose(found, found.T, rtol=0, atol=1e-12)
+    for i, j in itertools.permutations(range(4), 2):
+        assert found[i, j] == pytest.approx(information(problem.X, problem.y, weight, i, j), abs=1e-12)
+        both = [row[i] is not None and row[j] is not None for row in problem.X]
+        evidences = []
+        for parents in ({j: (i,)}, {}):
+            brute = Brute(levels, parents, problem.brute.alpha, problem.brute.class_alpha, classes)
+            evidences.append(brute.evidence(brute.count(problem.X[both], problem.y[both], weight[both])))
+        assert factors[i, j] == pytest.approx(evidences[0] - evidences[1], abs=1e-9)
+
+
+def test_mutual_information_of_one_class_is_scikit_learns():
+    X, _ = table(200, 0, sizes=(3, 3, 2, 3))
+    nb = bnb.NetworkNB().fit(X, ["all"] * 200)
+    columns, rows = nb.encoding_.blocks[0], nb._encode(X)[0][0]
+    counts = structure.count_level_pairs(columns.base, rows.base, np.zeros(200, np.int32), np.ones(200), 1)
+    found = structure.mutual_information(counts, columns.base.sizes())
+    for i, j in itertools.combinations(range(4), 2):
+        assert found[i, j] == pytest.approx(mutual_info_score(X[:, i], X[:, j]), abs=1e-12)
+
+
+def test_bayes_factors_are_differences_of_evidences():
+    X, y = table(60, 1, n_classes=3)
+    for alpha in (0.3, 2.5):
+        naive = bnb.NetworkNB(alpha=alpha).fit(X, y)
+        columns, rows = naive.encoding_.blocks[0].base, naive._encode(X)[0][0].base
+        label = np.searchsorted(naive.classes_, y).astype(np.int32)
+        counts = structure.count_level_pairs(columns, rows, label, np.ones(60), 3)
+        found = structure.log_bayes_factors(counts, columns.sizes(), np.full((3, columns.sizes().sum()), alpha))
+        for i, j in itertools.permutations(range(4), 2):
+            arc = bnb.NetworkNB({j: i}, alpha=alpha).fit(X, y)
+            assert found[i, j] == pytest.approx(arc.log_evidence_ - naive.log_evidence_, abs=1e-9)
+
+
+# -- trees -------------------------------------------------------------------------------------------
+
+weights = st.integers(2, 5).flatmap(
+    lambda n: arrays(float, (n, n), elements=st.integers(-40, 40).map(lambda k: k / 8), fill=st.nothing())
+)
+
+
+def arcs_of(nodes):
+    return [(parent, child) for child, *parents in nodes for parent in parents]
+
+
+def is_forest(nodes, n):
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(n))
+    graph.add_edges_from(arcs_of(nodes))
+    return [child for child, *_ in nodes] == list(range(n)) and nx.is_branching(graph)
+
+
+@given(weights, st.data())
+def test_no_tree_weighs_more(weight, data):
+    n = len(weight)
+    weight = np.abs(weight + weight.T)
+    root = data.draw(st.integers(0, n - 1))
+    nodes = structure.maximum_spanning_tree(weight, root)
+    assert is_forest(nodes, n)
+    assert nodes[root] == (root,)
+    assert len(arcs_of(nodes)) == n - 1
+    sequences = itertools.product(range(n), repeat=n - 2) if n > 2 else [()]
+    trees = (nx.from_prufer_sequence(list(s)).edges if n > 2 else [(0, 1)] for s in sequences)
+    best = max(sum(weight[i, j] for i, j in tree) for tree in trees)
+    assert sum(weight[i, j] for i, j in arcs_of(nodes)) == pytest.approx(best, abs=1e-12)
+
+
+@given(weights.filter(lambda w: len(w) <= 4))
+def test_no_forest_weighs_more(weight):
+    n = len(weight)
+    nodes = structure.maximum_branching(weight)
+    assert is_forest(nodes, n)
+    best = 0.0
+    for parents in itertools.product([None, *range(n)], repeat=n):
+        arcs = [(p, j) for j, p in enumerate(parents) if p is not None]
+        graph = nx.DiGraph(arcs)
+        if not arcs or nx.is_directed_acyclic_graph(graph):
+            best = max(best, sum(weight[i, j] for i, j in arcs))
+    assert sum(weight[i, j] for i, j in arcs_of(nodes)) == pytest.approx(best, abs=1e-12)
+    assert all(weight[i, j] > 0 for i, j in arcs_of(nodes))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_tree_by_evidence_has_the_most_of_it(seed):
+    X, y = table(60, seed, n_classes=2 + seed % 2)
+    naive, by_evidence = bnb.CategoricalNB().fit(X, y), bnb.TAN("evidence").fit(X, y)
+    others = [bnb.TAN(root=root).fit(X, y).log_evidence_ for root in range(4)]
+    assert by_evidence.log_evidence_ >= max(naive.log_evidence_, *others) - 1e-9
+    for parents in itertools.product([None, *range(4)], repeat=4):
+        arcs = {j: p for j, p in enumerate(parents) if p is not None and p != j}
+        if nx.is_directed_acyclic_graph(nx.DiGraph([(p, j) for j, p in arcs.items()])) and seed == 0:
+            assert by_evidence.log_evidence_ >= bnb.NetworkNB(arcs).fit(X, y).log_evidence_ - 1e-9
+
+
+def test_the_tree_by_mutual_information_has_the_most_likelihood():
+    """Friedman, Geiger & Goldszmidt (1997), theorem 4."""
+    X, y = table(60, 2)
+    label = (y == "elm").astype(int)
+
+    def log_likelihood(nb):
+        return nb.fit(X, y).predict_joint_log_proba(X, estimate="mle")[np.arange(60), label].sum()
+
+    found = log_likelihood(bnb.TAN())
+    for sequence in itertools.product(range(4), repeat=2):
+        tree = nx.bfs_tree(nx.from_prufer_sequence(list(sequence)), 0)
+        assert found >= log_likelihood(bnb.NetworkNB({j: i for i, j in tree.edges})) - 1e-9
+    assert log_likelihood(bnb.TAN(root=3)) == pytest.approx(found, rel=1e-12)
+
+
+def test_noise_has_a_tree_and_no_forest():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 4, (400, 5)), rng.integers(0, 2, 400)
+    assert sum(p is not None for p in bnb.TAN().fit(X, y).parents_.values()) == 4
+    assert set(bnb.TAN("evidence").fit(X, y).parents_.values()) == {None}
+
+
+@pytest.mark.parametrize("score", ["mi", "evidence"])
+def test_rows_columns_and_names_of_levels_in_another_order(score):
+    X, y = table(90, 3)
+    nb = bnb.TAN(score).fit(X, y)
+    order = np.random.default_rng(0).permutation(90)
+    assert bnb.TAN(score).fit(X[order], y[order]).parents_ == nb.parents_
+    doubled = bnb.TAN(score).fit(X, y, np.full(90, 2.0))
+    assert doubled.parents_ == bnb.TAN(score).fit(np.vstack([X, X]), np.append(y, y)).parents_
+    swap = {"u": "z", "v": "a", "w": "m"}
+    renamed = np.vectorize(swap.get, otypes=[object])(X)
+    assert bnb.TAN(score).fit(renamed, y).parents_ == nb.parents_
+    turned = bnb.TAN(score, root=3 if score == "mi" else None).fit(X[:, ::-1], y)
+    undirected = [
+        {frozenset((int(j), int(p))) for j, p in model.parents_.items() if p is not None} for model in (nb, turned)
+    ]
+    assert undirected[0] == {frozenset(3 - j for j in arc) for arc in undirected[1]}
+
+
+def test_missing_cells_and_weights_of_zero_do_not_enter():
+    X, y = table(60, 4)
+    X[:10, 1] = None
+    for score in ("mi", "evidence"):
+        nb = bnb.TAN(score).fit(X, y)
+        padded = bnb.TAN(score).fit(np.vstack([X, X[::-1]]), np.append(y, y), np.repeat([1.0, 0.0], 60))
+        assert padded.parents_ == nb.parents_
+
+
+def test_weights_above_whole_small_numbers_are_exact():
+    """Where sums would leave the integers of float32, or are none."""
+    X, y = table(40, 5)
+    for weight in (np.full(40, 257.0), np.full(40, 3e7 + 1), np.linspace(0.1, 3, 40)):
+        nb = bnb.AODE().fit(X, y, weight)
+        expected = sum(weight[(y == "ash") & (X[:, 0] == "u") & (X[:, 1] == "v")])
+        spode = nb.members_[0]
+        tables = spode.encoding_.blocks[0].tables(spode.statistics_.blocks[0].count)
+        assert tables[1][0, 0, 1] == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("make", [bnb.TAN, bnb.AODE])
+def test_counts_that_do_not_fit_are_refused_with_their_size(make, monkeypatch):
+    X, y = table(40, 0)
+    monkeypatch.setattr(pairs, "MOST_COUNTS", 2 * 10 * 10 - 1)
+    with pytest.raises(ValueError, match=r"pairs of 10 levels in 2 classes would take .*GB.*'1'.*3 levels"):
+        make().fit(X, y)
+    monkeypatch.setattr(pairs, "MOST_COUNTS", 10**9)
+    make().fit(X, y)
+
+
+def test_nodes_that_do_not_fit_are_refused_with_their_size(monkeypatch):
+    X, y = table(40, 0)
+    monkeypatch.setattr(pairs, "MOST_COUNTS", 40)
+    nb = bnb.NetworkNB({3: [0, 1, 2]})
+    with pytest.raises(ValueError, match=r"43 combinations of levels in 2 classes.*'3' and its parents have 36"):
+        nb.fit(X, y)
+    assert not hasattr(nb, "classes_")
+
+
+def test_more_rows_than_a_piece():
+    """Several pieces of rows, and a class without any."""
+    rng = np.random.default_rng(0)
+    n = 70_000
+    X, y = rng.integers(0, 3, (n, 3)), rng.integers(0, 2, n)
+    nb = bnb.AODE().partial_fit(X, y, classes=[0, 1, 2])
+    member = nb.members_[1]
+    of_two = member.encoding_.blocks[0].tables(member.statistics_.blocks[0].count)[2]
+    for c, a, b in itertools.product(range(3), repeat=3):
+        assert of_two[c, a, b] == ((y == c) & (X[:, 1] == a) & (X[:, 2] == b)).sum()

@@ -1,0 +1,177 @@
+"""Queries of any variables given any others, against the joint table by brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesnb as bnb
+from tests.structures.networks import CLASSES, brute_of, problems, table
+from tests.structures.test_structures import fitted
+
+CLASS = "(class)"
+
+
+def by_hand(problem, joint, asked, given):
+    """P(asked | given) from the joint table, an axis for each variable that is asked."""
+    names = [CLASS, *map(str, range(len(problem.brute.levels)))]
+    values = [CLASSES, *problem.brute.levels]
+    at = tuple(values[i].index(given[name]) if name in given else slice(None) for i, name in enumerate(names))
+    sliced, left = joint[at], [name for name in names if name not in given]
+    summed = sliced.sum(axis=tuple(i for i, name in enumerate(left) if name not in asked))
+    kept = [name for name in left if name in asked]
+    found = np.transpose(summed, [kept.index(name) for name in asked])
+    return found / found.sum()
+
+
+@settings(max_examples=10)
+@given(problems(), st.data())
+def test_any_variables_given_any_others(problem, data):
+    nb = fitted(problem)
+    joint = problem.brute.table(problem.counts())
+    values = dict(zip([CLASS, *"0123"], [CLASSES, *problem.brute.levels], strict=True))
+    for _ in range(4):
+        names = data.draw(st.permutations(list(values)))
+        n_asked = data.draw(st.integers(1, 5))
+        asked, rest = names[:n_asked], names[n_asked:]
+        known = {name: data.draw(st.sampled_from(values[name])) for name in rest if data.draw(st.booleans())}
+        found = nb.query(asked, known)
+        expected = by_hand(problem, joint, asked, known)
+        np.testing.assert_allclose(found.to_numpy(), expected.ravel(), rtol=0, atol=1e-10)
+        assert list(found.index.names) == list(asked)
+        if len(asked) == 1:
+            assert found.index.tolist() == list(values[asked[0]])
+        else:
+            assert found.index.tolist() == pd.MultiIndex.from_product([values[name] for name in asked]).tolist()
+    for row, expected in zip(problem.X, nb.predict_proba(problem.X), strict=True):
+        found = nb.query(CLASS, {str(j): value for j, value in enumerate(row)})
+        np.testing.assert_allclose(found.to_numpy(), expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(1)], ids=repr)
+def test_learned_structures_answer_too(nb):
+    X, y = table(40, 0)
+    brute = brute_of(nb.fit(X, y))
+    joint = brute.table(brute.count(X, y, np.ones(40)))
+    found = nb.query([2, CLASS], {0: "v"})
+    np.testing.assert_allclose(found, (joint[:, 1].sum(axis=(1, 3)).T / joint[:, 1].sum()).ravel(), rtol=0, atol=1e-12)
+    assert found.name == "P"
+    assert found.sum() == pytest.approx(1)
+
+
+def test_by_name_by_index_and_of_one_name():
+    X, y = table(40, 0)
+    frame = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"])
+    nb = bnb.NetworkNB({"boat": ["wind", "sea"], "sea": "wind"}).fit(frame, y)
+    expected = nb.query("boat", {"wind": "u"})
+    for variables, known in ((["boat"], {"wind": "u"}), (3, {1: "u"}), ([np.int64(3)], {"wind": "u"})):
+        pd.testing.assert_series_equal(nb.query(variables, known), expected)
+    assert expected.index.name == "boat"
+
+
+def test_values_keep_their_types_and_declared_ones_count():
+    X = np.array([[1, "a"], [0.5, "a"], [1, "b"], ["x", "b"]], dtype=object)
+    nb = bnb.NetworkNB({1: 0}, categories={1: ["c", "a", "b"]}).fit(X, [True, False, True, False])
+    assert nb.query("1").index.tolist() == ["a", "b", "c"]
+    assert nb.query("0").index.tolist() == [0.5, 1, "x"]
+    assert nb.query("1", {"0": 1.0})["a"] == pytest.approx(nb.query("1", {"0": 1})["a"])
+    assert nb.query(CLASS, {"1": "c"}).index.tolist() == [False, True]
+
+
+def test_a_reserved_level_can_be_asked_and_given():
+    X, y = table(40, 0)
+    nb = bnb.NetworkNB({1: 0}, handle_unknown="level").fit(X, y)
+    found = nb.query("1", {"0": "<unknown>"})
+    assert found.index.tolist() == ["u", "v", "w", "<unknown>"]
+    np.testing.assert_allclose(found, 1 / 4)  # no row: what the prior says, in every class
+
+
+def test_a_chain_of_many_columns_is_summed_over_exactly():
+    """The joint table of 60 columns has 3^60 entries; a Markov chain by matrix products needs 9 numbers."""
+    rng = np.random.default_rng(0)
+    X = np.cumsum(rng.integers(0, 2, (200, 60)), axis=1) % 3
+    y = rng.integers(0, 2, 200)
+    nb = bnb.NetworkNB({j: j - 1 for j in range(1, 60)}, categories=[[0, 1, 2]] * 60).fit(X, y)
+    expected = np.zeros((3, 3))
+    for c in (0, 1):
+        own, n = X[y == c], (y == c).sum()
+        joint = np.diag([((own[:, 0] == v).sum() + 1) / (n + 3) for v in range(3)])
+        for j in range(1, 60):
+            pairs = np.array(
+                [[((own[:, j - 1] == a) & (own[:, j] == b)).sum() + 1.0 for b in range(3)] for a in range(3)]
+            )
+            joint = joint @ (pairs / pairs.sum(axis=1, keepdims=True))
+        expected += (n + 1) / 202 * joint
+    np.testing.assert_allclose(nb.query([0, 59]).to_numpy().reshape(3, 3), expected, rtol=0, atol=1e-12)
+    given_last = expected[:, 2] / expected[:, 2].sum()
+    np.testing.assert_allclose(nb.query(0, {59: 2}), given_last, rtol=0, atol=1e-12)
+
+
+def test_many_given_cells_do_not_underflow():
+    """600 columns of ten levels: the product of so many probabilities is below the least float64."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 10, (50, 600)), rng.integers(0, 2, 50)
+    nb = bnb.NetworkNB({j: j - 1 for j in range(1, 600)}).fit(X, y)
+    found = nb.query(CLASS, {str(j): int(value) for j, value in enumerate(X[0])})
+    np.testing.assert_allclose(found.to_numpy(), nb.predict_proba(X[:1])[0], rtol=0, atol=1e-10)
+
+
+def test_a_column_without_any_cell_has_no_say():
+    X, y = table(40, 0)
+    X[:, 1] = None
+    nb = bnb.NetworkNB({0: 2}).fit(X, y)
+    without = bnb.NetworkNB({0: 1}).fit(X[:, [0, 2, 3]], y)
+    np.testing.assert_allclose(nb.query("0", {"3": "u"}), without.query("0", {"2": "u"}), rtol=1e-12)
+
+
+def test_gaussian_columns_are_no_variables():
+    X, y = table(40, 0)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(size=np.arange(40.0))
+    nb = bnb.TAN().fit(frame, y)
+    pd.testing.assert_series_equal(nb.query("a"), bnb.TAN().fit(frame[list("abcd")], y).query("a"))
+    with pytest.raises(ValueError, match=r"no categorical variable 'size'"):
+        nb.query("size")
+
+
+def test_a_table_too_large_is_refused_with_its_size():
+    rng = np.random.default_rng(0)
+    nb = bnb.NetworkNB().fit(rng.integers(0, 10, (30, 12)), rng.integers(0, 2, 30))
+    with pytest.raises(ValueError, match=r"query: .*1e\+08|query: .*8\.1e\+11|query: .*numbers, and the limit is"):
+        nb.query([str(j) for j in range(12)])
+
+
+@pytest.mark.parametrize(
+    ("variables", "known", "message"),
+    [
+        ("4", None, "no categorical variable '4'"),
+        (["0", "nobody"], None, "no categorical variable 'nobody'"),
+        ("0", {"nobody": "u"}, "no categorical variable 'nobody'"),
+        (17, None, "no categorical variable 17"),
+        (["0", "0"], None, "each once"),
+        (["0", 0], None, "each once"),
+        ([], None, "one variable or more"),
+        ("0", {"0": "u"}, "'0' is asked for as well"),
+        ("0", {"1": "q"}, r"'q' is no value of '1'"),
+        ("0", {CLASS: "q"}, r"'q' is no value of '\(class\)'"),
+        ("0", {"1": None}, r"None is no value of '1'"),
+    ],
+)
+def test_bad_questions(variables, known, message):
+    nb = bnb.NetworkNB({1: 0}).fit(*table(30, 0))
+    with pytest.raises(ValueError, match=message):
+        nb.query(variables, known)
+
+
+def test_what_cannot_be_is_no_condition():
+    X, y = np.array([["a", "p"], ["b", "q"]], dtype=object), ["s", "t"]
+    nb = bnb.NetworkNB(alpha=0.0).fit(X, y)
+    with pytest.raises(ValueError, match="probability 0"):
+        nb.query(CLASS, {"0": "a", "1": "q"})
+
+
+def test_unfitted():
+    with pytest.raises((ValueError, AttributeError), match="not fitted"):
+        bnb.NetworkNB().query("0")
