@@ -25,6 +25,7 @@ from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.inference_data import to_arviz
 from bayesnb.mixture import fit_em
 from bayesnb.model import NaiveBayes
+from bayesnb.persistence import CorruptModelError, load, save
 from bayesnb.selection import bayes_factor, loo, prequential, tune_alpha
 from bayesnb.uncertainty import (
     ImproperPosteriorError,
@@ -42,6 +43,7 @@ __all__ = [
     "TAN",
     "BernoulliNB",
     "CategoricalNB",
+    "CorruptModelError",
     "Dirichlet",
     "FeatureAveragedNB",
     "GammaPoisson",
@@ -65,6 +67,7 @@ __all__ = [
     "decompose_uncertainty",
     "fit_em",
     "learning_curve",
+    "load",
     "log_odds_moments",
     "loo",
     "parameter_table",
@@ -75,6 +78,7 @@ __all__ = [
     "prior_predictive",
     "prior_sensitivity",
     "run_nuts",
+    "save",
     "text",
     "to_arviz",
     "tune_alpha",

@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +16,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_integer
+from bayesnb.files import write_atomically
 from bayesnb.reporting import warn
 
 _FORMAT = "bayesnb.text.BagOfWords"
@@ -190,6 +190,8 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         ------
         ValueError
             If an option, such as a function, cannot be written; nothing is.
+        OSError
+            If the file cannot be written; the old one is as it was.
         """
         check_is_fitted(self)
         options = {**self.get_params(deep=False), "vocabulary": None if self.vocabulary is None else "given"}
@@ -200,18 +202,7 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             "unknown_count": self.unknown_count_,
         }
         file = {"format": _FORMAT, "version": _VERSION, **content, "sha256": _checksum(content)}
-        path = Path(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        try:
-            with temporary.open("x", encoding="ascii") as stream:
-                json.dump(file, stream, indent=1)
-                stream.flush()
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                temporary.unlink()
-            raise
+        write_atomically(path, json.dumps(file, indent=1).encode("ascii"))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -1,0 +1,87 @@
+"""A file is the old one or the new one, whole, whatever happens while it is written."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import bayesnb as bnb
+from bayesnb import files
+from bayesnb.files import write_atomically
+from tests.persistence.models import LABELS, LEVELS
+
+# The module alone: the package takes two seconds to import.
+WRITER = f"""
+import runpy, sys
+write_atomically = runpy.run_path({files.__file__!r})["write_atomically"]
+print("ready", flush=True)
+while True:
+    for letter in (b"a", b"b"):
+        write_atomically(sys.argv[1], letter * 300_000)
+"""
+
+
+def test_a_killed_writer_leaves_a_whole_file(tmp_path):
+    path, rng = tmp_path / "file", np.random.default_rng(0)
+    write_atomically(path, b"a" * 300_000)
+    for _ in range(50):
+        process = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.03))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert path.read_bytes() in (b"a" * 300_000, b"b" * 300_000)
+
+
+def test_a_full_disk(tmp_path):
+    path = tmp_path / "model"
+    bnb.save(bnb.CategoricalNB().fit(LEVELS, LABELS), path)
+    before = path.read_bytes()
+    large = bnb.CategoricalNB().fit(np.arange(2000).reshape(-1, 2), np.arange(1000))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"model was not written, and is as it was before: File too large"):
+            bnb.save(large, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["model"]
+
+
+def test_no_folder(tmp_path):
+    nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
+    with pytest.raises(FileNotFoundError, match="was not written"):
+        bnb.save(nb, tmp_path / "nowhere" / "model")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotADirectoryError, match="was not written"):
+        bnb.save(nb, tmp_path / "file" / "model")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(PermissionError, match="was not written"):
+            bnb.save(bnb.CategoricalNB().fit(LEVELS, LABELS), tmp_path / "model")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_permissions_are_those_of_any_new_file_and_of_the_old_one(tmp_path):
+    (tmp_path / "plain").write_bytes(b"")
+    write_atomically(tmp_path / "new", b"1")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    (tmp_path / "new").chmod(0o600)
+    write_atomically(tmp_path / "new", b"2")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
