@@ -375,7 +375,7 @@ def _read(path: Path) -> dict[str, Any]:
         file = json.loads(path.read_text(encoding="ascii"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not a file of {_FORMAT}: byte {error.start} is not ASCII.") from None
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}.") from None
     if not isinstance(file, dict) or file.get("format") != _FORMAT:
         raise ValueError(f"{path} is not a file of {_FORMAT}.")

@@ -306,13 +306,12 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     BagOfWords().fit(DOCUMENTS).save(path)
     before = path.read_bytes()
 
-    def full(*args, **kwargs):
-        args[1].write('{"format": "bayesnb')
-        raise OSError("no space left on device")
+    def full(handle):
+        raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bayesnb.text.json.dump", full)
-        with pytest.raises(OSError, match="no space left"):
+        patch.setattr("bayesnb.files.os.fsync", full)
+        with pytest.raises(OSError, match=r"is as it was before: No space left"):
             BagOfWords(min_df=1).fit(DOCUMENTS).save(path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
