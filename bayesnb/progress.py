@@ -11,15 +11,15 @@ def _nothing(steps: float = 1) -> None:
 
 
 @contextmanager
-def progress(title: str | None, total: float, unit: str = "it") -> Iterator[Callable[..., object]]:
+def progress(title: str | None, total: float | None, unit: str = "it") -> Iterator[Callable[..., object]]:
     """Yield a function to call after each step, or with the number of steps since the last call.
 
     Parameters
     ----------
     title : str or None
         Stands before the bar; None: no bar.
-    total : number
-        Steps to come.
+    total : number or None
+        Steps to come, if that is known.
     unit : str
         What a step is; "B" for bytes.
 

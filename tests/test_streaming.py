@@ -1,0 +1,224 @@
+"""A stream has the posterior of all its rows at once, whatever the batches, and however often it was cut off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bayesnb as bnb
+from bayesnb.streaming import read_arrays, read_table
+from tests.strategies import KINDS, assert_same_statistics, problems, thorough
+
+RNG = np.random.default_rng(0)
+N = 500
+LEVELS = RNG.integers(0, 5, (N, 4))
+LEVELS[:450] %= 3  # two levels come late
+LABELS = np.sort(RNG.integers(0, 4, N))  # and so do classes
+FRAME = pd.DataFrame(
+    {
+        "a": np.where(LEVELS[:, 0] == 0, None, LEVELS[:, 0].astype(str)),
+        "b": LEVELS[:, 1],
+        "c": RNG.normal(size=N),
+        "w": RNG.integers(1, 4, N),
+        "y": np.array(list("pqrs"))[LABELS],
+    }
+)
+
+
+def batches(X, y, size, weight=None):
+    for start in range(0, len(y), size):
+        piece = slice(start, start + size)
+        yield tuple(part[piece] for part in (X, y, weight) if part is not None)
+
+
+def same(a, b) -> None:
+    assert a.encoding_.classes.values == b.encoding_.classes.values
+    for mine, theirs in zip(a.encoding_.blocks, b.encoding_.blocks, strict=True):
+        assert [own.values for own in getattr(mine, "levels", ())] == [
+            own.values for own in getattr(theirs, "levels", ())
+        ]
+    for mine, theirs in zip(jax.tree.leaves(a.statistics_), jax.tree.leaves(b.statistics_), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("kind", thorough(KINDS))
+@settings(max_examples=5)
+@given(data=st.data(), size=st.integers(1, 9))
+def test_it_is_fit_on_all_rows(kind, data, size):
+    problem = data.draw(problems(kind))
+    X = problem.X.tocsr() if sp.issparse(problem.X) else problem.X
+    parts = [problem.take(np.arange(start, min(start + size, len(problem)))) for start in range(0, len(problem), size)]
+    parts = [part for part in parts if part.weight.any()]
+    whole = problem.take(np.concatenate([np.flatnonzero(np.isin(problem.y, problem.y))]))
+    assert X.shape[0] == len(whole)
+    nb = bnb.fit_stream(problem.nb, ((p.X, p.y, p.weight) for p in parts), classes=np.unique(problem.y), progress=False)
+    assert_same_statistics(nb, problem.fit())
+
+
+def test_levels_and_classes_come_late():
+    for nb in (bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()):
+        same(
+            bnb.fit_stream(nb, batches(LEVELS, LABELS, 37), progress=False),
+            type(nb)(**nb.get_params()).fit(LEVELS, LABELS),
+        )
+
+
+def test_a_buffer_that_is_used_again():
+    buffer, labels = np.empty((50, 4)), np.empty(50, int)
+    X = RNG.normal(size=(N, 4))
+
+    def refill():
+        for start in range(0, N, 50):
+            buffer[:], labels[:] = X[start : start + 50], LABELS[start : start + 50]
+            yield buffer, labels
+            buffer[:], labels[:] = np.nan, 99
+
+    same(bnb.fit_stream(bnb.GaussianNB(), refill(), progress=False), bnb.GaussianNB().fit(X, LABELS))
+
+
+class Cut(Exception):
+    pass
+
+
+def cut_off(parts, after):
+    for i, part in enumerate(parts):
+        if i == after:
+            raise Cut
+        yield part
+
+
+@pytest.mark.parametrize("every", [1, 60, 10_000])
+def test_it_resumes_where_it_was(every, tmp_path):
+    path, expected = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
+    for size, after in ((37, 4), (11, 20), (50, 0), (23, 18)):
+        with pytest.raises(Cut):
+            bnb.fit_stream(
+                bnb.CategoricalNB(),
+                cut_off(batches(LEVELS, LABELS, size), after),
+                checkpoint=path,
+                every=every,
+                progress=False,
+            )
+    for _ in range(2):  # the second finds all rows counted
+        nb = bnb.fit_stream(
+            bnb.CategoricalNB(), batches(LEVELS, LABELS, 29), checkpoint=path, every=every, progress=False
+        )
+        same(nb, expected)
+        assert not hasattr(nb, "rows_counted_")
+    assert bnb.load(path).rows_counted_ == N
+
+
+KILLED = """
+import sys
+import numpy as np
+import bayesnb as bnb
+rng = np.random.default_rng(0)
+def batches():
+    for i in range(400):
+        y = rng.integers(0, 3, 200)
+        yield rng.integers(0, 5, (200, 4)), y
+        if i == 20:
+            print("ready", flush=True)
+nb = bnb.fit_stream(bnb.CategoricalNB(), batches(), checkpoint=sys.argv[1], every=200, progress=False)
+np.save(sys.argv[1] + ".npy", nb.statistics_.blocks[0].count)
+"""
+
+
+@pytest.mark.slow
+def test_it_may_be_killed_at_any_moment(tmp_path):
+    command = [sys.executable, "-c", KILLED]
+    subprocess.run([*command, str(tmp_path / "whole")], check=True)
+    rng, path = np.random.default_rng(1), tmp_path / "killed"
+    for _ in range(10):
+        process = subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(rng.uniform(0, 0.3))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    subprocess.run([*command, str(path)], check=True)
+    np.testing.assert_array_equal(np.load(f"{path}.npy"), np.load(tmp_path / "whole.npy"))
+    assert sorted(name for name in os.listdir(tmp_path) if not name.startswith(".")) == [
+        "killed",
+        "killed.npy",
+        "whole",
+        "whole.npy",
+    ]
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+def test_files(format, tmp_path):
+    path = tmp_path / f"table.{format}"
+    FRAME.to_csv(path, index=False) if format == "csv" else FRAME.to_parquet(path)
+    nb = bnb.MixedNB(categorical=["b"])
+    stream = read_table(path, "y", weight="w", batch_rows=64)
+    expected = bnb.MixedNB(categorical=["b"]).fit(FRAME[["a", "b", "c"]], FRAME["y"], FRAME["w"])
+    same(bnb.fit_stream(nb, stream, progress=False), expected)
+    assert nb.feature_names_in_.tolist() == ["a", "b", "c"]
+    some = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", columns=["b"], batch_rows=64), progress=False)
+    same(some, bnb.CategoricalNB().fit(FRAME[["b"]], FRAME["y"]))
+
+
+def test_arrays_on_the_disk(tmp_path):
+    X = np.memmap(tmp_path / "X", np.int16, "w+", shape=LEVELS.shape)
+    X[:] = LEVELS
+    same(
+        bnb.fit_stream(bnb.CategoricalNB(), read_arrays(X, LABELS, batch_rows=99), progress=False),
+        bnb.CategoricalNB().fit(X, LABELS),
+    )
+
+
+def test_bad_streams(tmp_path):
+    fitted = bnb.CategoricalNB().fit(LEVELS, LABELS)
+    before = {name: value for name, value in vars(fitted).items()}
+    cases = [
+        ([], {}, ValueError, "batches is empty"),
+        ([LEVELS], {}, ValueError, r"batch 0 is a ndarray; it must be \(X, y\)"),
+        ([(LEVELS, LABELS), (LEVELS[:, :2], LABELS)], {}, ValueError, "4 features"),
+        ([(LEVELS, LABELS)], {"every": 0}, ValueError, "every=0"),
+    ]
+    for parts, options, error, message in cases:
+        with pytest.raises(error, match=message):
+            bnb.fit_stream(fitted, iter(parts), progress=False, **options)
+        assert vars(fitted) == before
+    for nb in (bnb.TAN(), bnb.PolyaNB(), bnb.NaiveBayesMixture()):
+        with pytest.raises(TypeError, match="fit_stream needs partial_fit"):
+            bnb.fit_stream(nb, [], progress=False)
+    path = tmp_path / "checkpoint"
+    bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 100), checkpoint=path, progress=False)
+    with pytest.raises(ValueError, match=r"is of CategoricalNB\(\), and nb is CategoricalNB\(alpha=2\)"):
+        bnb.fit_stream(bnb.CategoricalNB(alpha=2), batches(LEVELS, LABELS, 100), checkpoint=path, progress=False)
+    with pytest.raises(ValueError, match="has 500 rows, and batches had 300"):
+        bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS[:300], LABELS[:300], 100), checkpoint=path, progress=False)
+    bnb.save(fitted, path)
+    with pytest.raises(ValueError, match="none that fit_stream has written"):
+        bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 100), checkpoint=path, progress=False)
+
+
+def test_bad_files(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,y\n" + "1,p\n" * 200_000 + "x,q\n" * 10)
+    with pytest.raises(ValueError, match=r"table\.csv.*Give the column's type in types="):
+        bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y"), progress=False)
+    import pyarrow as pa
+
+    nb = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", types={"a": pa.string()}), progress=False)
+    assert nb.class_count_.tolist() == [200_000, 10]
+    with pytest.raises(ValueError, match="has no column 'z'"):
+        list(read_table(path, "z"))
+    with pytest.raises(ValueError, match="format='xls'"):
+        list(read_table(tmp_path / "table.xls", "y"))
+    path.write_text("a,y\n1,p\n2,\n")
+    with pytest.raises(ValueError, match="label of row 1 is missing"):
+        bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y"), progress=False)
