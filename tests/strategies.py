@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 import scipy.sparse as sp
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -128,6 +129,11 @@ def problems(draw: Any, kind: str, min_rows: int = 1, max_rows: int = 8, max_wei
 
 
 KINDS = tuple(_MAKE)
+
+
+def thorough(values: Iterable[Any], quick: Container[Any] = ("categorical", "gaussian", "sparse multinomial")) -> list:
+    """Parameters of a test: those not in `quick` are slow tests, as each compiles kernels of its own."""
+    return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
 
 
 def any_problem(**options: Any) -> st.SearchStrategy[Problem]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
 from bayesnb.encoding import rows as encoded_rows
+from tests.strategies import thorough
 
 RNG = np.random.default_rng(0)
 N, F, C = 300, 5, 3
@@ -131,7 +132,7 @@ every_estimator = pytest.mark.parametrize("make", ESTIMATORS)
 
 
 @every_estimator
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", thorough(DTYPES, ("int8", "uint16", "int64", "bool", "float16", "longdouble")))
 def test_every_dtype_holds_the_same_numbers(make, dtype):
     X = (COUNTS > 0).astype(dtype) if dtype == "bool" else COUNTS.astype(dtype)
     a, b = make().fit(X, Y), make().fit(X.astype(float), Y)
@@ -297,7 +298,7 @@ CUTTABLE = {
 }
 
 
-@pytest.mark.parametrize("kind", CUTTABLE)
+@pytest.mark.parametrize("kind", thorough(CUTTABLE, ("categorical", "sparse multinomial", "mixed")))
 def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     make, X = CUTTABLE[kind]
     whole = make.fit(X, Y, WEIGHT)
@@ -412,11 +413,11 @@ def work(nb, X, y):
     [
         # small batches have fewer levels
         (CategoricalNB, lambda X: X.astype(np.int8), 4),
-        (BernoulliNB, lambda X: X.astype(float), 0),
-        (GaussianNB, lambda X: X.astype(float), 0),
-        (PoissonNB, lambda X: X.astype(float), 0),
+        pytest.param(BernoulliNB, lambda X: X.astype(float), 0, marks=pytest.mark.slow),
+        pytest.param(GaussianNB, lambda X: X.astype(float), 0, marks=pytest.mark.slow),
+        pytest.param(PoissonNB, lambda X: X.astype(float), 0, marks=pytest.mark.slow),
         # sparse: entries and distinct pairs are padded too
-        (BernoulliNB, sp.csr_array, 4),
+        pytest.param(BernoulliNB, sp.csr_array, 4, marks=pytest.mark.slow),
         (MultinomialNB, sp.csr_array, 12),
     ],
 )

@@ -18,10 +18,10 @@ from scipy.special import gammaln, logsumexp
 import bayesnb as bnb
 from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, Moments, NormalInverseGamma, Totals
 from tests.data import newsgroups
-from tests.strategies import CLASSES, KINDS, Problem, problems
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 
 each_kind = pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind == "mixed" else kind for kind in KINDS]
+    "kind", thorough(KINDS, ("categorical", "sparse bernoulli", "sparse multinomial", "gaussian", "poisson"))
 )
 NORMAL = NormalInverseGamma(0.5, 0.3, 1.5, 2.0)
 RATES = GammaPoisson(1.5, 0.5)

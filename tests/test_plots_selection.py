@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import bayesnb as bnb
 from bayesnb import BernoulliNB, CategoricalNB, FeatureAveragedNB, GaussianNB, MultinomialNB, plots
-from tests.strategies import KINDS, problems, with_prior_of
+from tests.strategies import KINDS, problems, thorough, with_prior_of
 from tests.test_plots import LONG, _quiet, check, said, segments  # noqa: F401 (_quiet is an autouse fixture)
 
 
@@ -41,7 +41,7 @@ def two():
 
 
 class TestPrequentialCurve:
-    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("kind", thorough(KINDS))
     @settings(max_examples=5)
     @given(data=st.data())
     def test_it_is_the_evidence_of_each_prefix_and_grows_by_the_next_row(self, kind, data):

@@ -370,9 +370,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
             drawn = read_draws(self, draws)
             if class_prior is not None:
                 known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
-                drawn[CLASS_PROB] = np.broadcast_to(
-                    np.exp(scoring.plug_in(known).log_theta[0]), drawn[CLASS_PROB].shape
-                )
+                prob = np.exp(scoring.plug_in(known).log_theta[0])
+                drawn[CLASS_PROB] = np.broadcast_to(prob, drawn[CLASS_PROB].shape)
             return score_draws(self, X, drawn, output)
         return self._read(*self._encode(X), estimate, class_prior, output)
 

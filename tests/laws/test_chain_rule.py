@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb.scoring import pad
-from tests.strategies import CLASSES, KINDS, Problem, log_base, problems, with_prior_of
+from tests.strategies import CLASSES, KINDS, Problem, log_base, problems, thorough, with_prior_of
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 model_log_predictive = jax.jit(lambda model, x: model.log_predictive(x))
 
 

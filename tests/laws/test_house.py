@@ -228,6 +228,7 @@ def some_waits() -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
+@pytest.mark.slow
 def test_nuts_agrees_with_its_exact_posterior():
     nb = fit(*some_waits())
     posterior = nb.posterior_.blocks[0]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.strategies import CLASSES, KINDS, problems, with_prior_of
+from tests.strategies import CLASSES, KINDS, problems, thorough, with_prior_of
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 
 
 @every_kind

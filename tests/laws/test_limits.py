@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from bayesnb import BernoulliNB, CategoricalNB, GammaPoisson, GaussianNB, MultinomialNB, NormalInverseGamma, PoissonNB
 from bayesnb.scoring import pad
-from tests.strategies import CLASSES, ESTIMATES, KINDS, Problem, problems, quarters
+from tests.strategies import CLASSES, ESTIMATES, KINDS, Problem, problems, quarters, thorough
 
 mean, mode = jax.jit(lambda family: family.mean()), jax.jit(lambda family: family.mode())
 DIRICHLET = ("categorical", "bernoulli", "sparse bernoulli", "multinomial", "sparse multinomial")
@@ -118,7 +118,7 @@ def whole_numbers(problem: Problem) -> Problem:
     return replace(problem, X=problem.X.round()) if problem.kind == "mixed" else problem
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thorough(KINDS))
 @given(data=st.data())
 def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
     """Their distance is O(1/n); rows that the MLE calls impossible or undefined are left out."""

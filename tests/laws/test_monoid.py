@@ -15,10 +15,10 @@ from sklearn.base import clone
 from bayesnb import CategoricalNB, GaussianNB
 from bayesnb.counting import Counted, merge, remove
 from bayesnb.encoding import Levels
-from tests.strategies import CLASSES, KINDS, Problem, counted, log_base, problems, quarters
+from tests.strategies import CLASSES, KINDS, Problem, counted, log_base, problems, quarters, thorough
 
 EPS = np.finfo(float).eps
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 
 
 def moments_bound(merged: Any) -> np.ndarray:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from bayesnb import GaussianNB
-from tests.strategies import CLASSES, ESTIMATES, KINDS, LEVELS, Problem, problems, reals
+from tests.strategies import CLASSES, ESTIMATES, KINDS, LEVELS, Problem, problems, reals, thorough
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 permutations = st.permutations(range(3))
 
 

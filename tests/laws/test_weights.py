@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from bayesnb.counting import count, count_soft
-from tests.strategies import CLASSES, KINDS, log_base, problems
+from tests.strategies import CLASSES, KINDS, log_base, problems, thorough
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 
 
 def assert_same_posterior(a, b, evidence=1e-9):

@@ -19,9 +19,9 @@ from bayesnb.families import Known
 from bayesnb.families.normal_inverse_gamma import Normal
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import ESTIMATORS, POINTS, TOLERANCE, Fitted, Program, one_more, ordinary
-from tests.strategies import KINDS, problems
+from tests.strategies import KINDS, problems, thorough
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
 few = settings(max_examples=3)  # each compiles its own densities
 
 

@@ -16,7 +16,7 @@ from scipy.special import gammaln, logsumexp
 
 import bayesnb as bnb
 from tests.data import arff
-from tests.strategies import CLASSES, KINDS, Problem, problems
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 
 OFFERED = [kind for kind in KINDS if "multinomial" not in kind]
 INCLUSION = np.array([0.2, 0.5, 0.7, 0.4, 0.9, 0.3])
@@ -90,7 +90,7 @@ def averaged(problem: Problem) -> Any:
     return nb.partial_fit(problem.X, problem.y, CLASSES, problem.weight)
 
 
-SLOW = [pytest.param(kind, marks=pytest.mark.slow if kind in ("sparse bernoulli", "mixed") else ()) for kind in OFFERED]
+SLOW = thorough(OFFERED, ("categorical", "gaussian"))
 
 
 @pytest.mark.parametrize("kind", SLOW)
@@ -212,7 +212,7 @@ def small(kind: str) -> tuple[Any, Any, np.ndarray]:
     return bnb.PoissonNB(prior=POISSON), rng.poisson(2.0 + y[:, None] * [2.0, 0.7, 0.0], (40, 3)).astype(float), y
 
 
-@pytest.mark.parametrize("kind", ["categorical", "gaussian", "poisson"])
+@pytest.mark.parametrize("kind", thorough(["categorical", "gaussian", "poisson"]))
 def test_draws_take_inclusion_first_and_the_table_is_that_of_draws(kind):
     base, X, y = small(kind)
     nb = bnb.FeatureAveragedNB(base).fit(X, y)
@@ -236,7 +236,7 @@ def test_draws_take_inclusion_first_and_the_table_is_that_of_draws(kind):
         assert (abs(squares.mean(axis=0) - own["sd"] ** 2) < 5 * squares.std(axis=0) / np.sqrt(n)).all()
 
 
-@pytest.mark.parametrize("kind", ["categorical", "gaussian", "poisson"])
+@pytest.mark.parametrize("kind", thorough(["categorical", "gaussian", "poisson"]))
 def test_its_draws_average_to_its_predictive(kind):
     base, X, y = small(kind)
     nb = bnb.FeatureAveragedNB(base).fit(X, y)

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 import bayesnb as bnb
 from tests.data import arff
-from tests.strategies import CLASSES, KINDS, Problem, problems, with_prior_of
+from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, with_prior_of
 
 ESTIMATES = ("predictive", "mean")
 
@@ -27,7 +27,7 @@ def refits(problem: Problem, fixed, estimate: str) -> tuple[np.ndarray, np.ndarr
     return np.array(log_proba), np.array(row)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=5)
 @given(data=st.data())
 def test_it_equals_refits_without_each_row(kind, data):
@@ -46,7 +46,7 @@ def test_it_equals_refits_without_each_row(kind, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=8)
 @given(data=st.data())
 def test_of_some_rows_it_is_that_of_all(kind, data):

@@ -25,7 +25,11 @@ def objective(nb, X, y, by, weight=None):
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 @pytest.mark.parametrize(
     ("nb", "X"),
-    [(bnb.MultinomialNB(), WORDS), (bnb.CategoricalNB(class_alpha=2.0), LEVELS), (bnb.BernoulliNB(), WORDS > 1)],
+    [
+        (bnb.CategoricalNB(class_alpha=2.0), LEVELS),
+        pytest.param(bnb.MultinomialNB(), WORDS, marks=pytest.mark.slow),
+        pytest.param(bnb.BernoulliNB(), WORDS > 1, marks=pytest.mark.slow),
+    ],
 )
 def test_alpha_is_the_optimum_over_refits(nb, X, by):
     found = bnb.tune_alpha(nb.fit(X, LABEL, WEIGHT), X, LABEL, by=by, sample_weight=WEIGHT)

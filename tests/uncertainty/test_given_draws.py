@@ -11,11 +11,12 @@ from scipy.special import logsumexp
 
 import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, posterior_draws, predict_interval
+from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
 from tests.uncertainty.test_rows import problem
 
 DRAWS = 20_000
-each_kind = pytest.mark.parametrize("kind", SIMULATED)
+each_kind = pytest.mark.parametrize("kind", thorough(SIMULATED, ("multinomial", "gaussian")))
 
 
 @cache
