@@ -27,6 +27,7 @@ from bayesnb.mixture import fit_em
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
 from bayesnb.selection import bayes_factor, loo, prequential, tune_alpha
+from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
     ImproperPosteriorError,
     decompose_uncertainty,
@@ -66,6 +67,7 @@ __all__ = [
     "decision",
     "decompose_uncertainty",
     "fit_em",
+    "fit_stream",
     "learning_curve",
     "load",
     "log_odds_moments",

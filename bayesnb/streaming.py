@@ -100,7 +100,7 @@ def fit_stream(
                 saved = _save(draft, checkpoint, counted)
     if skip:
         raise ValueError(
-            f"checkpoint={os.fspath(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}: they are "
+            f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}: they are "
             "not the same rows. Remove the file to begin anew."
         )
     if not counted:
@@ -152,8 +152,11 @@ def read_table(
     ValueError
         If a column is not there; if a value does not fit its column's type, or a label is missing.
     """
-    import pyarrow as pa
-    from pyarrow import csv, dataset
+    try:
+        import pyarrow as pa
+        from pyarrow import csv, dataset
+    except ImportError as error:
+        raise ImportError("Tables are read by pyarrow: pip install pyarrow, or this package with [files].") from error
 
     require_integer("batch_rows", batch_rows)
     first = source[0] if isinstance(source, list | tuple) else source
@@ -193,8 +196,8 @@ def _begin(nb: Any, checkpoint: Any) -> tuple[Any, int]:
     draft = nb._blank() if hasattr(nb, "_blank") else None
     if draft is None or not hasattr(draft, "partial_fit"):
         raise TypeError(
-            f"fit_stream needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier whose "
-            "statistics add up, of a known structure (NetworkNB in place of TAN)."
+            f"fit_stream needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
+            "whose statistics add up, of a known structure (NetworkNB in place of TAN)."
         )
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0

@@ -12,13 +12,13 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.streaming import read_arrays, read_table
-from tests.strategies import KINDS, assert_same_statistics, problems, thorough
+from tests.strategies import CLASSES, KINDS, problems, thorough
 
 RNG = np.random.default_rng(0)
 N = 500
@@ -27,7 +27,7 @@ LEVELS[:450] %= 3  # two levels come late
 LABELS = np.sort(RNG.integers(0, 4, N))  # and so do classes
 FRAME = pd.DataFrame(
     {
-        "a": np.where(LEVELS[:, 0] == 0, None, LEVELS[:, 0].astype(str)),
+        "a": np.where(LEVELS[:, 0] == 0, None, np.array(list("klmno"))[LEVELS[:, 0]]),
         "b": LEVELS[:, 1],
         "c": RNG.normal(size=N),
         "w": RNG.integers(1, 4, N),
@@ -45,11 +45,10 @@ def batches(X, y, size, weight=None):
 def same(a, b) -> None:
     assert a.encoding_.classes.values == b.encoding_.classes.values
     for mine, theirs in zip(a.encoding_.blocks, b.encoding_.blocks, strict=True):
-        assert [own.values for own in getattr(mine, "levels", ())] == [
-            own.values for own in getattr(theirs, "levels", ())
-        ]
+        a_levels, b_levels = ([own.values for own in getattr(c, "levels", ())] for c in (mine, theirs))
+        assert a_levels == b_levels
     for mine, theirs in zip(jax.tree.leaves(a.statistics_), jax.tree.leaves(b.statistics_), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", thorough(KINDS))
@@ -57,21 +56,17 @@ def same(a, b) -> None:
 @given(data=st.data(), size=st.integers(1, 9))
 def test_it_is_fit_on_all_rows(kind, data, size):
     problem = data.draw(problems(kind))
-    X = problem.X.tocsr() if sp.issparse(problem.X) else problem.X
-    parts = [problem.take(np.arange(start, min(start + size, len(problem)))) for start in range(0, len(problem), size)]
-    parts = [part for part in parts if part.weight.any()]
-    whole = problem.take(np.concatenate([np.flatnonzero(np.isin(problem.y, problem.y))]))
-    assert X.shape[0] == len(whole)
-    nb = bnb.fit_stream(problem.nb, ((p.X, p.y, p.weight) for p in parts), classes=np.unique(problem.y), progress=False)
-    assert_same_statistics(nb, problem.fit())
+    starts = range(0, len(problem), size)
+    parts = [problem.take(np.arange(s, min(s + size, len(problem)))) for s in starts]
+    stream = ((part.X, part.y, part.weight) for part in parts if part.weight.any())
+    nb = bnb.fit_stream(clone(problem.nb), stream, classes=CLASSES, progress=False)
+    same(nb, problem.fit())
 
 
 def test_levels_and_classes_come_late():
     for nb in (bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()):
-        same(
-            bnb.fit_stream(nb, batches(LEVELS, LABELS, 37), progress=False),
-            type(nb)(**nb.get_params()).fit(LEVELS, LABELS),
-        )
+        whole = clone(nb).fit(LEVELS, LABELS)
+        same(bnb.fit_stream(nb, batches(LEVELS, LABELS, 37), progress=False), whole)
 
 
 def test_a_buffer_that_is_used_again():
@@ -101,19 +96,12 @@ def cut_off(parts, after):
 @pytest.mark.parametrize("every", [1, 60, 10_000])
 def test_it_resumes_where_it_was(every, tmp_path):
     path, expected = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
+    options = {"checkpoint": path, "every": every, "progress": False}
     for size, after in ((37, 4), (11, 20), (50, 0), (23, 18)):
         with pytest.raises(Cut):
-            bnb.fit_stream(
-                bnb.CategoricalNB(),
-                cut_off(batches(LEVELS, LABELS, size), after),
-                checkpoint=path,
-                every=every,
-                progress=False,
-            )
+            bnb.fit_stream(bnb.CategoricalNB(), cut_off(batches(LEVELS, LABELS, size), after), **options)
     for _ in range(2):  # the second finds all rows counted
-        nb = bnb.fit_stream(
-            bnb.CategoricalNB(), batches(LEVELS, LABELS, 29), checkpoint=path, every=every, progress=False
-        )
+        nb = bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 29), **options)
         same(nb, expected)
         assert not hasattr(nb, "rows_counted_")
     assert bnb.load(path).rows_counted_ == N
@@ -181,7 +169,7 @@ def test_arrays_on_the_disk(tmp_path):
 
 def test_bad_streams(tmp_path):
     fitted = bnb.CategoricalNB().fit(LEVELS, LABELS)
-    before = {name: value for name, value in vars(fitted).items()}
+    before = dict(vars(fitted))
     cases = [
         ([], {}, ValueError, "batches is empty"),
         ([LEVELS], {}, ValueError, r"batch 0 is a ndarray; it must be \(X, y\)"),
@@ -208,13 +196,13 @@ def test_bad_streams(tmp_path):
 
 def test_bad_files(tmp_path):
     path = tmp_path / "table.csv"
-    path.write_text("a,y\n" + "1,p\n" * 200_000 + "x,q\n" * 10)
+    path.write_text("a,y\n" + "1,p\n" * 500_000 + "x,q\n" * 10)
     with pytest.raises(ValueError, match=r"table\.csv.*Give the column's type in types="):
         bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y"), progress=False)
     import pyarrow as pa
 
     nb = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", types={"a": pa.string()}), progress=False)
-    assert nb.class_count_.tolist() == [200_000, 10]
+    assert nb.class_count_.tolist() == [500_000, 10]
     with pytest.raises(ValueError, match="has no column 'z'"):
         list(read_table(path, "z"))
     with pytest.raises(ValueError, match="format='xls'"):
