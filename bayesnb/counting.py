@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Columns, Encoding, GrowingColumns, Rows, Table, blocks
+from bayesnb.encoding import Columns, Encoding, GrowingColumns, NodeColumns, Rows, Table, blocks
 from bayesnb.families import Counts, LevelCounts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
@@ -148,6 +148,9 @@ def prune(counted: Counted) -> Counted:
 def merge(a: Counted, b: Counted) -> Counted:
     """What was counted in both; associative and commutative."""
     joint = a.encoding.union(b.encoding)
+    for columns in joint.blocks:
+        if isinstance(columns, NodeColumns):
+            columns.require_room(len(joint.classes))
     return Counted(joint, _embed(a, joint).merge(_embed(b, joint)))
 
 

@@ -144,7 +144,7 @@ def fit_em(
     _require_classes(classes, known, any(w.any() for _, _, w in given))
 
     labeled = table.take(known)
-    counted = draft._count(classes, draft._columns(labeled), labeled, label[known], weights[known])
+    counted = draft._count(classes, draft._columns(table), labeled, label[known], weights[known])
     draft._commit(draft, counted)  # from here on its columns, and a structure that labelled rows gave them, are known
     for _, part, w in given:
         if w.any():
@@ -345,11 +345,16 @@ def _require_finite(value: float, part: Unlabeled | None = None, log_row: np.nda
 
 def _split(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """Classes, and the index of each row's class, -1 where it has no label."""
-    found, index = check_labels(y, n_rows, owner)
+    try:
+        found, index = check_labels(y, n_rows, owner)
+    except ValueError as error:
+        if "NaN" in str(error):
+            raise ValueError(f"{error} The mark of a row without a label is -1.") from None
+        raise
     if str(UNLABELED) in found.values and len(found) > 1:
         raise ValueError(
             f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark of a "
-            "row without a label: give y dtype=object."
+            "row without a label: give y dtype=object. A class of that name needs another one."
         )
     classes = Levels(tuple(v for v in found.values if v != UNLABELED))
     return classes, classes.index(found.values).clip(min=-1).astype(np.int32)[index]

@@ -27,8 +27,7 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
     relevant = _combined([_sliced(factor, given) for factor in factors if factor[0][-1] in needed])
     number = {name: i for i, name in enumerate(dict.fromkeys(n for names, _ in relevant for n in names))}
     operands = [part for names, table in relevant for part in (table, [number[n] for n in names])]
-    output = [number[n] for n in asked]
-    _, path = opt_einsum.contract_path(*operands, output, optimize="auto")
+    order, path = opt_einsum.contract_path(*operands, [number[n] for n in asked], optimize="auto")
     if path.largest_intermediate > _MOST:
         levels = {n: size for names, table in relevant for n, size in zip(names, table.shape, strict=True)}
         summed = [n for n in levels if n not in asked]
@@ -37,11 +36,31 @@ def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dic
             f"and the limit is {_MOST:,}; all of them with the {len(asked)} that are asked have "
             f"{math.prod(levels.values()):.3g} combinations. Ask for fewer variables, or give more of them."
         )
-    joint = np.asarray(opt_einsum.contract(*operands, output, optimize="auto"))
-    total = joint.sum()
-    if not total > 0:
-        raise ValueError("query: what is given has probability 0.")
-    return joint / total
+    names, joint = _eliminated(relevant, order, asked)
+    joint = joint.transpose([names.index(n) for n in asked])
+    return joint / joint.sum()
+
+
+def _eliminated(factors: list[Factor], order: Sequence[tuple[int, ...]], asked: Sequence[Hashable]) -> Factor:
+    """The product of all factors, summed over what is not asked, step by step; each up to a constant.
+
+    Raises
+    ------
+    ValueError
+        If it is zero.
+    """
+    todo = list(factors)
+    for step in order:
+        taken = [todo.pop(i) for i in sorted(step, reverse=True)]
+        needed = {n for names, _ in todo for n in names} | set(asked)
+        every = list(dict.fromkeys(n for names, _ in taken for n in names))
+        kept = tuple(n for n in every if n in needed)
+        operands = [part for names, table in taken for part in (table, [every.index(n) for n in names])]
+        table = np.einsum(*operands, [every.index(n) for n in kept])
+        if not table.max(initial=0.0) > 0:
+            raise ValueError("query: what is given has probability 0.")
+        todo.append((kept, table / table.max()))
+    return todo[0]
 
 
 def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import gammaln, xlogy
@@ -54,7 +56,7 @@ def count_level_pairs(
 def mutual_information(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """(F, F) I(x_i; x_j | class) in nats, of the frequencies of the rows in which both are observed.
 
-    Σ_cab n_cab / n · log[n_cab n_c / (n_ca n_cb)]: the maximum likelihood estimate.
+    Σ_cab n_cab / n · log[n_cab n_c / (n_ca n_cb)]: the maximum likelihood estimate. Without rows it is zero.
 
     Parameters
     ----------
@@ -73,11 +75,17 @@ def mutual_information(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.maximum(information, 0.0) / np.where(total > 0, total, 1.0)
 
 
+def observed_pairs(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(F, F) weight of the rows in which both features are observed; of one, on the diagonal."""
+    of = _membership(sizes)
+    return np.sum(of.T @ counts @ of, axis=0)
+
+
 def node_information(columns: NodeColumns, statistics: LevelCounts) -> list[float]:
     """For each node the mutual information in nats of the feature and all its parents together, given the class."""
     found = []
     for table in columns.tables(statistics.count):
-        count = table.reshape(len(table), -1, table.shape[-1])
+        count = table.reshape(len(table), math.prod(table.shape[1:-1]), table.shape[-1])
         parents, own, total = count.sum(axis=2), count.sum(axis=1), count.sum(axis=(1, 2))
         nats = sum(xlogy(n, n).sum() * sign for n, sign in ((count, 1), (parents, -1), (own, -1), (total, 1)))
         found.append(max(float(nats), 0.0) / max(float(total.sum()), 1.0))

@@ -30,6 +30,10 @@ class GrowingColumns:
     def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
         return LevelCounts(statistics.count[:, : self.sizes().sum()])
 
+    def tables(self, flat: np.ndarray) -> list[np.ndarray]:
+        """(C, levels) of each feature, from (C, L)."""
+        return np.split(flat, self.start()[1:], axis=1)
+
     def start(self) -> np.ndarray:
         """Flat index of the first level of each feature."""
         return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)

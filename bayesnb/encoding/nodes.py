@@ -18,6 +18,7 @@ from bayesnb.encoding.levels import Factors, Levels
 from bayesnb.encoding.rows import NodeRows
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.pairs import require_room
 
 Node = tuple[int, ...]
 """A feature, then its parents, as positions within the columns."""
@@ -124,7 +125,18 @@ class NodeColumns(GrowingColumns):
 
     @cached_property
     def _sizes(self) -> np.ndarray:
+        # Beyond 2⁶³ these are objects, and `require_room` says how many.
         return np.array([math.prod(self.shape(node)) for node in self.nodes])
+
+    def require_room(self, n_classes: int) -> None:
+        """Refuse combinations of levels whose counts would not fit into memory."""
+        sizes = self._sizes.tolist()
+        widest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+        require_room(
+            n_classes * sum(sizes),
+            f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
+            f"Column {self.names[widest]!r} and its parents have {sizes[widest]:,}: leave out arcs, or group levels.",
+        )
 
     def groups(self) -> np.ndarray:
         found, first = [], 0

@@ -143,7 +143,7 @@ class AODE(StructuredNB):
             "ask its members_, or use TAN or SPODE."
         )
 
-    def average(
+    def _average(
         self, table: Table, policy: UnknownPolicy | None, joint: Joint, less: np.ndarray | float = 0.0
     ) -> np.ndarray:
         """(N, C) log of the mean over the members of p(class, row).
@@ -188,7 +188,7 @@ class AODE(StructuredNB):
         def joint(member: Any, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
             return member._read(rows, int(which.sum()), estimate, class_prior, scoring.joint)
 
-        return scoring.read_scores(self.average(self._table(X), self._report_unknown, joint), output)
+        return scoring.read_scores(self._average(self._table(X), self._report_unknown, joint), output)
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray

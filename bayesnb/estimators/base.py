@@ -409,12 +409,13 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
         note = ""
-        if columns.unknown == "level" and columns in self.encoding_.blocks:
-            block = self.encoding_.blocks.index(columns)
-            posterior, groups = self.posterior_.blocks[block].concentration, columns.groups()
-            of_group = [posterior[:, groups == u.feature] for u in unknown]
-            shares = [group[:, -1] / group.sum(axis=1) for group in of_group]
-            odds = max((share.max() / share.min() for share in shares if share.min() > 0), default=np.inf)
+        if columns.unknown == "level" and self._no_posterior is None:
+            # Of a structure the columns are those without parents, and a level has a share given each of their values.
+            blocks: Any = self.encoding_.blocks
+            own = [getattr(block, "base", block) for block in blocks].index(columns)
+            tables = blocks[own].tables(self.posterior_.blocks[own].concentration)
+            shares = [tables[u.feature][..., -1] / tables[u.feature].sum(axis=-1) for u in unknown]
+            odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
             note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
         report_unknown(columns, unknown, note)
 

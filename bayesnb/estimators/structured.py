@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,8 +17,8 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.families import Dirichlet, LevelCounts, Moments
 from bayesnb.model import Estimate
-from bayesnb.pairs import require_room
 from bayesnb.precision import float64
+from bayesnb.reporting import warn
 from bayesnb.uncertainty.proper import CLASS
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ class StructuredNB(NaiveBayesClassifier):
     A structure is an encoding: a feature with parents has the levels (parents, feature), grouped by the parents. A
     subclass says which, in `_arcs`.
     """
+
+    _needs_arcs = True
 
     categories: Any
     handle_unknown: Any
@@ -183,16 +184,12 @@ class StructuredNB(NaiveBayesClassifier):
             return encoding, rows
         if not isinstance(first, NodeColumns):
             self._arcs(encoding, _NO_COLUMNS, None, label, weight)  # which refuses arcs between what is not there
+            self._warn_if_nothing_depends(encoding)
             return encoding, rows
         cells: Any = rows[0]
         columns = replace(first, nodes=self._arcs(encoding, first, cells, label, weight))
-        sizes = [math.prod(columns.shape(node)) for node in columns.nodes]
-        require_room(
-            len(encoding.classes) * sum(sizes),
-            f"Counts of {sum(sizes):,} combinations of levels in {len(encoding.classes)} classes",
-            f"Column {columns.names[int(np.argmax(sizes))]!r} and its parents have {max(sizes):,}: leave out arcs, or "
-            "group levels.",
-        )
+        self._warn_if_nothing_depends(encoding)
+        columns.require_room(len(encoding.classes))
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 
@@ -214,6 +211,16 @@ class StructuredNB(NaiveBayesClassifier):
             others = scoring.score_rows(self.encoding_, model, rows, n, reading, scoring.joint)
             scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
         return scoring.read_scores(scores, output)
+
+    def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
+        columns = encoding.blocks[0]
+        few = len(columns.index) if isinstance(columns, NodeColumns) else 0
+        if few < 2 and columns.n_features > 1 and self._needs_arcs:
+            warn(
+                f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, so that there is "
+                "nothing to draw arcs between: this is naive Bayes. Float columns of a DataFrame are Gaussian unless "
+                "gaussian=None takes their values for levels."
+            )
 
     def _gaussian(self, table: Table) -> tuple[int, ...]:
         named = self.gaussian
@@ -251,7 +258,9 @@ class StructuredNB(NaiveBayesClassifier):
         posterior = self.posterior_
         for columns, family in zip(self.encoding_.blocks, posterior.blocks, strict=True):
             if isinstance(columns, NodeColumns):
-                theta = np.exp(scoring.plug_in(family).log_theta)
+                # A value of the parents that a class never had has probability 0 there, whatever follows from it.
+                estimated = _with_estimates(columns, family, "mean")
+                theta = np.exp(scoring.plug_in(estimated).log_theta)
                 names = columns.base.names
                 for (child, *parents), table in zip(columns.nodes, columns.tables(theta), strict=True):
                     found.append(((CLASS, *(names[p] for p in parents), names[child]), table))

@@ -16,6 +16,7 @@ from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators import priors
 from bayesnb.estimators.structured import StructuredNB, position
 from bayesnb.model import Estimate
+from bayesnb.reporting import warn
 
 
 class NetworkNB(StructuredNB):
@@ -67,6 +68,8 @@ class NetworkNB(StructuredNB):
     >>> nb.parents_
     {'0': None, '1': '0'}
     """
+
+    _needs_arcs = False
 
     def __init__(
         self,
@@ -131,7 +134,7 @@ class SPODE(StructuredNB):
 
     Parameters
     ----------
-    parent : column name or index, default the first that is categorical
+    parent : column name or index, default the first that is categorical and has an observed cell
     alpha, class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
         As for `NetworkNB`.
     gaussian, gaussian_prior
@@ -178,7 +181,12 @@ class SPODE(StructuredNB):
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        return columns.one_parent(0 if self.parent is None else position(encoding, columns, self.parent, "parent"))
+        if self.parent is not None:
+            return columns.one_parent(position(encoding, columns, self.parent, "parent"))
+        return columns.one_parent(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
+
+
+_FEWEST = 0.5  # of the rows that have a column must have its parent too
 
 
 class _Criterion:
@@ -197,8 +205,9 @@ class TAN(StructuredNB):
     Parameters
     ----------
     score : {"mi", "evidence"}
-        What an arc is worth. "mi": the mutual information of the two columns given the class, in the training rows; the
-        arcs are the maximum spanning tree, and there are always F - 1. "evidence": the log Bayes factor of the
+        What an arc is worth. "mi": the mutual information of the two columns given the class, in the training rows,
+        times the number of those that have both; the arcs are the maximum spanning tree, F - 1 unless two columns were
+        never observed together. "evidence": the log Bayes factor of the
         arc against none, under this prior; the arcs are the branching with the greatest evidence of all, a forest
         without those that the rows speak against.
     root : column name or index, default the first that is categorical
@@ -217,7 +226,8 @@ class TAN(StructuredNB):
     -----
     The tree is learned from the same rows as the parameters, and everything (evidence, leave-one-out, intervals) is
     given the tree: it tells nothing of how uncertain that is, and `loo` is a little too good. `partial_fit` counts
-    further rows for the tree that `fit` has found.
+    further rows for the tree that `fit` has found, and `tune_alpha` keeps it. A column whose parent is missing in a row
+    does not score there: columns that are mostly missing are poor parents, and `fit` warns of them.
 
     References
     ----------
@@ -280,6 +290,21 @@ class TAN(StructuredNB):
         """Count further rows for the tree that `fit` has found; as `NaiveBayesClassifier.partial_fit`."""
         return super().partial_fit(X, y, classes, sample_weight)
 
+    @staticmethod
+    def _warn_of_losses(columns: NodeColumns, nodes: tuple[Node, ...], together: np.ndarray) -> None:
+        names = columns.base.names
+        seldom = {
+            names[child]: names[parents[0]]
+            for child, *parents in nodes
+            if parents and together[child, parents[0]] < _FEWEST * together[child, child]
+        }
+        if seldom:
+            warn(
+                "TAN: the parents of these columns are missing in most of the rows that have them, {column: parent}: "
+                f"{seldom}. They neither count nor score there. Leave such parents out, give missing cells a level of "
+                "their own, or use AODE."
+            )
+
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
@@ -291,7 +316,13 @@ class TAN(StructuredNB):
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
         counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
         if criterion == "mi":
-            return structure.maximum_spanning_tree(structure.mutual_information(counts, sizes), root)
+            together = structure.observed_pairs(counts, sizes)
+            # What an arc adds to the log likelihood: with few rows the information of noise is large, and is no gain.
+            gain = together * structure.mutual_information(counts, sizes)
+            nodes = structure.maximum_spanning_tree(gain, root)
+            nodes = tuple(node[:1] if len(node) == 2 and not together[node] else node for node in nodes)
+            self._warn_of_losses(columns, nodes, together)
+            return nodes
         alpha = np.asarray(priors.dirichlet(self.alpha, columns.base, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={self.alpha!r} has zeros, and score='evidence' needs a proper prior.")

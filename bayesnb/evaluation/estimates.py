@@ -45,6 +45,11 @@ def row_names(nb: Any, priors: Mapping[str, Any], baselines: Sequence[Any]) -> l
     """
     first = next(iter(priors.items()), None)
     owner = type(nb).__name__
+    if not hasattr(type(nb), "_no_evidence"):
+        raise NotImplementedError(
+            f"{owner} has no estimates to compare, as it reads no posterior: pass it in baselines=, beside a "
+            "classifier of bayesnb that does."
+        )
     if first is not None and "alpha" not in nb.get_params(deep=False):
         raise ValueError(
             f"priors={{{first[0]!r}: {first[1]!r}}}: {owner} has no concentration `alpha` to set. Leave `priors` out; "

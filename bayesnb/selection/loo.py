@@ -128,7 +128,7 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
     Vehtari, Gelman & Gabry, *Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC*, Stat.
     Comput. 27 (2017).
     """
-    average = getattr(nb, "average", None)
+    average = getattr(nb, "_average", None)
     check_is_fitted(nb) if average else require_posterior(nb, "loo")
     estimate = of_the_others(nb.estimate if estimate is None else estimate)
     table, rows, label, weight = counted_rows(nb, X, y, sample_weight, "loo")
