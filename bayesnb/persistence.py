@@ -299,6 +299,8 @@ class _Decoder:
         found = {name: self.decode(value) for name, value in tree.items() if name != _TAG}
         if set(found) != {f.name for f in fields(cls)}:
             raise CorruptModelError(f"its {cls.__name__} has fields {sorted(found)}.")
+        if cls is Positions and not 0 <= found["n"] <= self.size:
+            raise CorruptModelError(f"it declares {found['n']:,} columns, more than it has bytes.")
         return cls(**found)
 
     def _estimator(self, cls: type, tree: dict[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import pickle
@@ -136,7 +137,7 @@ def forged(content: bytes, rng: np.random.Generator) -> bytes:
                 case 1 if isinstance(container, dict):
                     container["more"] = container[key]
                 case _:
-                    container[key] = HOSTILE[int(rng.integers(len(HOSTILE)))]
+                    container[key] = copy.deepcopy(HOSTILE[int(rng.integers(len(HOSTILE)))])
         else:
             name = sorted(arrays)[int(rng.integers(len(arrays)))]
             array = arrays[name]
@@ -163,7 +164,15 @@ def harmless(path, X) -> None:
             assert nb.predict_proba(X).shape[0] == len(X)
 
 
+def says_the_same(one: bytes, other: bytes) -> bool:
+    """JSON has two spellings of "é", \\u00e9 and \\u00E9: that is no other content."""
+    (tree, arrays), (other_tree, other_arrays) = parts(one), parts(other)
+    same = all(arrays[name].tobytes() == other_arrays[name].tobytes() for name in arrays)
+    return tree == other_tree and arrays.keys() == other_arrays.keys() and same
+
+
 def many(files, n, make, tmp_path, seed):
+    """How many files load that say something else than the whole one."""
     rng, loaded = np.random.default_rng(seed), 0
     for i in range(n):
         _, content = files[i % len(files)]
@@ -173,7 +182,7 @@ def many(files, n, make, tmp_path, seed):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 20 * len(changed) + 2_000_000
-        loaded += fine and changed != content
+        loaded += fine and not says_the_same(changed, content)
     return loaded
 
 
