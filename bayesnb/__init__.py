@@ -1,8 +1,9 @@
 """Bayesian naive Bayes: a model is a prior, counting data gives its posterior, all else is a function of it."""
 
+from importlib import import_module
 from typing import Any
 
-from bayesnb import datasets, decision, plots, text
+from bayesnb import datasets, decision, plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.decision import decide
 from bayesnb.estimators import (
@@ -88,9 +89,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """NumPyro takes a second to import: not before it is asked for."""
-    if name != "run_nuts":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from bayesnb.nuts import run_nuts
-
-    return run_nuts
+    """NumPyro, and what scikit-learn has for text, take long to import: not before they are asked for."""
+    if name == "text":
+        return import_module("bayesnb.text")
+    if name == "run_nuts":
+        return import_module("bayesnb.nuts").run_nuts
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -108,10 +108,7 @@ def fit_stream(
     if checkpoint is not None and counted > saved:
         _save(draft, checkpoint, counted)
     vars(draft).pop("rows_counted_", None)
-    for name in set(vars(nb)) - set(vars(draft)):
-        delattr(nb, name)
-    vars(nb).update(vars(draft))
-    return nb
+    return nb._commit(draft, draft._counted)
 
 
 def read_table(

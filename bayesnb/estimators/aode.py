@@ -48,8 +48,9 @@ class AODE(StructuredNB):
     ----------
     members_ : list of SPODE
         One for each categorical column as the parent: fitted classifiers, with posteriors, tables and draws.
-    categories_, classes_, class_count_, class_log_prior_, statistics_
-        As for `NetworkNB`; the statistics are those of all pairs of columns, so that members share them.
+    categories_, classes_, class_count_, class_log_prior_, statistics_, n_parameters_
+        As for `NetworkNB`; the statistics are those of all pairs of columns, so that members share them, and what they
+        share is counted once. `class_log_prior_` takes "levels" for 1.
 
     Notes
     -----
@@ -114,21 +115,6 @@ class AODE(StructuredNB):
     @property
     def posterior_(self) -> NoReturn:
         self._refuse("posterior_")
-
-    @property
-    def class_log_prior_(self) -> np.ndarray:
-        """(C,) log of the posterior mean of each class probability, with class_alpha = 1 for "levels"."""
-        self._require_fitted("class_log_prior_")
-        class_prior = scoring.update(self._prior(self._counted), self.statistics_).class_prior
-        return np.asarray(scoring.plug_in(class_prior).log_theta[0])
-
-    @property
-    def n_parameters_(self) -> int:
-        """Free parameters of all members, those that they share counted once."""
-        self._require_fitted("n_parameters_")
-        whole = NetworkNB(class_prior=self.class_prior)
-        whole.encoding_, whole.statistics_ = self._counted
-        return whole.n_parameters_
 
     # -- shared machinery ------------------------------------------------------------------------
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -28,16 +27,12 @@ from bayesnb.encoding import (
     report_unknown,
 )
 from bayesnb.estimators import priors
+from bayesnb.estimators.predictions import Predictions, require_estimate
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.reporting import warn
-from bayesnb.uncertainty.draws import CLASS_PROB
-from bayesnb.uncertainty.given_draws import read_draws, score_draws
-
-_ESTIMATES = ("mle", "map", "mean", "predictive")
 
 
-class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
+class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
     """Base of the classifiers; `fit` counts, all else is a function of the posterior.
 
     A subclass says which columns it reads, `_columns`, and has its hyperparameters in `__init__`.
@@ -183,7 +178,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     @property
     def n_parameters_(self) -> int:
         """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
-        model, n_classes = self.prior_, len(self.encoding_.classes)
+        self._require_fitted("n_parameters_")
+        model, n_classes = self._prior(self._counted), len(self.encoding_.classes)
         free = 0 if hasattr(model.class_prior, "log_prob") else n_classes - 1
         for block, statistics in zip(model.blocks, self.statistics_.blocks, strict=True):
             if isinstance(statistics, LevelCounts):
@@ -202,61 +198,8 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
     def class_log_prior_(self) -> np.ndarray:
         """(C,) log of the posterior mean of each class probability."""
         self._require_fitted("class_log_prior_")
-        return np.asarray(scoring.plug_in(self.posterior_.class_prior).log_theta[0])
-
-    # -- prediction ------------------------------------------------------------------------------
-
-    def predict(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
-    ) -> np.ndarray:
-        """Most probable class of each row; the most probable a priori where that is undefined."""
-        choice = self._choose(X, estimate, class_prior, draws)
-        return self.classes_[choice]
-
-    def predict_log_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
-    ) -> np.ndarray:
-        """(N, C) log P(class | row); as `predict_proba`."""
-        log_proba = self._score(X, estimate, class_prior, scoring.log_proba, draws)
-        self._warn_undefined(np.isnan(log_proba[:, 0]))
-        return log_proba
-
-    def predict_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
-    ) -> np.ndarray:
-        """(N, C) P(class | row), if naive Bayes holds; NaN in rows where it is undefined.
-
-        Parameters
-        ----------
-        estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the constructor's.
-        class_prior : (C,) array, optional
-            Class probabilities in place of the learned ones, for a shifted prevalence.
-        draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
-            Average p(class, row | θ) over these draws of the parameters in place of reading the posterior.
-        """
-        return np.exp(self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws))
-
-    def predict_joint_log_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
-    ) -> np.ndarray:
-        """(N, C) log p(class, row), without what no class changes (coefficients, -log x!)."""
-        return self._score(X, estimate, class_prior, scoring.joint)
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        estimate: Estimate | None = None,
-        class_prior: Any = None,
-    ) -> float:
-        """Accuracy of `predict` on labelled rows."""
-        choice = self._choose(X, estimate, class_prior)
-        found, label = check_labels(y, len(choice), type(self).__name__)
-        correct = self.encoding_.classes.index(found.values)[label] == choice
-        return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
+        posterior = scoring.update(self._prior(self._counted), self.statistics_)
+        return np.asarray(scoring.plug_in(posterior.class_prior).log_theta[0])
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -351,81 +294,13 @@ class NaiveBayesClassifier(ClassifierMixin, BaseEstimator):
 
     def _prior(self, counted: Counted) -> NaiveBayes:
         encoding, statistics = counted
-        if self.estimate not in _ESTIMATES:
-            raise ValueError(f"estimate={self.estimate!r} is unknown; use one of {_ESTIMATES}.")
+        require_estimate(self.estimate)
         if isinstance(self.prior, NaiveBayes):
             return priors.matching(self.prior, encoding, statistics)
         if self.prior is not None and hasattr(self, "alpha"):
             raise ValueError(f"prior={self.prior!r} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, len(encoding.classes))
         return NaiveBayes(class_prior, tuple(map(self._block_prior, encoding.blocks, statistics.blocks)))
-
-    def _score(
-        self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable, draws: Any = None
-    ) -> np.ndarray:
-        check_is_fitted(self)
-        if draws is not None and estimate is not None:
-            raise ValueError(f"estimate={estimate!r} reads the posterior, and draws= stand for it: pass one of them.")
-        if draws is not None:
-            drawn = read_draws(self, draws)
-            if class_prior is not None:
-                known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
-                prob = np.exp(scoring.plug_in(known).log_theta[0])
-                drawn[CLASS_PROB] = np.broadcast_to(prob, drawn[CLASS_PROB].shape)
-            return score_draws(self, X, drawn, output)
-        return self._read(*self._encode(X), estimate, class_prior, output)
-
-    def _read(
-        self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
-    ) -> np.ndarray:
-        """Apply `output` to the joint log probabilities of n encoded rows."""
-        model, reading = self._model(estimate, class_prior)
-        return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
-
-    def _model(self, estimate: Estimate | None, class_prior: Any) -> tuple[NaiveBayes, Estimate]:
-        """What scores rows, and how it is read."""
-        estimate = self.estimate if estimate is None else estimate
-        if estimate not in _ESTIMATES:
-            raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
-        prior = self.prior_.limit() if estimate == "mle" else self.prior_
-        model = scoring.update(prior, self.statistics_)
-        if class_prior is not None:
-            model = NaiveBayes(priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes)), model.blocks)
-        return model, "mean" if estimate == "mle" else estimate
-
-    def _encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
-        """Rows of X under the fitted encoding, and how many they are."""
-        check_is_fitted(self)
-        table = self._table(X)
-        return self.encoding_.rows(table, self._report_unknown), table.n_rows
-
-    def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
-        """Index of the class that `predict` returns."""
-        choice = self._score(X, estimate, class_prior, scoring.decision, draws)
-        undefined = choice < 0
-        self._warn_undefined(undefined)
-        a_priori = self.class_log_prior_ if class_prior is None and undefined.any() else class_prior
-        return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
-
-    def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
-        note = ""
-        if columns.unknown == "level" and self._no_posterior is None:
-            # Of a structure the columns are those without parents, and a level has a share given each of their values.
-            blocks: Any = self.encoding_.blocks
-            own = [getattr(block, "base", block) for block in blocks].index(columns)
-            tables = blocks[own].tables(self.posterior_.blocks[own].concentration)
-            shares = [tables[u.feature][..., -1] / tables[u.feature].sum(axis=-1) for u in unknown]
-            odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
-            note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
-        report_unknown(columns, unknown, note)
-
-    def _warn_undefined(self, undefined: np.ndarray) -> None:
-        if undefined.any():
-            warn(
-                f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
-                f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). predict_proba is "
-                "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined."
-            )
 
     def _require_fitted(self, name: str) -> None:
         if not self.__sklearn_is_fitted__():

@@ -207,9 +207,8 @@ class TAN(StructuredNB):
     score : {"mi", "evidence"}
         What an arc is worth. "mi": the mutual information of the two columns given the class, in the training rows,
         times the number of those that have both; the arcs are the maximum spanning tree, F - 1 unless two columns were
-        never observed together. "evidence": the log Bayes factor of the
-        arc against none, under this prior; the arcs are the branching with the greatest evidence of all, a forest
-        without those that the rows speak against.
+        never observed together. "evidence": the log Bayes factor of the arc against none, under `alpha`; the arcs are
+        the branching with the greatest evidence of all, a forest without those that the rows speak against.
     root : column name or index, default the first that is categorical
         Where arcs lead away from, with "mi": that makes no difference to the maximum likelihood, and hardly any to the
         rest. With "evidence" arcs have their directions already.
