@@ -12,7 +12,7 @@ import numpy as np
 from bayesnb.encoding.columns import Unknown, UnknownPolicy
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.rows import CodedRows
-from bayesnb.encoding.table import Table
+from bayesnb.encoding.table import Table, row_major
 from bayesnb.families import LevelCounts
 from bayesnb.reporting import warn
 
@@ -87,7 +87,7 @@ class LevelColumns(GrowingColumns):
             return factors
         coded = [self._factorize(table, j) for j in self.index]
         top = max(len(values) for _, values in coded)
-        raw = np.stack([codes.astype(np.min_scalar_type(-1 - top)) for codes, _ in coded], axis=1)
+        raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
         return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete=not (raw < 0).any())
 
     def learn(self, opened: Factors) -> Self:
@@ -156,10 +156,12 @@ class LevelColumns(GrowingColumns):
 
     def _integers(self, table: Table) -> np.ndarray | None:
         if table.is_frame:
-            dtypes = {str(table.column(j).dtype) for j in self.index}
-            if len(dtypes) != 1 or not dtypes <= {f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)}:
+            columns = [table.column(j) for j in self.index]
+            if any(not isinstance(c.dtype, np.dtype) or c.dtype.kind not in "iu" for c in columns):
                 return None
-            return np.stack([np.asarray(table.column(j)) for j in self.index], axis=1)
+            arrays = [np.asarray(c) for c in columns]
+            narrowest = _narrowest(arrays)
+            return None if narrowest is None else row_major(arrays, narrowest)
         if table.data.dtype.kind not in "biu" or self.missing_values:
             return None
         return table.data if len(self.index) == table.data.shape[1] else table.data[:, list(self.index)]
@@ -187,6 +189,13 @@ class LevelColumns(GrowingColumns):
             return codes, None
         first = int(np.argmax(occurs > 0))
         return codes, Unknown(j, int(occurs.sum()), opened.values[j][first], opened.first_row(j, first))
+
+
+def _narrowest(columns: Sequence[np.ndarray]) -> np.dtype | None:
+    """The smallest integers that hold every cell."""
+    low, high = min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)
+    kinds = (np.int8, np.int16, np.int32, np.int64, np.uint64)
+    return next((np.dtype(t) for t in kinds if np.iinfo(t).min <= low and high <= np.iinfo(t).max), None)
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
