@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bayesnb.cli import job, report, text
+from bayesnb.cli.holdout import Settings
 from bayesnb.cli.tables import KINDS, Dataset, InputError, load_csv
 from bayesnb.version import __version__
 
@@ -19,7 +20,9 @@ scikit-learn's breast cancer data and on the watermelon table."""
 
 _RULES = """How columns are guessed: numbers are Gaussian, but integers of at most 10 distinct values with five
 rows a value or more are categorical; everything else is categorical. A column of strings without repetition,
-or of consecutive integers, is left out as an identifier unless a flag names it."""
+or of consecutive integers, is left out as an identifier unless a flag names it. A file that does not fit into
+memory is read twice, in pieces: about 100,000 rows at most, drawn at random from each class in proportion,
+are kept and held out, and all others are counted as they come."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,9 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _compare(args: argparse.Namespace) -> None:
-    settings = job.Settings(
-        args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, args.estimator == "mixed"
-    )
+    settings = Settings(args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, args.estimator == "mixed")
     data = _datasets(args)
     if args.out is not None:
         job.check_folder(args.out)

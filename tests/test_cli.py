@@ -18,9 +18,9 @@ from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, PoissonNB, __version__
 from bayesnb.__main__ import main
-from bayesnb.cli.job import Settings, split
+from bayesnb.cli.holdout import Settings, split
 from bayesnb.cli.readable import probability
-from bayesnb.cli.tables import guess
+from bayesnb.cli.survey import Survey, guess
 from bayesnb.cli.text import fill, grid, shorten
 from tests.data import path_of
 
@@ -217,7 +217,7 @@ BAD = {
     "no such column": (b"a,b\n1,2\n3,4\n", "no column 'y'; its first line names a, b"),
     "one class": (b"a,y\n1,x\n2,x\n", "one class only, 'x'"),
     "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "line 3, column 'y': the label is missing"),
-    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "not UTF-8 text: byte 0xff"),
+    "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "line 3: byte 0xff is not UTF-8 text"),
     "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "not UTF-8"),
     "open quote": (b'a,y\n"1,x\n2,z\n', "line 3"),
     "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names 'a' twice"),
@@ -351,7 +351,7 @@ def test_as_a_process(table):
     ],
 )
 def test_guessing_rule(cells, kind):
-    assert guess(pd.Series(cells, dtype=object))[0] == kind
+    assert guess(Survey().add(np.array(cells, dtype=object), np.arange(len(cells))))[0] == kind
 
 
 @pytest.mark.parametrize(("n", "settings", "parts"), [(60, Settings(), 5), (400, Settings(), 1)])

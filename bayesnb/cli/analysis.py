@@ -8,11 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.base import clone
 
 from bayesnb import plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.cli import readable
+from bayesnb.cli.holdout import Fold
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.readable import Columns, Table, number, probability
 from bayesnb.evaluation import reliability
@@ -56,25 +56,11 @@ class Section:
     figure: Any = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Fold:
-    """Rows held out, and the classifier fitted to the others."""
-
-    nb: Any
-    rows: np.ndarray
-    X: pd.DataFrame
-    y: np.ndarray
-
-
 def analyse(outcome: Outcome, prob: float) -> list[Section]:
     """What the page shows of a data set, in order; where a section cannot be made it says why."""
-    data, percent = outcome.data, f"{100 * prob:g}%"
-    folds = [
-        _Fold(clone(outcome.nb).fit(data.X.iloc[train], data.y[train]), test, data.X.iloc[test], data.y[test])
-        for train, test in outcome.folds
-    ]
+    folds, percent = outcome.fits.folds, f"{100 * prob:g}%"
     parts: dict[str, Callable[[str], Section]] = {
-        f"Scores ({outcome.held_out})": partial(_comparison, outcome),
+        f"Scores ({outcome.fits.said})": partial(_comparison, outcome),
         "Stated confidence and observed accuracy": partial(_reliability, folds),
         "What the prior says before any data": partial(_prior, outcome),
         f"Parameters that the prior moved most, {percent} intervals": partial(_parameters, outcome, prob),
@@ -98,14 +84,14 @@ def _comparison(outcome: Outcome, title: str) -> Section:
         title,
         "Held-out rows speak about the model itself. Differences (± standard error) are from the first estimate, row "
         "by row; negative is better. Their standard errors say nothing of how another training set would have turned "
-        f"out. The log evidence is that of all {len(outcome.data.y):,} rows.",
+        f"out. The log evidence is that of all {outcome.data.n_rows:,} rows.",
         "comparison",
         outcome.comparison.reset_index(),
         readable.beside(readable.scores(outcome.comparison), readable.differences(outcome.comparison)),
     )
 
 
-def _reliability(folds: list[_Fold], title: str) -> Section:
+def _reliability(folds: list[Fold], title: str) -> Section:
     parts = [(fold.nb.predict_log_proba(fold.X), fold.y, fold.nb.predict(fold.X)) for fold in folds]
     log_proba, truth, predicted = map(np.concatenate, zip(*parts, strict=True))
     confidence = reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
@@ -119,7 +105,7 @@ def _reliability(folds: list[_Fold], title: str) -> Section:
 
 
 def _prior(outcome: Outcome, title: str) -> Section:
-    values = prior_predictive(outcome.nb)
+    values = prior_predictive(outcome.fits.nb)
     scale = " Gaussian and Poisson priors take their scale from the rows, though not from the labels."
     return Section(
         title,
@@ -149,11 +135,11 @@ def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
         "parameters",
         outcome.parameters,
         readable.beside(readable.parameters(table, outcome.data, prob), by),
-        plots.detach(plots.shrinkage(outcome.nb, prob=prob)),
+        plots.detach(plots.shrinkage(outcome.fits.nb, prob=prob)),
     )
 
 
-def _sensitivity(outcome: Outcome, folds: list[_Fold], title: str) -> Section:
+def _sensitivity(outcome: Outcome, folds: list[Fold], title: str) -> Section:
     table = _held_out(folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
     width = table["upper"] - table["lower"]
     table = table.reindex(width.sort_values(ascending=False, kind="stable").index)
@@ -172,7 +158,7 @@ def _sensitivity(outcome: Outcome, folds: list[_Fold], title: str) -> Section:
     )
 
 
-def _rows(folds: list[_Fold], prob: float, title: str) -> Section:
+def _rows(folds: list[Fold], prob: float, title: str) -> Section:
     table = _held_out(folds, partial(_uncertainty, prob))
     table = table.sort_values("epistemic", ascending=False, kind="stable")
     drawn = slice(None, None, -(-len(folds[0].y) // _DRAWN))
@@ -193,18 +179,19 @@ def _rows(folds: list[_Fold], prob: float, title: str) -> Section:
 
 
 def _pairs(outcome: Outcome, title: str) -> Section:
-    data, n = outcome.data, len(outcome.data.kinds)
+    fits, n = outcome.fits, len(outcome.data.kinds)
     every = n * (n - 1) // 2
-    table = check_independence(outcome.nb, data.X, data.y, top=_PAIRS if every > _MOST_PAIRS else None)
+    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MOST_PAIRS else None)
     strong = int((table["log_bayes_factor"] > _STRONG).sum())
+    sample = f"Asked of the {len(fits.y):,} held-out rows only. " if len(fits.y) < outcome.data.n_rows else ""
     more = " or more" if strong == len(table) < every else ""
     return Section(
         title,
-        f"Strong evidence of dependence (log Bayes factor above {_STRONG} nats against independence) in {strong:,}"
-        f"{more} of {every:,} pairs; the strongest stand first. Naive Bayes takes features for independent given the "
-        "class; where they are not, it counts the same evidence twice, and its confidence is not to be trusted. p: how "
-        "often naive Bayes would produce so much mutual information in a pair; of many pairs some have a small p by "
-        "chance.",
+        f"{sample}Strong evidence of dependence (log Bayes factor above {_STRONG} nats against independence) in "
+        f"{strong:,}{more} of {every:,} pairs; the strongest stand first. Naive Bayes takes features for independent "
+        "given the class; where they are not, it counts the same evidence twice, and its confidence is not to be "
+        "trusted. p: how often naive Bayes would produce so much mutual information in a pair; of many pairs some have "
+        "a small p by chance.",
         "pairs",
         table,
         readable.columns(table[:_SHOWN], _DEPENDENCE),
@@ -212,7 +199,7 @@ def _pairs(outcome: Outcome, title: str) -> Section:
     )
 
 
-def _held_out(folds: list[_Fold], describe: Callable[[_Fold], pd.DataFrame]) -> pd.DataFrame:
+def _held_out(folds: list[Fold], describe: Callable[[Fold], pd.DataFrame]) -> pd.DataFrame:
     """One row a held-out row: its number, its label, and what is said of it."""
     import pandas as pd
 
@@ -220,7 +207,7 @@ def _held_out(folds: list[_Fold], describe: Callable[[_Fold], pd.DataFrame]) -> 
     return pd.concat(parts, ignore_index=True)
 
 
-def _uncertainty(prob: float, fold: _Fold) -> pd.DataFrame:
+def _uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
     import pandas as pd
 
     proba = fold.nb.predict_proba(fold.X)

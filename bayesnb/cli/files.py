@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bayesnb.cli.analysis import Section, analyse
-from bayesnb.cli.job import Outcome, Settings
+from bayesnb.cli.holdout import Settings
+from bayesnb.cli.job import Outcome
 from bayesnb.cli.page import page
 from bayesnb.cli.tables import InputError
 from bayesnb.inference_data import to_arviz
@@ -50,7 +51,7 @@ def _files(outcome: Outcome, sections: Sequence[Section]) -> dict[str, Callable[
         if section.figure is not None
     }
     if outcome.parameters is not None and len(outcome.parameters) <= _PARAMETERS:
-        files["posterior.nc"] = lambda path: to_arviz(outcome.nb, draws=_DRAWS).to_netcdf(str(path))
+        files["posterior.nc"] = lambda path: to_arviz(outcome.fits.nb, draws=_DRAWS).to_netcdf(str(path))
     return files
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from bayesnb.cli import readable
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.tables import KINDS, Dataset
@@ -33,13 +31,13 @@ def describe(outcome: Outcome, prob: float) -> str:
     parts = [
         f"{'─' * WIDTH}\n{fill(f'{data.name}: {summary(outcome)}', rest='  ')}\n",
         _columns(data),
-        fill(f"Scores ({outcome.held_out}); log evidence of all {len(data.y):,} rows:"),
+        fill(f"Scores ({outcome.fits.said}); log evidence of all {data.n_rows:,} rows:"),
         grid(readable.scores(outcome.comparison)),
         "",
     ]
     if outcome.uncertain is not None:
         parts += [
-            fill(f"The most uncertain parameters, fitted to all {len(data.y):,} rows ({_unit(data)}):"),
+            fill(f"The most uncertain parameters, fitted to all {data.n_rows:,} rows ({_unit(data)}):"),
             grid(readable.parameters(outcome.uncertain, data, prob)),
             "",
         ]
@@ -55,11 +53,11 @@ def guide() -> str:
 def summary(outcome: Outcome) -> str:
     """What was fitted to what."""
     data = outcome.data
-    labels, counts = np.unique(data.y, return_counts=True)
-    classes = [f"{labels[i]} {counts[i]:,}" for i in np.argsort(-counts, kind="stable")]
+    counts = sorted(sorted(data.class_count.items()), key=lambda item: -item[1])
+    classes = [f"{label} {n:,}" for label, n in counts]
     features = f"{len(data.kinds)} feature{'s' * (len(data.kinds) != 1)}"
     return (
-        f"{type(outcome.nb).__name__} on {len(data.y):,} rows, {features}, {len(labels)} classes "
+        f"{type(outcome.fits.nb).__name__} on {data.n_rows:,} rows, {features}, {len(classes)} classes "
         f"({enumerate_names(classes, 6)}); {data.about}"
     )
 
@@ -81,7 +79,7 @@ def _columns(data: Dataset) -> str:
 
 
 def _with_levels(name: str, data: Dataset) -> str:
-    return f"{name} ({data.X[name].nunique()})" if data.kinds[name] == "categorical" else name
+    return f"{name} ({len(data.levels[name])})" if data.kinds[name] == "categorical" else name
 
 
 def _unit(data: Dataset) -> str:

@@ -1,31 +1,26 @@
-"""A CSV file as a typed table: reading, guessing the kinds of columns, and refusing what cannot be used."""
+"""A CSV file as a typed table: the kinds of its columns, and refusing what cannot be used."""
 
 from __future__ import annotations
 
-import csv
-import io
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesnb.cli.holdout import InMemory
+from bayesnb.cli.reading import InputError, RawTable, read
+from bayesnb.cli.stream import Batch, Streamed, join, larger_than_memory, room
+from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many
 from bayesnb.cli.text import enumerate_names
-from bayesnb.progress import progress
 
 if TYPE_CHECKING:
     import pandas as pd
 
 KINDS = ("categorical", "gaussian", "bernoulli", "poisson", "multinomial")
-_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
-_FEW_LEVELS = 10
-_ROWS_A_LEVEL = 5
-
-
-class InputError(Exception):
-    """Input that cannot be used; the message is one line for the user."""
+_NONNEGATIVE = ("poisson", "multinomial")
+_MOST_LEVELS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,10 +29,15 @@ class Dataset:
 
     Parameters
     ----------
-    X : DataFrame (N, F)
-    y : (N,) array
+    name : str
+    rows : InMemory or Streamed
+        Where the rows are.
     kinds : dict
-        Kind of each column of X.
+        Kind of each column.
+    levels : dict
+        Values of each categorical column.
+    class_count : dict
+        Number of rows of each label.
     left_out : dict
         Columns that are not used, and why.
     notes : dict
@@ -49,32 +49,76 @@ class Dataset:
     """
 
     name: str
-    X: pd.DataFrame
-    y: np.ndarray
+    rows: InMemory | Streamed
     kinds: Mapping[str, str]
+    levels: Mapping[str, Sequence[Any]]
+    class_count: Mapping[Any, int]
     left_out: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
     guessed: bool = False
 
+    @property
+    def n_rows(self) -> int:
+        return sum(self.class_count.values())
+
 
 @dataclass(frozen=True, eq=False)
-class RawTable:
-    """The cells of a file; `lines` says in which line of the file each row ends."""
+class _Schema:
+    """How the strings of a file become values.
+
+    Parameters
+    ----------
+    classes : dict
+        Label of each string in the target.
+    kinds : dict
+        Kind of each column that is used.
+    levels : dict of dict
+        Of each categorical column the value of each string.
+    marks : set of str
+        Cells that are missing.
+    """
 
     path: Path
-    names: list[str]
-    cells: dict[str, np.ndarray]
-    lines: np.ndarray
+    target: str
+    classes: Mapping[str, Any]
+    kinds: Mapping[str, str]
+    levels: Mapping[str, Mapping[str, Any]]
+    marks: frozenset[str]
 
-    def at(self, name: str, row: int) -> str:
-        return f"{self.path.name}, line {self.lines[row]}, column {name!r}"
+    def typed(self, raw: RawTable) -> Batch:
+        columns = {
+            name: self._numbers(raw.cells[name])
+            if kind != "categorical"
+            else self._values(name, raw, self.levels[name], np.array([*self.levels[name].values(), None], dtype=object))
+            for name, kind in self.kinds.items()
+        }
+        y = self._values(self.target, raw, self.classes, np.array(list(self.classes.values())))
+        return Batch(raw.start + np.arange(len(raw.lines)), columns, y)
+
+    def _values(self, name: str, raw: RawTable, known: Mapping[str, Any], values: np.ndarray) -> np.ndarray:
+        """What a column's strings stand for: of `values`, in the order of `known`; the last where a cell is missing."""
+        import pandas as pd
+
+        code, found = pd.factorize(raw.cells[name])
+        marks = self.marks if name != self.target else ()
+        new = [cell for cell in found if cell not in known and cell not in marks]
+        if new:
+            raise InputError(f"{self.path.name} has changed while it was read: column {name!r} has a new {new[0]!r}.")
+        position = {cell: i for i, cell in enumerate(known)}
+        return values[np.array([position.get(cell, -1) for cell in found], np.intp)[code]]
+
+    def _numbers(self, cells: np.ndarray) -> np.ndarray:
+        numbers = as_numbers(cells)
+        for mark in self.marks:
+            numbers[cells == mark] = np.nan
+        return numbers
 
 
 def load_csv(
     path: Path, target: str, missing: Sequence[str], kinds: Mapping[str, str], default: str | None, drop: Sequence[str]
 ) -> Dataset:
-    """Read a file and type its columns.
+    """Read a file and type its columns; a file larger than memory is read in pieces, now and whenever rows are needed.
 
     Parameters
     ----------
@@ -95,185 +139,124 @@ def load_csv(
         If the file cannot be read or is no table, a column does not exist, the labels are no classes, or a
         cell is no number where one is needed.
     """
-    import pandas as pd
-
-    raw = read(path)
-    for name in (target, *kinds, *drop):
-        if name not in raw.cells:
-            raise InputError(
-                f"{path.name} has no column {name!r}; its first line names {enumerate_names(raw.names, 12)}."
-            )
-    absent = {name: np.isin(cells, ["", *missing]) for name, cells in raw.cells.items()}
-    y = _labels(raw, target, absent[target])
-    columns, chosen, left_out, notes = {}, {}, {}, {}
-    with progress("columns", len(raw.names)) as advance:
-        for name in raw.names:
-            advance()
-            if name == target or name in drop:
-                continue
-            kind, note = guess(pd.Series(raw.cells[name][~absent[name]], dtype=object))
-            kind = kinds.get(name, kind if kind is None or default is None else default)
-            if kind is None:
-                left_out[name] = note
-                continue
-            if note:
-                notes[name] = note
-            chosen[name] = kind
-            columns[name] = _typed(raw, name, absent[name], kind)
-    if not columns:
+    marks = frozenset(["", *missing])
+    streamed = larger_than_memory(path)
+    pieces: Iterable[RawTable] = read(path) if streamed else list(read(path))
+    surveys = _survey(path, pieces, (target, *kinds, *drop), drop, marks, _MOST_LEVELS if streamed else np.inf)
+    classes = _classes(path, target, surveys[target])
+    chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default)
+    if not chosen:
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
-    X = pd.DataFrame(columns)
-    return Dataset(path.stem, X, y, chosen, left_out, notes, f"from {path.name}", default is None)
+    levels = {name: as_levels(surveys[name].values) for name, kind in chosen.items() if kind == "categorical"}
+    schema = _Schema(path, target, classes, chosen, levels, marks)
+    class_count = {classes[cell]: n for cell, n in surveys[target].values.items()}
+    rows: InMemory | Streamed
+    if streamed:
+        rows = Streamed(path, lambda: map(schema.typed, read(path)), class_count, room(len(chosen)))
+    else:
+        whole = join(list(map(schema.typed, pieces)))
+        rows = InMemory(whole.frame(), whole.y)
+    about = f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed
+    values = {name: list(of.values()) for name, of in levels.items()}
+    return Dataset(path.stem, rows, chosen, values, class_count, left_out, notes, about, default is None)
 
 
-def guess(present: pd.Series) -> tuple[str | None, str]:
-    """Kind of a column from the strings of its cells that are not missing (None: leave it out), and a note.
-
-    Numbers are Gaussian, but integers of at most 10 distinct values with five rows a value or more are
-    categorical, and a run of consecutive integers without repetition numbers the rows: it is left out. Other
-    strings are categorical, and left out where every one is different.
-    """
-    import pandas as pd
-
-    counts = present.value_counts(sort=False)
-    n, distinct = len(present), len(counts)
-    if not n:
-        return None, "no cell has a value"
-    numbers = pd.to_numeric(pd.Series(counts.index, dtype=object), errors="coerce")
-    share = counts.to_numpy()[numbers.notna()].sum() / n
-    if share < 1:
-        if distinct == n and n > 1:
-            return None, "every value is different, an identifier?"
-        if share >= 0.5 and distinct > _FEW_LEVELS:
-            odd = str(counts.index[int(np.argmax(numbers.isna()))])
-            return "categorical", f"numbers but for {odd!r}; if that marks a missing cell: --missing {odd!r}"
-        if "?" in counts.index:
-            return "categorical", "has the level '?'; if that marks a missing cell: --missing '?'"
-        many = distinct > max(_FEW_LEVELS, n / _ROWS_A_LEVEL)
-        return "categorical", f"{distinct:,} levels in {n:,} rows" if many else ""
-    if bool((numbers % 1 == 0).all()):
-        if distinct == n and n > 1 and numbers.max() - numbers.min() == n - 1:
-            return None, "consecutive integers, row numbers?"
-        if distinct <= _FEW_LEVELS and distinct * _ROWS_A_LEVEL <= n:
-            return "categorical", ""
-        return "gaussian", "every value is different, an identifier?" if distinct == n else ""
-    return "gaussian", ""
+def from_frame(name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, str], about: str) -> Dataset:
+    """A data set that is in memory already."""
+    levels = {name: X[name].dropna().unique().tolist() for name, kind in kinds.items() if kind == "categorical"}
+    labels, counts = np.unique(y, return_counts=True)
+    class_count = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+    return Dataset(name, InMemory(X, y), kinds, levels, class_count, about=about)
 
 
-def read(path: Path) -> RawTable:
-    """The cells of a CSV file, separated by commas, semicolons or tabs, without the blanks around them.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, empty, not UTF-8, ragged or without rows.
-    """
-    try:
-        with path.open("rb") as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-            return _parse(path, file, text)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}.") from None
-
-
-def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> RawTable:
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    reader: Any = None
-    try:
-        first = text.readline()
-        if not first.strip():
-            raise InputError(f"{path.name} is empty." if not first else f"{path.name}: the first line is blank.")
-        delimiter = max(",;\t", key=first.count)
-        decimal_comma = delimiter != ","
-        reader = csv.reader(_chain(first, text), delimiter=delimiter, skipinitialspace=True, strict=True)
-        header = _header(path, next(reader))
-        position = 0
-        with progress("reading", path.stat().st_size, "B") as advance:
-            for row in reader:
-                if not row:
-                    continue
-                if len(row) != len(header):
-                    raise InputError(
-                        f"{path.name}, line {reader.line_num}: {len(row)} cells, but the first line has {len(header)}."
-                    )
-                rows.append([_cell(cell, decimal_comma) for cell in row])
-                lines.append(reader.line_num)
-                if len(rows) % 20_000 == 0:
-                    advance(file.tell() - position)
-                    position = file.tell()
-    except UnicodeDecodeError as error:
-        where = f"after line {lines[-1]}" if lines else "near its beginning"
-        bad = error.object[error.start]
-        raise InputError(f"{path.name} is not UTF-8 text: byte 0x{bad:02x} {where}.") from None
-    except csv.Error as error:
-        raise InputError(f"{path.name}, line {reader.line_num}: {error}.") from None
-    if not rows:
-        raise InputError(f"{path.name} has a header but no rows.")
-    cells = {name: np.array(column, dtype=object) for name, column in zip(header, zip(*rows, strict=True), strict=True)}
-    return RawTable(path, header, cells, np.array(lines))
+def _survey(
+    path: Path,
+    pieces: Iterable[RawTable],
+    named: Sequence[str],
+    drop: Sequence[str],
+    marks: frozenset[str],
+    limit: float,
+) -> dict[str, Survey]:
+    surveys: dict[str, Survey] = {}
+    for raw in pieces:
+        if not surveys:
+            unknown = [name for name in named if name not in raw.cells]
+            if unknown:
+                known = enumerate_names(raw.names, 12)
+                raise InputError(f"{path.name} has no column {unknown[0]!r}; its first line names {known}.")
+            surveys = {name: Survey(marks, limit) for name in raw.names if name not in drop}
+        for name, survey in surveys.items():
+            survey.add(raw.cells[name], raw.lines)
+    return surveys
 
 
-def _cell(text: str, decimal_comma: bool) -> str:
-    text = text.strip()
-    return text.replace(",", ".") if decimal_comma and _DECIMAL_COMMA.fullmatch(text) else text
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    yield first
-    yield from rest
-
-
-def _header(path: Path, cells: list[str]) -> list[str]:
-    names = [cell.strip() or f"column {i + 1}" for i, cell in enumerate(cells)]
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
-    if repeated:
-        raise InputError(f"{path.name}: the first line must name the columns, and names {repeated[0]!r} twice.")
-    return names
-
-
-def _labels(raw: RawTable, target: str, absent: np.ndarray) -> np.ndarray:
-    labels = raw.cells[target]
-    if absent.any():
-        row = int(np.argmax(absent))
+def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
+    """The label of each string in the target."""
+    n, classes = labels.present + labels.missing, sorted(labels.values)
+    if labels.missing:
         raise InputError(
-            f"{raw.at(target, row)}: the label is missing ({int(absent.sum())} of {len(labels)} rows); "
+            f"{_at(path, target, labels, 'missing')}: the label is missing ({labels.missing} of {n} rows); "
             "a row needs a label."
         )
-    classes = sorted(set(labels))
     if len(classes) == 1:
-        raise InputError(f"{raw.path.name}: the target {target!r} has one class only, {classes[0]!r}.")
-    if len(classes) > len(labels) / 2:
+        raise InputError(f"{path.name}: the target {target!r} has one class only, {classes[0]!r}.")
+    if labels.beyond or len(classes) > n / 2:
+        many = f"more than {labels.limit}" if labels.beyond else len(classes)
         raise InputError(
-            f"{raw.path.name}: the target {target!r} has {len(classes)} distinct values in {len(labels)} rows; "
-            "these are no classes."
+            f"{path.name}: the target {target!r} has {many} distinct values in {n} rows; these are no classes."
         )
-    return np.array(_integers(labels) or labels.tolist())
+    return as_levels(labels.values)
 
 
-def _typed(raw: RawTable, name: str, absent: np.ndarray, kind: str) -> pd.Series:
-    import pandas as pd
+def _kinds(
+    path: Path, surveys: Mapping[str, Survey], kinds: Mapping[str, str], default: str | None
+) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Kinds of the columns that are used; those left out, and notes."""
+    chosen, left_out, notes = {}, {}, {}
+    for name, survey in surveys.items():
+        kind, note = guess(survey)
+        kind = kinds.get(name, kind if kind is None or default is None else default)
+        if kind == "categorical" and survey.beyond:
+            if name in kinds:
+                raise InputError(f"{path.name}, column {name!r}: {too_many(survey)}; --drop it.")
+            kind, note = None, too_many(survey)
+        if kind is None:
+            left_out[name] = note
+            continue
+        if kind != "categorical":
+            _require_numbers(path, name, survey, kind)
+        if note:
+            notes[name] = note
+        chosen[name] = kind
+    return chosen, left_out, notes
 
-    cells = raw.cells[name]
-    if kind == "categorical":
-        present = cells[~absent]
-        values = np.full(len(cells), None, dtype=object)
-        values[~absent] = _integers(present) or present
-        return pd.Series(values, dtype=object)
-    numbers = pd.to_numeric(pd.Series(cells, dtype=object).where(~absent), errors="coerce").astype(float)
-    wrong = numbers.isna().to_numpy() & ~absent
-    if wrong.any():
-        row = int(np.argmax(wrong))
+
+def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
+    else_ = "or use --categorical or --drop for the column."
+    if "odd" in column.first:
         raise InputError(
-            f"{raw.at(name, row)}: {cells[row]!r} is not a number ({int(wrong.sum())} such cells), as {kind} "
-            f"columns need; mark it with --missing, or use --categorical or --drop for the column."
+            f"{_at(path, name, column, 'odd')}: {column.first['odd'][0]!r} is not a number "
+            f"({column.present - column.numbers} such cells), as {kind} columns need; mark it with --missing, {else_}"
         )
-    return numbers
+    if "infinite" in column.first:
+        raise InputError(
+            f"{_at(path, name, column, 'infinite')}: {column.first['infinite'][0]!r} is infinity or too large, and "
+            f"{kind} columns need finite numbers; mark it with --missing, {else_}"
+        )
+    if kind in _NONNEGATIVE and "negative" in column.first:
+        raise InputError(
+            f"{_at(path, name, column, 'negative')}: {column.first['negative'][0]!r} is negative, and {kind} columns "
+            f"hold counts; mark it with --missing, {else_}"
+        )
+    if kind == "multinomial" and "missing" in column.first:
+        raise InputError(
+            f"{_at(path, name, column, 'missing')}: the cell is missing ({column.missing} such cells), and a "
+            "multinomial column takes none; fill in a count, or --drop the column."
+        )
 
 
-def _integers(cells: np.ndarray) -> list[int] | None:
-    """The cells as integers, if that is what they spell, without signs or zeros that would get lost."""
-    try:
-        values = [int(cell) for cell in cells]
-    except ValueError:
-        return None
-    return values if all(str(v) == cell for v, cell in zip(values, cells, strict=True)) else None
+def _at(path: Path, name: str, column: Survey, what: str) -> str:
+    return f"{path.name}, line {column.first[what][1]}, column {name!r}"
+
+
+__all__ = ["KINDS", "Dataset", "InputError", "from_frame", "load_csv"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -96,14 +96,15 @@ def compare_estimates(
     if repeats is None:
         with progress_bar(progress, len(names)) as tick, estimates.warn_once():
             fits = estimates.alternatives(clone(nb).fit(X, y), priors)
-            fitted = estimates.fit_baselines(baselines, X, y)
+            others = estimates.fit_baselines(baselines, X, y)
             classes = fits[""].classes_
-            predictions = estimates.predict(fits, fitted, names, X_test, classes, tick)
+            predictions = estimates.predict(fits, others, names, X_test, classes, tick)
         rows = {name: p.score(y_test, classes) for name, p in predictions.items()}
         return _of_rows(rows, estimates.coincidences(predictions), estimates.log_evidence(fits))
     classes, y = estimates.labels(X, y, type(nb).__name__)
     splits = stratified_splits(y, repeats, test_size, seed)
-    parts, same, evidence = _over_splits(nb, X, y, splits, priors, baselines, names, classes, progress)
+    fitted = _fits(nb, X, y, splits, baselines)
+    parts, same, evidence = _over_splits(fitted, len(splits), priors, names, classes, progress)
     return _of_splits(parts, same, evidence, len(splits[0][0]), len(splits[0][1]))
 
 
@@ -138,18 +139,64 @@ def compare_folds(
     names = estimates.row_names(nb, priors, baselines)
     classes, y = estimates.labels(X, y, type(nb).__name__)
     whole = estimates.alternatives(clone(nb).fit(X, y), priors)
-    parts, same, _ = _over_splits(nb, X, y, folds, priors, baselines, names, classes, progress)
-    rows = {name: pool([part[name] for part in parts]) for name in names}
+    fits = _fits(nb, X, y, folds, baselines)
+    parts, same, _ = _over_splits(fits, len(folds), priors, names, classes, progress)
+    return _pooled(parts, same, whole)
+
+
+def compare_fitted(
+    nb: Any,
+    parts: Iterable[tuple[Any, Any, Any]],
+    priors: Mapping[str, Any] | None = None,
+    progress: str | None = None,
+) -> pd.DataFrame:
+    """As `compare_folds`, with classifiers that are fitted already.
+
+    Parameters
+    ----------
+    nb : classifier of bayesnb
+        Fitted to all rows: its classes and its log evidence stand in the table.
+    parts : iterable of (classifier, X, y)
+        Rows held out, and a classifier of bayesnb as `nb` that is fitted to others.
+    priors, progress
+        As for `compare_estimates`.
+
+    Returns
+    -------
+    DataFrame
+        As `compare_folds`.
+    """
+    priors, parts = dict(priors or {}), list(parts)
+    names = estimates.row_names(nb, priors, [])
+    whole = estimates.alternatives(nb, priors)
+    fitted: list[tuple[Any, list[Any], Any, Any]] = [(one, [], X, y) for one, X, y in parts]
+    found, same, _ = _over_splits(fitted, len(parts), priors, names, nb.classes_, progress)
+    return _pooled(found, same, whole)
+
+
+def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: Mapping[str, Any]) -> pd.DataFrame:
+    rows = {name: pool([part[name] for part in parts]) for name in parts[0]}
     return _of_rows(rows, same, estimates.log_evidence(whole))
 
 
-def _over_splits(
+def _fits(
     nb: Any,
     X: Any,
     y: np.ndarray,
-    splits: Sequence[tuple[np.ndarray, np.ndarray]],
-    priors: Mapping[str, Any],
+    splits: Iterable[tuple[np.ndarray, np.ndarray]],
     baselines: Sequence[Any],
+) -> Iterator[tuple[Any, list[Any], Any, np.ndarray]]:
+    """For each split the classifier and the baselines fitted to one part, and the rows of the other."""
+    for train, test in splits:
+        X_train, y_train = estimates.take(X, train), y[train]
+        fitted = clone(nb).fit(X_train, y_train)
+        yield fitted, estimates.fit_baselines(baselines, X_train, y_train), estimates.take(X, test), y[test]
+
+
+def _over_splits(
+    fits: Iterable[tuple[Any, Sequence[Any], Any, Any]],
+    n_splits: int,
+    priors: Mapping[str, Any],
     names: Sequence[str],
     classes: np.ndarray,
     progress: str | None,
@@ -157,15 +204,13 @@ def _over_splits(
     """For each split the scores of rows and the log evidence; which estimates coincide in all of them."""
     parts, evidence = [], []
     same = np.ones((len(names), len(names)), bool)
-    with progress_bar(progress, len(splits) * (len(names) + 1)) as tick, estimates.warn_once():
-        for train, test in splits:
-            X_train, y_train = estimates.take(X, train), y[train]
-            fits = estimates.alternatives(clone(nb).fit(X_train, y_train), priors)
-            fitted = estimates.fit_baselines(baselines, X_train, y_train)
+    with progress_bar(progress, n_splits * (len(names) + 1)) as tick, estimates.warn_once():
+        for nb, baselines, X, y in fits:
             tick()
-            predictions = estimates.predict(fits, fitted, names, estimates.take(X, test), classes, tick)
-            parts.append({name: p.score(y[test], classes) for name, p in predictions.items()})
-            evidence.append(estimates.log_evidence(fits))
+            alternatives = estimates.alternatives(nb, priors)
+            predictions = estimates.predict(alternatives, baselines, names, X, classes, tick)
+            parts.append({name: p.score(y, classes) for name, p in predictions.items()})
+            evidence.append(estimates.log_evidence(alternatives))
             same &= estimates.coincidences(predictions)
     return parts, same, evidence
 

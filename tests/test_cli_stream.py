@@ -1,0 +1,335 @@
+"""The command line on files that do not fit into memory: what it says and fits, against the whole file in memory."""
+
+import re
+import tracemalloc
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
+
+from bayesnb import GaussianNB, MixedNB
+from bayesnb.__main__ import main
+from bayesnb.cli import job, reading, stream, tables
+from bayesnb.cli.holdout import InMemory, Settings
+from bayesnb.cli.survey import Survey
+from bayesnb.evaluation import compare_folds
+from bayesnb.evaluation.compare import compare_fitted
+from tests.test_cli import BAD, run, weather
+
+
+@pytest.fixture
+def small_memory(monkeypatch):
+    """As if no file fitted into memory; pieces of seven rows."""
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    monkeypatch.setattr(reading, "_ROWS", 7)
+
+
+def load(path, target="play", missing=(), kinds=None, default=None, drop=()):
+    return tables.load_csv(path, target, list(missing), kinds or {}, default, list(drop))
+
+
+def both(monkeypatch, *args, **kwargs):
+    """The same file read whole, and in pieces."""
+    whole = load(*args, **kwargs)
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    monkeypatch.setattr(reading, "_ROWS", 7)
+    pieces = load(*args, **kwargs)
+    assert isinstance(whole.rows, InMemory)
+    assert isinstance(pieces.rows, stream.Streamed)
+    return whole, pieces
+
+
+def holes(n=120):
+    data = weather(n).assign(number=np.arange(n), code=np.where(np.arange(n) % 3, "01", "2"), empty="")
+    data["heat"] = data["heat"].astype(object)
+    data.loc[::10, "heat"] = "NA"
+    data.loc[::7, "sky"] = "?"
+    return data.assign(name=[f"name {i % 40}" for i in range(n)], size=np.arange(n) % 11)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"missing": ["?", "NA"]},
+        {"missing": ["?", "NA"], "kinds": {"id": "categorical", "size": "poisson", "windy": "bernoulli"}},
+        {"missing": ["NA"], "drop": ["sky", "id", "name", "code"], "default": "gaussian"},
+    ],
+)
+@pytest.mark.parametrize("form", [{}, {"sep": ";", "decimal": ",", "encoding": "utf-8-sig", "lineterminator": "\r\n"}])
+def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, form):
+    path = tmp_path / "holes.csv"
+    holes().to_csv(path, index=False, **form)
+    whole, pieces = both(monkeypatch, path, **options)
+    for what in ("name", "kinds", "levels", "class_count", "left_out", "notes", "guessed", "n_rows"):
+        assert getattr(pieces, what) == getattr(whole, what), what
+    X = pd.concat([batch.frame() for batch in pieces.rows.batches()], ignore_index=True)
+    pd.testing.assert_frame_equal(X, whole.rows.X)
+    assert np.concatenate([batch.y for batch in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"kinds": {"windy": "poisson", "size": "multinomial"}}, {"drop": ["sky", "windy", "name", "code"]}]
+)
+def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
+    path = tmp_path / "holes.csv"
+    holes().to_csv(path, index=False)
+    whole, pieces = both(monkeypatch, path, missing=["?", "NA"], **options)
+    X, y = whole.rows.X, whole.rows.y
+    nb = job.classifier(whole, Settings())
+    fits = pieces.rows.fit(job.classifier(pieces, Settings()), Settings(test_size=0.4), "")
+    (fold,) = fits.folds
+    pd.testing.assert_frame_equal(fold.X, X.iloc[fold.rows].reset_index(drop=True))
+    assert fold.y.tolist() == y[fold.rows].tolist()
+    assert Counter(fold.y.tolist()) == {c: round(0.4 * n) for c, n in Counter(y.tolist()).items()}
+    others = np.setdiff1d(np.arange(len(y)), fold.rows)
+    for found, expected in (
+        (fits.nb, clone(nb).fit(X, y)),
+        (fold.nb, clone(nb).fit(X.iloc[others], y[others])),
+    ):
+        assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
+        np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+
+
+@pytest.fixture
+def sampled(small_memory, monkeypatch, tmp_path):
+    """A file, its table, how many rows are held out, and how that is said."""
+    monkeypatch.setattr(stream, "_MOST_ROWS", 40)
+    data = weather(203)
+    data.to_csv(tmp_path / "weather.csv", index=False)
+    n_held = sum(round(40 / 203 * n) for n in data["play"].value_counts())
+    said = f"{n_held} rows held out, stratified (a sample that fits into memory); fitted to the other {203 - n_held}"
+    return tmp_path / "weather.csv", data, n_held, said
+
+
+def test_what_is_printed(capsys, sampled):
+    path, _, _, said = sampled
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "play")
+    assert (code, err) == (0, "")
+    out = re.sub(r"\s+", " ", out)
+    assert "MixedNB on 203 rows, 3 features, 2 classes" in out
+    assert "read in pieces as it does not fit into memory" in out
+    assert said in out
+    assert "log evidence of all 203 rows" in out
+    assert "fitted to all 203 rows" in out
+
+
+@pytest.mark.slow
+def test_what_is_written(capsys, sampled, tmp_path):
+    path, data, n_held, said = sampled
+    assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path)[0] == 0
+    names = {p.name for p in tmp_path.iterdir()} - {"weather.csv"}
+    kinds = ("comparison.csv", "pairs.csv", "parameters.csv", "rows.csv", "sensitivity.csv", "posterior.nc")
+    figures = ("pairs.png", "parameters.png", "prior.png", "reliability.png", "rows.png")
+    assert names == {"report.html", *(f"weather-{name}" for name in (*kinds, *figures))}
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"Asked of the {n_held} held-out rows only." in page
+    assert said in page
+    parameters = pd.read_csv(tmp_path / "weather-parameters.csv").set_index(["class", "feature", "level"])
+    for label, rows in data.groupby("play"):
+        assert parameters.loc[(label, "sky", "sun"), "count"] == (rows["sky"] == "sun").sum()
+        assert parameters.loc[(label, "heat", "mu"), "mle"] == pytest.approx(rows["heat"].mean())
+    described = pd.read_csv(tmp_path / "weather-rows.csv")
+    assert described["truth"].tolist() == data["play"].to_numpy()[described["row"]].tolist()
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files_are_refused_as_in_memory(capsys, monkeypatch, tmp_path, name):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(BAD[name][0])
+    expected = run(capsys, "compare", "--csv", path, "--target", "y")
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    monkeypatch.setattr(reading, "_ROWS", 2)
+    assert run(capsys, "compare", "--csv", path, "--target", "y") == expected
+    assert expected[0] == 2
+
+
+DEEP = {
+    "ragged": (b"1,2.5,x,0\n", [], "line 502: 4 cells, but the first line has 3"),
+    "label missing": (b"1,2.5,\n", [], "line 502, column 'y': the label is missing (1 of 1001 rows)"),
+    "not a number": (b"1,many,x\n", ["--gaussian", "b"], "line 502, column 'b': 'many' is not a number (1 such cells)"),
+    "infinite": (b"1,-inf,x\n", ["--gaussian", "b"], "line 502, column 'b': '-inf' is infinity"),
+    "negative": (b"1,-2.5,x\n", ["--poisson", "b"], "line 502, column 'b': '-2.5' is negative"),
+    "no count": (b"1,,x\n", ["--multinomial", "b"], "line 502, column 'b': the cell is missing (1 such cells)"),
+    "not UTF-8": (b"1,2.5,\xff\n", [], "line 502: byte 0xff is not UTF-8 text"),
+    "open quote": (b'1,2.5,"x\n', [], "line 1002"),
+}
+
+
+@pytest.mark.parametrize("memory", ["whole", "pieces"])
+@pytest.mark.parametrize("name", DEEP)
+def test_a_bad_line_deep_in_the_file(capsys, monkeypatch, tmp_path, name, memory):
+    line, flags, message = DEEP[name]
+    good = b"".join(b"%d,%d.5,%s\n" % (i % 4, i % 50, b"xz"[i % 2 : i % 2 + 1]) for i in range(500))
+    path = tmp_path / "deep.csv"
+    path.write_bytes(b"a,b,y\n" + good + line + good)
+    monkeypatch.setattr(reading, "_ROWS", 64)
+    if memory == "pieces":
+        monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y", *flags)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_path):
+    monkeypatch.setattr(tables, "_MOST_LEVELS", 12)
+    path = tmp_path / "wide.csv"
+    n = 90
+    columns = {
+        "sky": np.resize(["sun", "rain"], n),
+        "word": [f"w{i % 30}" for i in range(n)],
+        "id": [f"id {i}" for i in range(n)],
+        "half": ["NA" if i % 5 == 0 else f"{i / 7:.3f}" for i in range(n)],
+        "heat": np.linspace(0, 1, n),
+        "number": np.arange(n),
+        "play": np.resize(["no", "yes", "no"], n),
+    }
+    pd.DataFrame(columns).to_csv(path, index=False)
+    data = load(path)
+    assert data.kinds == {"sky": "categorical", "heat": "gaussian"}
+    assert "more than 12 levels" in data.left_out["word"]
+    assert "no value was seen twice, an identifier?" in data.left_out["id"]
+    assert re.search(r"more than 12 levels.*numbers but for 'NA'.*--missing 'NA'", data.left_out["half"])
+    assert "row numbers" in data.left_out["number"]
+    assert load(path, missing=["NA"]).kinds["half"] == "gaussian"
+    assert "more than 12 levels" in load(path, default="categorical").left_out["heat"]
+    for flags, message in (
+        (["--target", "play", "--categorical", "word"], "column 'word': more than 12 levels"),
+        (["--target", "word"], "the target 'word' has more than 12 distinct values in 90 rows"),
+    ):
+        code, out, err = run(capsys, "compare", "--csv", path, *flags)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
+def test_a_class_of_one_row_and_one_of_two(capsys, small_memory, tmp_path):
+    path = tmp_path / "rare.csv"
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 20 + "p,odd\nq,pair\np,pair\n")
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--test-size", "0.9")
+    assert code == 0
+    assert "note: class odd has one row, which is never held out" in out
+    for seed in range(5):
+        data = load(path, "y")
+        fits = data.rows.fit(job.classifier(data, Settings()), Settings(0.9, seed), "")
+        held = Counter(fits.folds[0].y.tolist())
+        assert held == {"x": 18, "z": 18, "pair": 1}
+        assert (fits.folds[0].nb.class_count_ >= 1).all()
+    code, _, err = run(capsys, "compare", "--csv", path, "--target", "y", "--test-size", "0.001")
+    assert code == 2
+    assert "held out" in err
+
+
+@pytest.mark.parametrize("change", ["p,x\n", "p,new\n", "p,\n", "new,x\n", None])
+def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
+    path = tmp_path / "moving.csv"
+    text = "a,y\n" + "p,x\nq,z\n" * 20
+    path.write_text(text)
+    data = load(path, "y")
+    path.write_text(text + change if change else text[: -len("p,x\nq,z\n")])
+    with pytest.raises(tables.InputError, match="has changed while it was read"):
+        data.rows.fit(job.classifier(data, Settings()), Settings(), "")
+
+
+def test_every_sample_is_as_probable_as_any_other():
+    y = np.array(["a", "b", "a", "a", "b", "a", "a"])
+    count, wanted = {"a": 5, "b": 2}, {"a": 2, "b": 1}
+    found = Counter()
+    for seed in range(3000):
+        lottery = stream.Lottery(count, wanted, seed)
+        drawn = np.concatenate([lottery.draw(part) for part in np.split(y, [3, 4])])
+        found[tuple(np.flatnonzero(drawn).tolist())] += 1
+        assert lottery.unseen() == 0
+    rows = {c: np.flatnonzero(y == c).tolist() for c in "ab"}
+    samples = {tuple(sorted((*a, b))) for a in combinations(rows["a"], 2) for b in rows["b"]}
+    assert set(found) == samples
+    assert stats.chisquare(list(found.values())).pvalue > 1e-4
+
+
+def test_a_sample_of_more_rows_than_numpy_draws_from():
+    n = 4 * 10**9
+    y = np.zeros(10_000, int)
+    drawn = [stream.Lottery({0: n}, {0: n // 100}, seed).draw(y).sum() for seed in range(200)]
+    assert abs(np.mean(drawn) - 100) < 5 * 10 / np.sqrt(200)
+
+
+def test_memory_decides(monkeypatch, tmp_path):
+    path = tmp_path / "weather.csv"
+    weather().to_csv(path, index=False)
+    size = path.stat().st_size
+    assert not stream.larger_than_memory(path)
+    for available, larger in ((9 * size, True), (200 * size, False)):
+        monkeypatch.setattr(stream, "available_memory", lambda available=available: available)
+        assert stream.larger_than_memory(path) is larger
+        assert isinstance(load(path).rows, stream.Streamed) is larger
+
+
+def test_available_memory_is_the_least_of_what_is_known(monkeypatch, tmp_path):
+    info, limit, none = tmp_path / "info", tmp_path / "limit", tmp_path / "none"
+    info.write_text("MemTotal:   9000 kB\nMemAvailable:   700 kB\n")
+    names = {str(info): r"MemAvailable:\s+", str(limit): "", str(none): ""}
+    monkeypatch.setattr(stream, "_LIMITS", names)
+    limit.write_text("max\n")
+    assert stream.available_memory() == 700 * 1024
+    limit.write_text("5000\n")
+    assert stream.available_memory() == 5000
+
+
+@pytest.mark.slow
+def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    monkeypatch.setattr(stream, "_MOST_ROWS", 300)
+    monkeypatch.setattr(tables, "_MOST_LEVELS", 500)
+    monkeypatch.setattr(reading, "_ROWS", 1000)
+    peaks = []
+    for n in (5_000, 5_000, 20_000):
+        path = tmp_path / f"{len(peaks)}.csv"
+        weather(n).to_csv(path, index=False)
+        tracemalloc.start()
+        data = load(path)
+        data.rows.fit(job.classifier(data, Settings()), Settings(), "")
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[2] < 1.1 * peaks[1] + 200_000
+
+
+def test_a_survey_in_pieces():
+    rng = np.random.default_rng(0)
+    cells = rng.choice(["1", "2.5", "x", "?", "", "-3"], 200).astype(object)
+    lines = np.arange(200) + 2
+    whole = Survey({"", "?"}).add(cells, lines)
+    pieces = Survey({"", "?"})
+    for part in np.array_split(np.arange(200), 13):
+        pieces.add(cells[part], lines[part])
+    assert vars(pieces) == vars(whole)
+    numbers = [float(c) for c in cells if c not in ("x", "?", "")]
+    assert (whole.low, whole.high, whole.numbers) == (min(numbers), max(numbers), len(numbers))
+    assert whole.values == Counter(c for c in cells if c not in ("?", ""))
+    assert whole.first["odd"] == ("x", 2 + cells.tolist().index("x"))
+
+
+def test_units_of_the_ranking():
+    data = weather(50).assign(size=np.arange(50) % 7)
+    data.loc[::5, "heat"] = np.nan
+    nb = MixedNB(poisson=["size"]).fit(data[["sky", "heat", "size"]], data["play"])
+    expected = {"heat": data["heat"].std(ddof=0), "size": np.sqrt(data["size"].mean())}
+    assert job._spread(nb) == pytest.approx(expected)
+
+
+def test_fits_at_hand_compare_as_folds_do():
+    data = weather(90)
+    X, y = data[["heat"]], data["play"].to_numpy()
+    folds = list(StratifiedKFold(3).split(X, y))
+    parts = [(GaussianNB().fit(X.iloc[train], y[train]), X.iloc[test], y[test]) for train, test in folds]
+    found = compare_fitted(GaussianNB().fit(X, y), parts)
+    pd.testing.assert_frame_equal(found, compare_folds(GaussianNB(), X, y, folds))
+
+
+def test_help_says_how_large_files_are_read(capsys):
+    with pytest.raises(SystemExit):
+        main(["compare", "--help"])
+    assert "A file that does not fit into memory is read twice" in re.sub(r"\s+", " ", capsys.readouterr().out)
