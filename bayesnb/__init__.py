@@ -67,6 +67,7 @@ __all__ = [
     "decide",
     "decision",
     "decompose_uncertainty",
+    "distributed",
     "fit_em",
     "fit_stream",
     "learning_curve",
@@ -89,9 +90,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """NumPyro, and what scikit-learn has for text, take long to import: not before they are asked for."""
-    if name == "text":
-        return import_module("bayesnb.text")
+    """Dask, NumPyro, and what scikit-learn has for text, take long to import: not before they are asked for."""
+    if name in ("distributed", "text"):
+        return import_module(f"bayesnb.{name}")
     if name == "run_nuts":
         return import_module("bayesnb.nuts").run_nuts
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Columns, Encoding, GrowingColumns, NodeColumns, Rows, Table, blocks
+from bayesnb.encoding import Columns, Encoding, GrowingColumns, Levels, NodeColumns, Rows, Table, blocks
 from bayesnb.families import Counts, LevelCounts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
@@ -154,6 +154,12 @@ def merge(a: Counted, b: Counted) -> Counted:
     return Counted(joint, _embed(a, joint).merge(_embed(b, joint)))
 
 
+def declare(counted: Counted, classes: Levels) -> Counted:
+    """The same rows, with further classes that have none."""
+    joint = replace(counted.encoding, classes=counted.encoding.classes.union(classes))
+    return Counted(joint, _embed(counted, joint))
+
+
 def remove(a: Counted, b: Counted) -> Counted:
     """The inverse of `merge`: what was counted in `a` without the rows of `b`, which knows no more levels.
 
@@ -259,6 +265,7 @@ __all__ = [
     "count",
     "count_rows",
     "count_soft",
+    "declare",
     "empty",
     "finish",
     "kernel_log_base",

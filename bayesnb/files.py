@@ -36,6 +36,22 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
                 os.unlink(temporary)
 
 
+def require_writable(path: str | os.PathLike[str]) -> None:
+    """That a file can be written there, before much work is done for it.
+
+    Raises
+    ------
+    OSError
+        If its folder is not there, or lets no file be made.
+    """
+    path = Path(path)
+    try:
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent):
+            pass
+    except OSError as error:
+        raise type(error)(error.errno, f"{path} cannot be written: {error.strerror or error}") from None
+
+
 def _umask() -> int:
     current = os.umask(0)
     os.umask(current)

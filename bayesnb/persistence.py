@@ -111,6 +111,12 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise CorruptModelError(f"{path} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
+def hyperparameters(nb: Any) -> str:
+    """A digest of the hyperparameters, as `save` would write them."""
+    arrays: dict[str, np.ndarray] = {}
+    return _digest(_encode(nb.get_params(deep=False), type(nb).__name__, arrays), arrays)
+
+
 def _read(content: bytes) -> Any:
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
@@ -387,4 +393,4 @@ def _require_array(name: str, array: Any, shape: tuple[int, ...]) -> None:
         raise CorruptModelError(f"its {name} is not finite.")
 
 
-__all__ = ["CorruptModelError", "load", "save"]
+__all__ = ["CorruptModelError", "hyperparameters", "load", "save"]

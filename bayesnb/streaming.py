@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import scipy.sparse as sp
 
 from bayesnb.arguments import require_integer
-from bayesnb.encoding import check_labels
-from bayesnb.persistence import load, save
+from bayesnb.counting import declare
+from bayesnb.encoding import Levels, check_labels
+from bayesnb.files import require_writable
+from bayesnb.persistence import hyperparameters, load, save
 from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
@@ -62,6 +65,9 @@ def fit_stream(
     ValueError
         If a batch cannot be used; if there is none; if the checkpoint is of another classifier, or of more rows than
         there are. `nb` and the checkpoint are left as they were.
+    OSError
+        If the checkpoint cannot be written, at the beginning already if its folder does not let files be made; the
+        last one is as it was.
 
     Notes
     -----
@@ -79,12 +85,16 @@ def fit_stream(
     np.float64(500.0)
     """
     require_integer("every", every)
+    declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
+    if checkpoint is not None:
+        require_writable(checkpoint)
     draft, counted = _begin(nb, checkpoint)
     skip, saved = counted, counted
-    declared = [] if classes is None else list(check_labels(classes, None, type(nb).__name__, "classes")[0].values)
+    if counted:
+        draft._commit(draft, declare(draft._counted, declared))
     with progress_bar(f"{type(nb).__name__}: rows" if progress else None, None, "rows") as tick:
         for number, batch in enumerate(batches):
-            X, y, weight = _parts(batch, number)
+            X, y, weight = batch_parts(batch, number)
             n = len(y)
             if skip >= n:
                 skip -= n
@@ -92,8 +102,8 @@ def fit_stream(
             if skip:
                 X, y, weight = (_rest(part, skip) for part in (X, y, weight))
                 n, skip = n - skip, 0
-            found = check_labels(y, None, type(nb).__name__)[0].values
-            draft.partial_fit(X, y, classes=_labels([*declared, *found]), sample_weight=weight)
+            classes = draft.encoding_.classes.union(declared) if counted else declared
+            draft._add(copy.copy(draft), X, y, weight, classes, grow=True)
             counted += n
             tick(n)
             if checkpoint is not None and counted - saved >= every:
@@ -147,7 +157,8 @@ def read_table(
     Raises
     ------
     ValueError
-        If a column is not there; if a value does not fit its column's type, or a label is missing.
+        If a column is not there, or not in every file; if a value does not fit its column's type, or a label is
+        missing.
     """
     try:
         import pyarrow as pa
@@ -168,38 +179,94 @@ def read_table(
     table = dataset.dataset(source, format=options)
     names = [name for name in table.schema.names if name not in (target, weight)] if columns is None else list(columns)
     wanted = [*names, target, *([] if weight is None else [weight])]
-    absent = [name for name in wanted if name not in table.schema.names]
-    if absent:
-        raise ValueError(f"{os.fspath(first)!r} has no column {absent[0]!r}, only {table.schema.names[:20]}.")
+    _require_columns(table, wanted, columns is None, os.fspath(first))
     try:
         for batch in table.to_batches(columns=wanted, batch_size=batch_rows):
             if batch.num_rows:
-                frame: pd.DataFrame = batch.to_pandas()
-                yield (frame[names], frame[target], *([] if weight is None else [frame[weight]]))
+                # Columns share arrow's memory; DataFrame[names] would copy them.
+                frame: pd.DataFrame = batch.select(names).to_pandas(split_blocks=True)
+                for name in names:
+                    cells = batch.column(name)
+                    if cells.null_count and pa.types.is_integer(cells.type):
+                        frame[name] = cells.to_pandas(types_mapper=_nullable)
+                yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(names) :]))
     except pa.ArrowInvalid as error:
         raise ValueError(f"{os.fspath(first)!r}: {error} Give the column's type in types=.") from None
 
 
+def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: str) -> None:
+    """Refuse columns that a file does not have, or that could not be decoded, or that are asked for twice."""
+    absent = [name for name in wanted if name not in table.schema.names]
+    if absent:
+        raise ValueError(f"{source!r} has no column {absent[0]!r}, only {table.schema.names[:20]}.")
+    twice = next((name for name in wanted if wanted.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
+    if type(table.format).__name__ == "CsvFileFormat":
+        undecoded = [name for name in wanted if str(table.schema.field(name).type) == "binary"]
+        if undecoded:
+            raise ValueError(f"{source!r}, column {undecoded[0]!r}: the file is not in UTF-8; convert it first.")
+    if len(table.files) == 1:
+        return
+    for part in table.get_fragments():
+        there = part.physical_schema.names
+        absent = [name for name in wanted if name not in there]
+        more = [name for name in there if name not in table.schema.names] if all_of_them else []
+        if absent:
+            raise ValueError(f"{part.path!r} has no column {absent[0]!r}, which the first file has.")
+        if more:
+            raise ValueError(f"{part.path!r} has a column {more[0]!r}, and the first file has not: pass columns=.")
+
+
+def _nullable(kind: Any) -> Any:
+    """The type in which pandas keeps integers beside missing cells integers."""
+    import pandas as pd
+
+    return pd.api.types.pandas_dtype(str(kind).replace("int", "Int").replace("u", "U"))
+
+
 def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:
-    """Batches of arrays that lie on the disk, such as `numpy.memmap`, read piece by piece."""
+    """Batches of arrays that lie on the disk, such as `numpy.memmap`, read piece by piece.
+
+    Raises
+    ------
+    ValueError
+        If they have not as many rows.
+    """
     require_integer("batch_rows", batch_rows)
-    for start in range(0, len(y), batch_rows):
+    arrays = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    rows = {name: _n_rows(part) for name, part in arrays.items()}
+    if len(set(rows.values())) > 1:
+        raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows}.")
+    for start in range(0, rows["y"], batch_rows):
         piece = slice(start, start + batch_rows)
-        yield tuple(np.asarray(part[piece]) for part in (X, y, sample_weight) if part is not None)
+        yield tuple(part.iloc[piece] if hasattr(part, "iloc") else part[piece] for part in arrays.values())
+
+
+def blank(nb: Any, who: str) -> Any:
+    """A copy of a classifier without what was fitted.
+
+    Raises
+    ------
+    TypeError
+        If its statistics do not add up.
+    """
+    draft = nb._blank() if hasattr(nb, "_blank") else None
+    if draft is None or not hasattr(draft, "partial_fit"):
+        raise TypeError(
+            f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
+            "whose statistics add up, of a known structure (NetworkNB in place of TAN)."
+        )
+    return draft
 
 
 def _begin(nb: Any, checkpoint: Any) -> tuple[Any, int]:
     """A copy to fit, and how many rows it has counted already."""
-    draft = nb._blank() if hasattr(nb, "_blank") else None
-    if draft is None or not hasattr(draft, "partial_fit"):
-        raise TypeError(
-            f"fit_stream needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
-            "whose statistics add up, of a known structure (NetworkNB in place of TAN)."
-        )
+    draft = blank(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
     loaded = load(checkpoint)
-    if type(loaded) is not type(nb) or repr(loaded.get_params()) != repr(nb.get_params()):
+    if type(loaded) is not type(nb) or hyperparameters(loaded) != hyperparameters(nb):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is of {loaded!r}, and nb is {nb!r}.")
     if not hasattr(loaded, "rows_counted_"):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is a model, but none that fit_stream has written.")
@@ -212,25 +279,30 @@ def _save(draft: Any, checkpoint: str | os.PathLike[str], rows: int) -> int:
     return rows
 
 
-def _parts(batch: Any, number: int) -> tuple[Any, Any, Any]:
+def batch_parts(batch: Any, number: int) -> tuple[Any, Any, Any]:
+    """X, y and weights of a batch, None for no weights."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(f"batch {number} is a {type(batch).__name__}; it must be (X, y) or (X, y, sample_weight).")
     X, y, *weight = batch
+    for name, part in (("X", X), ("y", y)):
+        if not (getattr(part, "shape", None) or hasattr(part, "__len__")):
+            raise ValueError(f"batch {number}: {name} is a {type(part).__name__}, and must be an array or a list.")
+    if _n_rows(X) != _n_rows(y):
+        raise ValueError(f"batch {number} has {_n_rows(X):,} rows in X and {_n_rows(y):,} labels in y.")
     return X, y, weight[0] if weight else None
+
+
+def _n_rows(part: Any) -> int:
+    return part.shape[0] if getattr(part, "shape", None) else len(part)
 
 
 def _rest(part: Any, start: int) -> Any:
     """The rows from `start` on."""
-    if part is None or sp.issparse(part) or isinstance(part, np.ndarray | list | tuple):
-        return None if part is None else part[start:]
+    if part is None or isinstance(part, Number):
+        return part
+    if sp.issparse(part):
+        return part.tocsr()[start:]
     return part.iloc[start:] if hasattr(part, "iloc") else part[start:]
 
 
-def _labels(values: list[Any]) -> np.ndarray:
-    """Labels of any type as an array."""
-    array = np.empty(len(values), object)
-    array[:] = values
-    return array
-
-
-__all__ = ["fit_stream", "read_arrays", "read_table"]
+__all__ = ["batch_parts", "blank", "fit_stream", "read_arrays", "read_table"]

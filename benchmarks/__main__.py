@@ -18,7 +18,9 @@ import sklearn.naive_bayes as sk
 import bayesnb as bnb
 from benchmarks import data
 from benchmarks.choices import choices
+from benchmarks.cluster import cluster
 from benchmarks.sampling import sampling
+from benchmarks.streams import streams
 from benchmarks.structures import structures
 from benchmarks.timing import Row, in_turn, printed, processes
 
@@ -118,7 +120,9 @@ def main() -> None:
     n = int(1_000_000 * options.scale)
     print(f"{'median of alternating runs':<46} {'bayesnb':>9} {'peer':>9}     {'ratio':>7}  target")
     rows = []
-    for part in (dense(n), sparse(n // 10), uncertainty(), choices(n), structures(n // 10), sampling(n), whole(n)):
+    large = dense(n), sparse(n // 10), uncertainty(), streams(n), cluster(n)
+    small = choices(n), structures(n // 10), sampling(n), whole(n)
+    for part in large + small:
         for row in part:
             print(row, flush=True)
             rows.append({**asdict(row), "ratio": row.ratio, "target": row.target if row.target < np.inf else None})

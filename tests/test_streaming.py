@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-
 import jax
 import numpy as np
 import pandas as pd
@@ -105,44 +99,6 @@ def test_it_resumes_where_it_was(every, tmp_path):
         same(nb, expected)
         assert not hasattr(nb, "rows_counted_")
     assert bnb.load(path).rows_counted_ == N
-
-
-KILLED = """
-import sys
-import numpy as np
-import bayesnb as bnb
-rng = np.random.default_rng(0)
-def batches():
-    for i in range(400):
-        y = rng.integers(0, 3, 200)
-        yield rng.integers(0, 5, (200, 4)), y
-        if i == 20:
-            print("ready", flush=True)
-nb = bnb.fit_stream(bnb.CategoricalNB(), batches(), checkpoint=sys.argv[1], every=200, progress=False)
-np.save(sys.argv[1] + ".npy", nb.statistics_.blocks[0].count)
-"""
-
-
-@pytest.mark.slow
-def test_it_may_be_killed_at_any_moment(tmp_path):
-    command = [sys.executable, "-c", KILLED]
-    subprocess.run([*command, str(tmp_path / "whole")], check=True)
-    rng, path = np.random.default_rng(1), tmp_path / "killed"
-    for _ in range(10):
-        process = subprocess.Popen([*command, str(path)], stdout=subprocess.PIPE)
-        process.stdout.readline()
-        time.sleep(rng.uniform(0, 0.3))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    subprocess.run([*command, str(path)], check=True)
-    np.testing.assert_array_equal(np.load(f"{path}.npy"), np.load(tmp_path / "whole.npy"))
-    assert sorted(name for name in os.listdir(tmp_path) if not name.startswith(".")) == [
-        "killed",
-        "killed.npy",
-        "whole",
-        "whole.npy",
-    ]
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])

@@ -70,11 +70,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
         ValueError
             If the data or a hyperparameter cannot be used; the estimator is left as it was.
         """
-        draft = self._blank()
-        table = draft._table(X, reset=True)
-        classes, label = check_labels(y, table.n_rows, type(self).__name__)
-        weight = check_weights(sample_weight, table.n_rows)
-        return self._commit(draft, draft._count(classes, draft._columns(table), table, label, weight))
+        return self._add(self._blank(), X, y, sample_weight, Levels(()), grow=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count further rows; any chunking of the data gives the posterior of the whole.
@@ -94,16 +90,10 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        draft = self._blank() if first else copy.copy(self)
-        table = draft._table(X, reset=first)
         known = Levels(()) if first else self.encoding_.classes
         if classes is not None:
             known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        label = self._label_index(known, y, table.n_rows)
-        weight = check_weights(sample_weight, table.n_rows)
-        columns = draft._columns(table) if first else self.encoding_.blocks
-        counted = draft._count(known, columns, table, label, weight)
-        return self._commit(draft, counted if first else counting.merge(self._counted, counted))
+        return self._add(self._blank() if first else copy.copy(self), X, y, sample_weight, known, grow=False)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
@@ -266,17 +256,25 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
 
+    def _add(self, draft: Self, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Self:
+        """Count rows on top of what the draft has, and become it; labels beside `classes` are new ones, or refused."""
+        first = not draft.__sklearn_is_fitted__()
+        counted = draft._count_batch(X, y, sample_weight, classes, grow=grow)
+        return self._commit(draft, counted if first else counting.merge(draft._counted, counted))
+
+    def _count_batch(self, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Counted:
+        """What rows count by themselves; before anything was counted they decide the columns too."""
+        first = not self.__sklearn_is_fitted__()
+        table = self._table(X, reset=first)
+        found, label = check_labels(y, table.n_rows, type(self).__name__)
+        classes = classes.union(found) if grow else classes
+        label = _index(classes, found, label)
+        weight = check_weights(sample_weight, table.n_rows)
+        columns = self._columns(table) if first else self.encoding_.blocks
+        return self._count(classes, columns, table, label, weight)
+
     def _label_index(self, classes: Levels, y: Any, n_rows: int) -> np.ndarray:
-        found, label = check_labels(y, n_rows, type(self).__name__)
-        position = classes.index(found.values)
-        if (position < 0).any():
-            unknown = found.values[int(np.argmax(position < 0))]
-            row = int(np.argmax(position[label] < 0))
-            raise ValueError(
-                f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
-                "partial_fit(classes=...) declares further ones."
-            )
-        return position.astype(np.int32)[label]
+        return _index(classes, *check_labels(y, n_rows, type(self).__name__))
 
     def _count(
         self,
@@ -308,3 +306,16 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "statistics_" in vars(self)
+
+
+def _index(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:
+    """Labels, given as indices of `found`, as indices of `classes`."""
+    position = classes.index(found.values)
+    if (position < 0).any():
+        unknown = found.values[int(np.argmax(position < 0))]
+        row = int(np.argmax(position[label] < 0))
+        raise ValueError(
+            f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
+            "partial_fit(classes=...) declares further ones."
+        )
+    return position.astype(np.int32)[label]

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb.encoding import LevelColumns, Rows, Unknown, check_labels, check_weights, report_unknown
 from bayesnb.estimators import priors
+from bayesnb.lazy import computed, lazily
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.reporting import warn
 from bayesnb.uncertainty.draws import CLASS_PROB
@@ -23,6 +24,21 @@ def require_estimate(estimate: Any) -> None:
     """Raise ValueError unless it is a reading of the posterior."""
     if estimate not in _ESTIMATES:
         raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
+
+
+def _labels(nb: Any, no_rows: Any) -> np.ndarray:
+    return _scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
+
+
+def _indices(nb: Any, no_rows: Any) -> np.ndarray:
+    return _scores(nb, no_rows)[:, 0].astype(np.int64)
+
+
+def _scores(nb: Any, no_rows: Any) -> np.ndarray:
+    """What is given for a table of no rows, whose columns are checked."""
+    check_is_fitted(nb)
+    validate_data(nb, no_rows, reset=False, skip_check_array=True)
+    return np.empty((0, len(nb.classes_)))
 
 
 class Predictions:
@@ -38,13 +54,18 @@ class Predictions:
     _no_posterior: Any
     _table: Callable[..., Any]
 
+    @lazily(_labels)
     def predict(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
-        """Most probable class of each row; the most probable a priori where that is undefined."""
+        """Most probable class of each row; the most probable a priori where that is undefined.
+
+        Of dask arrays and dataframes, see `predict_proba`.
+        """
         choice = self._choose(X, estimate, class_prior, draws)
         return self.classes_[choice]
 
+    @lazily(_scores)
     def predict_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -53,6 +74,7 @@ class Predictions:
         self._warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
+    @lazily(_scores)
     def predict_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -66,9 +88,15 @@ class Predictions:
             Class probabilities in place of the learned ones, for a shifted prevalence.
         draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
             Average p(class, row | θ) over these draws of the parameters in place of reading the posterior.
+
+        Notes
+        -----
+        Of a dask array or dataframe this is a dask array, whose rows are chunked as those of X, and nothing is computed
+        yet. Warnings of unknown levels and undefined rows come a block at a time, where it is computed.
         """
         return np.exp(self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws))
 
+    @lazily(_scores)
     def predict_joint_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
@@ -84,8 +112,8 @@ class Predictions:
         estimate: Estimate | None = None,
         class_prior: Any = None,
     ) -> float:
-        """Accuracy of `predict` on labelled rows."""
-        choice = self._choose(X, estimate, class_prior)
+        """Accuracy of `predict` on labelled rows; of dask collections it is computed at once."""
+        choice, y, sample_weight = map(computed, (self._choose(X, estimate, class_prior), y, sample_weight))
         found, label = check_labels(y, len(choice), type(self).__name__)
         correct = self.encoding_.classes.index(found.values)[label] == choice
         return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
@@ -130,6 +158,7 @@ class Predictions:
         table = self._table(X)
         return self.encoding_.rows(table, self._report_unknown), table.n_rows
 
+    @lazily(_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Index of the class that `predict` returns."""
         choice = self._score(X, estimate, class_prior, scoring.decision, draws)

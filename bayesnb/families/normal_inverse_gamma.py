@@ -46,6 +46,9 @@ class Moments:
         n = self.count - other.count
         some = n != 0
         mean = (self.mean - (other.mean - self.mean) * other.count / (n + ~some)) * some
+        # A mean that rounding could have left of zero is zero: a constant feature stays constant.
+        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
+        mean = mean * (abs(mean * n) > 16 * 2.2e-16 * (abs(self.mean) + sd) * self.count) + 0.0
         delta = other.mean - mean
         spread = delta * delta * n * other.count / (self.count + (self.count == 0))
         return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
@@ -56,11 +59,13 @@ class Moments:
     def rounding(self) -> Moments:
         """Of M2: 1e-10 of it, and more where the mean is large against the standard deviation.
 
-        Rounding leaves eps · x̄ of a mean, and so eps · x̄/sd of M2.
+        Rounding leaves eps · x̄ of a mean, and so eps · x̄/sd of M2. Where rows were forgotten before, it may have left
+        more, which shows when the cells that remain are equal.
         """
         sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
         from_mean = 64 * 2.2e-16 * abs(self.mean) * sd * self.count
-        return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean)
+        from_equal = (1e-9 * self.mean) ** 2 * self.count
+        return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:

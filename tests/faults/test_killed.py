@@ -1,0 +1,227 @@
+"""A stream that is cut off, by a kill or by the disk, goes on from a checkpoint that is whole."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import bayesnb as bnb
+
+KILLS, BATCHES, SIZE = 25, 1_500, 50
+
+# One process imports everything; those that are killed are its children, which begin where it is. JAX was not used
+# before they are there. It waits until a child has written a checkpoint, and kills it a random time later.
+KILLER = f"""
+import os, shutil, signal, sys, time
+import numpy as np
+import safetensors.numpy
+import bayesnb as bnb
+from tests.faults.test_killed import stream
+
+kind, path, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
+rng = np.random.default_rng(seed)
+
+def written():
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+for number in range({KILLS}):
+    before = written()
+    child = os.fork()
+    if child == 0:
+        bnb.fit_stream(getattr(bnb, kind)(), stream(kind), checkpoint=path, every={SIZE}, progress=False)
+        os._exit(0)
+    while written() == before and os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(0.001)
+    time.sleep(rng.uniform(0, 0.05))
+    os.kill(child, {signal.SIGKILL:d})
+    _, status = os.waitpid(child, 0)
+    if not os.WIFSIGNALED(status):
+        sys.exit(f"child {{number}} ended before it was killed, with {{status}}")
+    shutil.copyfile(path, f"{{path}}.{{number}}")
+"""
+
+
+def rows(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """All rows: a level and a class that come late, or numbers."""
+    rng, n = np.random.default_rng(0), BATCHES * SIZE
+    y = rng.integers(0, 3, n)
+    y[: n // 100] = 0
+    if kind == "GaussianNB":
+        return rng.normal(y[:, None], 1.0, (n, 2)), y
+    X = rng.integers(0, 4, (n, 3))
+    X[: n // 50] %= 3
+    return X, y
+
+
+def stream(kind: str, size: int = SIZE) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    X, y = rows(kind)
+    for start in range(0, len(y), size):
+        yield X[start : start + size], y[start : start + size]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["CategoricalNB", "GaussianNB"])
+def test_it_may_be_killed_at_any_moment(kind, tmp_path):
+    """Fifty kills, in two streams; a checkpoint is written after each batch, which takes most of the time."""
+    path = tmp_path / "checkpoint"
+    subprocess.run([sys.executable, "-W", "ignore", "-c", KILLER, kind, str(path), "1"], check=True, cwd=os.getcwd())
+    X, y = rows(kind)
+    found = [bnb.load(f"{path}.{number}") for number in range(KILLS)]
+    counted = [nb.rows_counted_ for nb in found]
+    assert counted == sorted(set(counted))  # every run went on from where the last was
+    assert 0 < counted[0] < counted[-1] < len(y)
+    for nb, n in zip(found, counted, strict=True):
+        assert n % SIZE == 0
+        assert_counts_rows(nb, X[:n], y[:n])
+    killed = bnb.fit_stream(getattr(bnb, kind)(), stream(kind), checkpoint=path, every=10**9, progress=False)
+    whole = bnb.fit_stream(getattr(bnb, kind)(), stream(kind), progress=False)
+    assert killed.encoding_.classes.values == whole.encoding_.classes.values
+    for mine, theirs in zip(jax.tree.leaves(killed.statistics_), jax.tree.leaves(whole.statistics_), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert bnb.load(path).rows_counted_ == len(y)
+
+
+def assert_counts_rows(nb: bnb.CategoricalNB | bnb.GaussianNB, X: np.ndarray, y: np.ndarray) -> None:
+    """Counts by NumPy, of exactly these rows."""
+    classes = np.unique(y)
+    assert nb.classes_.tolist() == classes.tolist()
+    np.testing.assert_array_equal(nb.class_count_, [(y == c).sum() for c in classes])
+    if isinstance(nb, bnb.GaussianNB):
+        np.testing.assert_allclose(nb.statistics_.blocks[0].mean, [X[y == c].mean(axis=0) for c in classes], rtol=1e-11)
+        return
+    for j, (levels, count) in enumerate(zip(nb.categories_, nb.category_count_, strict=True)):
+        assert levels.tolist() == np.unique(X[:, j]).tolist()
+        np.testing.assert_array_equal(count, [[((y == c) & (X[:, j] == v)).sum() for v in levels] for c in classes])
+
+
+# -- the disk --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def full_disk(size: int) -> Iterator[None]:
+    """No file may become larger than that."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+@contextmanager
+def unwritable(folder: Path) -> Iterator[None]:
+    """Nobody may write there, and root, who always may, is nobody for the while."""
+    folder.chmod(0o555)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        folder.chmod(0o755)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that everybody can look into; pytest's own are only for their user."""
+    path = Path(tempfile.mkdtemp())
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+LEVELS = np.arange(600).reshape(-1, 2)  # every row brings new ones, so that the file grows
+LABELS = np.arange(300) % 3
+
+
+def growing() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for start in range(0, 300, 20):
+        yield LEVELS[start : start + 20], LABELS[start : start + 20]
+
+
+def assert_untouched(nb: bnb.CategoricalNB, before: dict) -> None:
+    assert vars(nb) == before
+    np.testing.assert_array_equal(nb.class_count_, [2, 1])
+
+
+def assert_resumes(path: Path) -> None:
+    """The checkpoint is whole, of a part of the rows, and the stream can be finished."""
+    nb = bnb.load(path)
+    n = nb.rows_counted_
+    assert 0 < n < 300
+    np.testing.assert_array_equal(nb.class_count_, np.bincount(LABELS[:n], minlength=3))
+    done = bnb.fit_stream(bnb.CategoricalNB(), growing(), checkpoint=path, progress=False)
+    expected = bnb.CategoricalNB().fit(LEVELS, LABELS)
+    for mine, theirs in zip(done.category_count_, expected.category_count_, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_disk_that_becomes_full(tmp_path):
+    path = tmp_path / "checkpoint"
+    nb = bnb.CategoricalNB().fit([[0], [1], [0]], ["a", "a", "b"])
+    before = dict(vars(nb))
+    bnb.fit_stream(bnb.CategoricalNB(), growing(), progress=False)  # no kernel is left to be cached on a full disk
+    with (
+        full_disk(8_000),
+        pytest.raises(OSError, match="checkpoint was not written, and is as it was before: File too"),
+    ):
+        bnb.fit_stream(nb, growing(), checkpoint=path, every=20, progress=False)
+    assert_untouched(nb, before)
+    assert os.listdir(tmp_path) == ["checkpoint"]
+    assert_resumes(path)
+
+
+def test_a_folder_that_becomes_unwritable(folder):
+    path = folder / "checkpoint"
+    nb = bnb.CategoricalNB().fit([[0], [1], [0]], ["a", "a", "b"])
+    before, closed = dict(vars(nb)), unwritable(folder)
+
+    def batches():
+        for number, batch in enumerate(growing()):
+            if number == 5:
+                closed.__enter__()
+            yield batch
+
+    try:
+        with pytest.raises(PermissionError, match="checkpoint was not written, and is as it was before: Permission"):
+            bnb.fit_stream(nb, batches(), checkpoint=path, every=20, progress=False)
+    finally:
+        closed.__exit__(None, None, None)
+    assert_untouched(nb, before)
+    assert bnb.load(path).rows_counted_ == 100
+    assert_resumes(path)
+
+
+def test_a_checkpoint_that_cannot_be_written_is_refused_before_the_first_row(folder):
+    asked = []
+
+    def batches():
+        asked.append(True)
+        yield LEVELS, LABELS
+
+    with pytest.raises(FileNotFoundError, match=r"nowhere.* cannot be written: No such file or directory"):
+        bnb.fit_stream(bnb.CategoricalNB(), batches(), checkpoint=folder / "nowhere" / "c", progress=False)
+    with unwritable(folder), pytest.raises(PermissionError, match="cannot be written: Permission denied"):
+        bnb.fit_stream(bnb.CategoricalNB(), batches(), checkpoint=folder / "c", progress=False)
+    assert not asked
+    assert os.listdir(folder) == []

@@ -1,0 +1,228 @@
+"""Threads, processes and iterators that use their buffers again change no number."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+import bayesnb as bnb
+
+THREADS = 8
+LABELS = np.array(["ash", "elm", "oak"])
+
+
+def levels(n: int, width: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 3 + seed % 4, (n, width))
+
+
+def numbers(n: int, width: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(n, width)).round(3)
+
+
+def labels(n: int, seed: int) -> np.ndarray:
+    return LABELS[np.random.default_rng(100 + seed).integers(0, 3, n)]
+
+
+def frame(n: int, width: int, seed: int) -> pd.DataFrame:
+    left, right = levels(n, width, seed), numbers(n, width, seed)
+    return pd.DataFrame(
+        {f"a{j}": left[:, j].astype(str) for j in range(width)} | {f"b{j}": right[:, j] for j in range(width)}
+    )
+
+
+# One a thread, each of another shape, so that every thread compiles kernels of its own while the others do.
+TASKS: list[tuple[Callable[[], Any], Any]] = [
+    (bnb.CategoricalNB, levels(300, 3, 0)),
+    (bnb.CategoricalNB, levels(1_100, 5, 1)),
+    (bnb.GaussianNB, numbers(500, 4, 2)),
+    (bnb.GaussianNB, numbers(70, 2, 3).astype(np.float32)),
+    (bnb.MultinomialNB, sp.csr_array(levels(200, 6, 4))),
+    (bnb.PoissonNB, levels(90, 3, 5)),
+    (bnb.MixedNB, frame(120, 2, 6)),
+    (lambda: bnb.NetworkNB({1: 0, 2: [0, 1]}), levels(400, 3, 7)),
+]
+
+
+def fitted(i: int) -> Any:
+    make, X = TASKS[i]
+    return make().fit(X, labels(X.shape[0], i))
+
+
+def quick(i: int) -> list[np.ndarray]:
+    nb, X = fitted(i % 4), TASKS[i % 4][1]
+    return [*jax.tree.leaves(nb.statistics_), nb.predict_proba(X), nb.predict(X)]
+
+
+def whole(i: int) -> list[np.ndarray]:
+    """Everything that an estimator does: fit, more of it, less of it, predictions of every kind."""
+    make, X = TASKS[i]
+    n = X.shape[0]
+    y = labels(n, i)
+    head, tail = (X.iloc[: n // 2], X.iloc[n // 2 :]) if hasattr(X, "iloc") else (X[: n // 2], X[n // 2 :])
+    nb = make().fit(head, y[: n // 2])
+    nb.partial_fit(tail, y[n // 2 :])
+    found = [*jax.tree.leaves(nb.statistics_), np.asarray(nb.log_evidence_)]
+    found += [nb.predict_proba(X, estimate=e) for e in ("mean", "predictive")] + [nb.predict(X)]
+    nb.forget(tail, y[n // 2 :])
+    return [*found, *jax.tree.leaves(nb.statistics_)]
+
+
+def together(function: Callable[[int], Any], n: int = THREADS) -> list[Any]:
+    """Results of n threads that start at once."""
+    barrier = threading.Barrier(n)
+
+    def one(i: int) -> Any:
+        barrier.wait(timeout=60)
+        return function(i)
+
+    with ThreadPoolExecutor(n) as pool:
+        return list(pool.map(one, range(n)))
+
+
+def assert_equal(found: Any, expected: Any) -> None:
+    for mine, theirs in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("work", [quick, pytest.param(whole, marks=pytest.mark.slow)])
+def test_threads_with_estimators_of_their_own(work):
+    """To the bit what one thread finds, one after another, with kernels that were compiled anew."""
+    jax.clear_caches()
+    results = together(work)
+    jax.clear_caches()
+    for i, found in enumerate(results):
+        assert_equal(found, work(i))
+
+
+@pytest.mark.parametrize("i", [0, 2, pytest.param(6, marks=pytest.mark.slow)])
+def test_threads_that_share_an_estimator(i):
+    nb, fresh, X = fitted(i), fitted(i), TASKS[i][1]
+    expected = nb.predict_proba(X), nb.predict_log_proba(X), nb.predict(X), nb.log_evidence_
+    jax.clear_caches()  # what is computed once is computed in several threads at once
+
+    def ask(_: int) -> Any:
+        return fresh.predict_proba(X), fresh.predict_log_proba(X), fresh.predict(X), fresh.log_evidence_
+
+    for found in together(ask):
+        assert_equal(found, expected)
+
+
+def test_the_configuration_of_every_thread_is_its_own():
+    X, y = levels(60, 3, 0), labels(60, 0)
+
+    def use(i: int) -> tuple[Any, ...]:
+        with jax.enable_x64(i % 2 == 0):
+            before = jax.config.jax_enable_x64
+            nb = bnb.CategoricalNB().fit(X, y)
+            proba = nb.predict_proba(X)
+            batches = seen_from_a_stream(X, y)
+            bnb.fit_stream(bnb.CategoricalNB(), batches, progress=False)
+            return before, jax.config.jax_enable_x64, proba, jax.numpy.ones(1).dtype
+
+    def seen_from_a_stream(X, y):
+        outside = jax.config.jax_enable_x64
+        for start in range(0, 60, 20):
+            yield X[start : start + 20], y[start : start + 20]
+            assert jax.config.jax_enable_x64 == outside
+
+    expected = bnb.CategoricalNB().fit(X, y).predict_proba(X)
+    process = jax.config.jax_enable_x64
+    for i, (before, after, proba, dtype) in enumerate(together(use)):
+        assert before == after == (i % 2 == 0)
+        assert dtype == (np.float64 if i % 2 == 0 else np.float32)
+        assert proba.dtype == np.float64
+        np.testing.assert_array_equal(proba, expected)
+    assert jax.config.jax_enable_x64 == process
+
+
+@pytest.mark.parametrize("prefer", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
+def test_joblib(prefer):
+    some = (0, 2, 4, 7)
+    own = {i: fitted(i) for i in some}
+    tasks = [(clone(own[i]), TASKS[i][1], labels(TASKS[i][1].shape[0], i)) for i in some]
+    results = Parallel(n_jobs=2, prefer=prefer)(delayed(type(nb).fit)(nb, X, y) for nb, X, y in tasks)
+    for i, nb in zip(some, results, strict=True):
+        assert nb.encoding_.classes.values == own[i].encoding_.classes.values
+        assert_equal(jax.tree.leaves(nb.statistics_), jax.tree.leaves(own[i].statistics_))
+        np.testing.assert_array_equal(nb.predict_proba(TASKS[i][1]), own[i].predict_proba(TASKS[i][1]))
+
+
+# -- buffers -------------------------------------------------------------------------------------
+
+N, SIZE = 500, 50
+WORDS = np.random.default_rng(9).integers(0, 4, (N, 6)) * (np.random.default_rng(8).random((N, 6)) < 0.5)
+WORDS[:, 0] = 1 + WORDS[:, 0]
+
+
+def dense(kind: str) -> np.ndarray:
+    if kind == "objects":
+        return np.array(["u", "v", "w", None, 7], object)[levels(N, 3, 2)]
+    return {"levels": levels(N, 3, 1), "reals": numbers(N, 3, 1), "counts": WORDS.astype(float)}[kind]
+
+
+def refilled(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spoilt: Any):
+    """The same three arrays every time, overwritten before and after."""
+    rows, label, weights = np.empty((SIZE, X.shape[1]), X.dtype), np.empty(SIZE, y.dtype), np.empty(SIZE)
+    for start in range(0, N, SIZE):
+        piece = slice(start, start + SIZE)
+        rows[:], label[:] = X[piece], y[piece]
+        if weight is not None:
+            weights[:] = weight[piece]
+        yield (rows, label) if weight is None else (rows, label, weights)
+        rows[:], label[:], weights[:] = spoilt, y[0], 1e9
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("make", "kind", "spoilt"),
+    [
+        (bnb.CategoricalNB, "levels", 99),
+        (bnb.CategoricalNB, "objects", "spoilt"),
+        (bnb.GaussianNB, "reals", np.nan),
+        (bnb.PoissonNB, "counts", 1e6),
+        (bnb.BernoulliNB, "counts", 1.0),
+        (bnb.MultinomialNB, "counts", 1e6),
+    ],
+)
+def test_buffers_that_are_used_again(make, kind, spoilt, weighted, tmp_path):
+    X, y = dense(kind), labels(N, 3)
+    weight = np.random.default_rng(7).integers(1, 4, N).astype(float) if weighted else None
+    parts = (
+        (X[s : s + SIZE], y[s : s + SIZE], *([] if weight is None else [weight[s : s + SIZE]]))
+        for s in range(0, N, SIZE)
+    )
+    expected = bnb.fit_stream(make(), parts, progress=False)
+    nb = bnb.fit_stream(make(), refilled(X, y, weight, spoilt), progress=False, checkpoint=tmp_path / "c", every=SIZE)
+    assert nb.encoding_.classes.values == expected.encoding_.classes.values
+    assert_equal(jax.tree.leaves(nb.statistics_), jax.tree.leaves(expected.statistics_))
+    assert nb.class_count_.sum() == (N if weight is None else weight.sum())
+
+
+@pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.BernoulliNB])
+def test_sparse_buffers_that_are_used_again(make):
+    """The arrays behind a CSR matrix are views of one buffer."""
+    y = labels(N, 3)
+    data, indices, indptr = np.empty(SIZE * 6, float), np.empty(SIZE * 6, np.int32), np.empty(SIZE + 1, np.int32)
+
+    def batches():
+        for start in range(0, N, SIZE):
+            part = sp.csr_array(WORDS[start : start + SIZE].astype(float))
+            data[: part.nnz], indices[: part.nnz], indptr[:] = part.data, part.indices, part.indptr
+            yield sp.csr_array((data[: part.nnz], indices[: part.nnz], indptr), part.shape), y[start : start + SIZE]
+            data[:], indices[:] = 1e6, 0
+
+    nb = bnb.fit_stream(make(), batches(), progress=False)
+    own = y[:, None] == LABELS
+    counted = WORDS if make is bnb.MultinomialNB else WORDS > 0
+    np.testing.assert_array_equal(nb.feature_count_, own.T.astype(float) @ counted)
+    np.testing.assert_array_equal(nb.class_count_, own.sum(axis=0))

@@ -1,0 +1,335 @@
+"""Blocks counted anywhere, by anyone, are the rows of one table; predictions of blocks wait until asked for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from itertools import pairwise
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import jax
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import bayesnb as bnb
+from bayesnb.distributed import fit
+from tests.strategies import CLASSES, KINDS, problems, thorough
+from tests.test_streaming import FRAME, LABELS, LEVELS, RNG, N, same
+
+X, Y = da.from_array(LEVELS, chunks=(60, 3)), da.from_array(LABELS, chunks=47)
+REAL = RNG.normal(size=(N, 4))
+FEATURES = ["a", "b", "c"]
+
+
+def frame(npartitions=6):
+    return dd.from_pandas(FRAME, npartitions=npartitions)
+
+
+def same_bits(a, b) -> None:
+    same(a, b)
+    for mine, theirs in zip(jax.tree.leaves(a.statistics_), jax.tree.leaves(b.statistics_), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+# -- fitting -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", thorough(KINDS))
+@settings(max_examples=6)
+@given(data=st.data())
+def test_it_is_fit_on_all_rows(kind, data):
+    problem = data.draw(problems(kind))
+    weight = problem.weight * data.draw(st.lists(st.booleans(), min_size=len(problem), max_size=len(problem)))
+    weight[0] = 1.0
+    cuts = [0, *sorted(data.draw(st.lists(st.integers(0, len(problem)), max_size=5))), len(problem)]
+    chunks = tuple(np.diff(cuts).tolist())  # some of no rows, some of no weight
+    with dask.config.set(scheduler=data.draw(st.sampled_from(["threads", "synchronous"]))):
+        if hasattr(problem.X, "iloc") or sp.issparse(problem.X):
+            pieces = [problem.take(np.arange(a, b)) for a, b in pairwise(cuts)]
+            weights = np.split(weight, cuts[1:-1])
+            parts = [dask.delayed((p.X, p.y, w), traverse=False) for p, w in zip(pieces, weights, strict=True)]
+            nb = fit(clone(problem.nb), parts, classes=CLASSES)
+        else:
+            arrays = da.from_array(problem.X, (chunks, 2)), da.from_array(problem.y, 3), da.from_array(weight, 5)
+            nb = fit(clone(problem.nb), *arrays, classes=CLASSES)
+    same(nb, problem.fit(weight=weight))
+
+
+@pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()])
+def test_levels_and_classes_come_late(nb):
+    same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
+    nb.set_params(handle_unknown="level")
+    same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
+
+
+def test_sparse_blocks():
+    sparse = X.rechunk((60, -1)).map_blocks(sp.csr_array)
+    nb = fit(bnb.MultinomialNB(), sparse, Y)
+    same(nb, bnb.MultinomialNB().fit(sp.csr_array(LEVELS), LABELS))
+    expected = nb.predict_log_proba(sp.csr_array(LEVELS))
+    np.testing.assert_allclose(nb.predict_log_proba(sparse).compute(), expected, rtol=1e-12)
+    np.testing.assert_array_equal(nb.predict(sparse).compute(), nb.predict(sp.csr_array(LEVELS)))
+
+
+def test_dataframes():
+    numbered = FRAME.assign(i=np.arange(N))
+    df, some = dd.from_pandas(numbered, npartitions=6), numbered.query("i < 150 or i > 300")
+    df = df.query("i < 150 or i > 300")  # one partition is left without rows
+    assert 0 in df.map_partitions(len).compute().tolist()
+    nb = bnb.MixedNB(categorical=["b"])
+    expected = clone(nb).fit(some[FEATURES], some["y"], some["w"])
+    same(fit(nb, df[FEATURES], df["y"], df["w"]), expected)
+    assert nb.feature_names_in_.tolist() == FEATURES
+    labels, weights = df["y"].astype(object).to_dask_array(), df["w"].to_dask_array()
+    same(fit(clone(nb), df[FEATURES], labels, weights), expected)
+    numbers = df[["b", "c"]].to_dask_array()
+    same(fit(bnb.GaussianNB(), numbers, df["y"]), bnb.GaussianNB().fit(some[["b", "c"]].to_numpy(), some["y"]))
+
+
+def test_declared_categories():
+    pandas = FRAME[["a", "y"]].astype({"a": pd.CategoricalDtype(list("klmnop"))})
+    df = dd.from_pandas(pandas, npartitions=5)
+    nb = fit(bnb.CategoricalNB(), df[["a"]], df["y"])
+    same_bits(nb, bnb.CategoricalNB().fit(pandas[["a"]], pandas["y"]))
+    assert "p" in nb.encoding_.blocks[0].levels[0].values
+    with pytest.raises(ValueError, match=r"categories of column 'a' are not known.*X\.categorize"):
+        fit(nb, df[["a"]].assign(a=df["a"].cat.as_unknown()), df["y"])
+
+
+def test_batches():
+    expected = bnb.CategoricalNB().fit(LEVELS, LABELS)
+    parts = [(LEVELS[i : i + 30], LABELS[i : i + 30]) for i in range(0, N, 30)]
+    same_bits(fit(bnb.CategoricalNB(), map(dask.delayed, parts)), expected)
+    weighted = [(*part, weight) for part, weight in zip(parts, [0, *[3] * 16], strict=True)]
+    later = bnb.CategoricalNB().fit(LEVELS, LABELS, np.repeat([0, 3], [30, N - 30]))
+    same_bits(fit(bnb.CategoricalNB(), map(dask.delayed, weighted)), later)
+    with dask.config.set(scheduler="threads"):
+        same_bits(fit(bnb.CategoricalNB(), db.from_sequence(parts, npartitions=4)), expected)
+
+
+def test_every_block_is_read_once():
+    reads = []
+
+    def read(i):
+        reads.append(i)
+        return FRAME.iloc[50 * i : 50 * i + 50]
+
+    with dask.config.set(scheduler="threads"):
+        df = dd.from_map(read, range(10), meta=FRAME.iloc[:0])
+        nb = fit(bnb.MixedNB(), df[["b", "c"]], df["y"], df["w"])
+        assert sorted(reads) == list(range(10))
+        reads.clear()
+        blocks = [dask.delayed(read)(i) for i in range(10)]
+        columns = [[dask.delayed(lambda rows, c=c: rows[c].to_numpy())(b) for b in blocks] for c in (["b", "c"], "y")]
+        values = da.concatenate([da.from_delayed(b, (50, 2), float) for b in columns[0]])
+        labels = da.concatenate([da.from_delayed(b, (50,), object) for b in columns[1]])
+        same(fit(bnb.GaussianNB(), values, labels), bnb.GaussianNB().fit(FRAME[["b", "c"]].to_numpy(), FRAME["y"]))
+        assert sorted(reads) == list(range(10))
+    same(nb, bnb.MixedNB().fit(FRAME[["b", "c"]], FRAME["y"], FRAME["w"]))
+
+
+def test_the_first_rows_decide_the_columns():
+    whole, fractions = REAL[:300].round(), REAL[300:]
+    for parts in ([whole, fractions], [fractions, whole]):
+        values = np.concatenate(parts)
+        sizes = (100, len(parts[0]) - 100, N - len(parts[0]))
+        weight = np.repeat([0.0, 1.0, 1.0], sizes)
+        arrays = [da.from_array(a, (sizes, *([-1] * (a.ndim - 1)))) for a in (values, LABELS, weight)]
+        nb = fit(bnb.NetworkNB(handle_unknown="error"), *arrays)
+        counted = [(values[a : a + 50], LABELS[a : a + 50]) for a in range(100, N, 50)]
+        same(nb, bnb.fit_stream(bnb.NetworkNB(), counted, classes=np.unique(LABELS), progress=False))
+
+
+def test_double_precision_in_every_thread():
+    assert not jax.config.jax_enable_x64
+    n = 40
+    weight = np.full(n, 2.0**23)
+    weight[::5] += 1  # 40 · 2²³ + 8 is no float32
+    values = np.tile([[0, 1]], (n, 1))
+    with dask.config.set(scheduler="threads", num_workers=4):
+        arrays = da.from_array(values, (5, 2)), da.from_array(np.zeros(n, int), 5), da.from_array(weight, 5)
+        for nb in (bnb.CategoricalNB(), bnb.GaussianNB(), bnb.PoissonNB()):
+            fit(nb, *arrays)
+            assert nb.class_count_.tolist() == [n * 2.0**23 + 8]
+        fitted = bnb.GaussianNB().fit(REAL, LABELS)
+        lazy = fitted.predict_joint_log_proba(da.from_array(REAL, (50, 4)))
+        np.testing.assert_allclose(lazy.compute(), fitted.predict_joint_log_proba(REAL), rtol=1e-13)
+
+
+def test_what_cannot_be_fitted(monkeypatch):
+    nb = bnb.MultinomialNB().fit(LEVELS, LABELS)
+    before = dict(vars(nb))
+    negative, unlabelled = LEVELS.copy(), LABELS.astype(float)
+    negative[130, 2], unlabelled[70] = -1, np.nan
+    unknown = X[X[:, 0] >= 0]
+    cases = [
+        ((da.from_array(negative, (60, 4)), Y), ValueError, "Block 2: Negative values.*-1 at row 10, column '2'"),
+        ((X, da.from_array(unlabelled, 60)), ValueError, "Block 1: Input y contains NaN. The label of row 10"),
+        ((X, Y, da.from_array(np.full(N, -1.0), 60)), ValueError, "Block 0: Negative values.*sample_weight"),
+        ((X, Y, da.zeros(N)), ValueError, "sample_weight is zero for every row"),
+        ((X, Y[1:]), ValueError, "X has 500 rows, y has 499"),
+        ((unknown, Y), ValueError, "X has 9 blocks of rows, and y has 11"),
+        ((frame()[FEATURES], frame(3)["y"]), ValueError, "X has 6 blocks of rows, and y has 3"),
+        ((frame()["a"], frame()["y"]), ValueError, "X must have 2 dimensions"),
+        ((dask.delayed(LEVELS), Y), TypeError, "X is a dask.delayed"),
+        ((db.from_sequence([1]), Y), TypeError, "X is a dask.bag"),
+        ((X[:0], Y[:0]), ValueError, "X is empty"),
+        (([],), ValueError, "X is empty"),
+        ((X,), ValueError, "requires y"),
+        ((X[:, 0], Y), ValueError, "X must have 2 dimensions"),
+        ((LEVELS, LABELS), TypeError, "X is a numpy.ndarray.*from_array"),
+        ((X, LABELS), TypeError, "y is a numpy.ndarray"),
+        ((LEVELS,), TypeError, "fit_stream"),
+        (([(LEVELS, LABELS)],), TypeError, "delayed batches"),
+        (([dask.delayed(LEVELS)],), ValueError, "Block 0: batch 0 is a ndarray"),
+        (
+            ([dask.delayed((LEVELS, LABELS)), dask.delayed((LEVELS[:, :2], LABELS))],),
+            ValueError,
+            "Block 1: X has 2 features, but MultinomialNB is expecting 4",
+        ),
+        (([dask.delayed((LEVELS[:0], LABELS))],), ValueError, "Block 0: .*0 rows in X and 500 labels"),
+    ]
+    for arguments, error, message in cases:
+        with pytest.raises(error, match=message):
+            fit(nb, *arguments)
+        assert vars(nb) == before
+    nb.set_params(alpha=-1.0)
+    with pytest.raises(ValueError, match="alpha"):
+        fit(nb, X, Y)
+    assert vars(nb) == before | {"alpha": -1.0}
+    for other in (bnb.TAN(), bnb.PolyaNB(), bnb.NaiveBayesMixture()):
+        with pytest.raises(TypeError, match=r"distributed\.fit needs partial_fit"):
+            fit(other, X, Y)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(ImportError, match=r"pip install 'bayesnb\[dask\]'"):
+        fit(bnb.CategoricalNB(), X, Y)
+
+
+# -- on processes --------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 2, "processes": True, "dashboard_address": ":0"}
+    with distributed.LocalCluster(**options) as local:
+        yield local
+
+
+@pytest.mark.parametrize("fatal", thorough([0, 13, 19], quick=[13]))
+def test_a_killed_worker_changes_nothing(fatal, cluster, tmp_path):
+    from distributed import Client
+
+    def batches(fatal):
+        def read(i, labels=LABELS, levels=LEVELS, real=REAL):
+            if i == fatal:
+                try:
+                    (tmp_path / f"killed {fatal}").touch(exist_ok=False)
+                except FileExistsError:
+                    pass
+                else:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(0.02)
+            part = slice(25 * i, 25 * i + 25)
+            return pd.DataFrame({"a": levels[part, 0].astype(str), "b": real[part, 1]}), labels[part]
+
+        return [dask.delayed(read)(i) for i in range(20)]
+
+    whole = pd.DataFrame({"a": LEVELS[:, 0].astype(str), "b": REAL[:, 1]})
+    expected = bnb.MixedNB().fit(whole, LABELS)
+    with Client(cluster):
+        unkilled = fit(bnb.MixedNB(), batches(None))
+        same(unkilled, expected)
+        lazy = unkilled.predict(dd.from_pandas(whole, npartitions=3))
+        np.testing.assert_array_equal(lazy.compute(), expected.predict(whole))
+        with pytest.raises(ValueError, match="Block 1: Input y contains NaN"):
+            fit(unkilled, [dask.delayed((REAL, LABELS)), dask.delayed((REAL, np.full(N, np.nan)))])
+        killed = fit(bnb.MixedNB(), batches(fatal))
+        assert (tmp_path / f"killed {fatal}").exists()
+    same_bits(killed, unkilled)
+    with dask.config.set(scheduler="synchronous"):
+        same_bits(fit(bnb.MixedNB(), batches(None)), unkilled)
+
+
+# -- predicting ----------------------------------------------------------------------------------
+
+METHODS = ("predict", "predict_proba", "predict_log_proba", "predict_joint_log_proba")
+
+
+class Computed(Exception):
+    pass
+
+
+def fail(rows):
+    if len(rows):
+        raise Computed
+    return rows
+
+
+@pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.AODE(), bnb.MixedNB(categorical=["a", "b"])])
+def test_predictions_are_lazy(nb):
+    mixed = isinstance(nb, bnb.MixedNB)
+    rows, labels = (FRAME[FEATURES], FRAME["y"]) if mixed else (LEVELS, LABELS)
+    nb.fit(rows, labels)
+    blocks = frame()[FEATURES] if mixed else X
+    failing = blocks.map_partitions(fail, meta=blocks._meta) if mixed else blocks.map_blocks(fail, meta=blocks._meta)
+    for name in METHODS:
+        predict = getattr(nb, name)
+        expected, lazy = predict(rows), predict(blocks)
+        assert isinstance(lazy, da.Array)
+        assert lazy.dtype == expected.dtype
+        assert lazy.ndim == expected.ndim
+        if not mixed:
+            assert lazy.chunks[0] == X.chunks[0]
+            assert lazy.shape == expected.shape
+        found = lazy.compute()
+        if name == "predict":
+            np.testing.assert_array_equal(found, expected)
+        else:
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        waiting = predict(failing)
+        with pytest.raises(Computed):
+            waiting.compute()
+    assert nb.score(blocks, frame()["y"] if mixed else Y) == nb.score(rows, labels)
+
+
+def test_options_of_predictions():
+    nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
+    shifted = {"estimate": "mle", "class_prior": [0.1, 0.2, 0.3, 0.4]}
+    np.testing.assert_allclose(nb.predict_proba(X, **shifted).compute(), nb.predict_proba(LEVELS, **shifted))
+    draws = bnb.posterior_draws(nb, draws=20)
+    lazy = nb.predict_proba(X, draws=draws)
+    np.testing.assert_allclose(lazy.compute(), nb.predict_proba(LEVELS, draws=draws), rtol=1e-12)
+    expected, lazy = nb.predict(LEVELS), nb.predict(X)
+    nb.fit(LEVELS[::-1] % 2, LABELS)  # what was asked before is answered by what was known then
+    np.testing.assert_array_equal(lazy.compute(), expected)
+    few = X[(X[:, 0] == 1) & (X < 2).all(axis=1)]  # of unknown sizes, some of them 0
+    here = LEVELS[(LEVELS[:, 0] == 1) & (LEVELS < 2).all(axis=1)]
+    np.testing.assert_array_equal(nb.predict(few).compute(), nb.predict(here))
+    assert nb.predict(X[:0]).compute().shape == (0,)
+
+
+def test_wrong_columns_are_refused_at_once():
+    nb = bnb.GaussianNB().fit(FRAME[["b", "c"]], FRAME["y"])
+    df = frame()
+    for columns, message in ((["c", "b"], "same order"), (["b", "w"], "feature names"), (["b"], "feature names")):
+        with pytest.raises(ValueError, match=message):
+            nb.predict(df[columns])
+    nb.fit(LEVELS, LABELS)
+    for columns, error, message in ((X[:, :2], ValueError, "2 features"), (X[0], ValueError, "two-dimensional")):
+        with pytest.raises(error, match=message):
+            nb.predict_proba(columns)
+    with pytest.raises(TypeError, match="dask array or a dask DataFrame"):
+        nb.predict(dask.delayed(LEVELS))
+    with pytest.raises(AttributeError, match="not fitted"):
+        bnb.GaussianNB().predict(X)
