@@ -9,6 +9,7 @@ from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import scipy.sparse as sp
 
 from bayesnb.arguments import require_integer
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _BATCH = 65_536
+_CSV_BLOCK = 2**23
+_READ_AHEAD = 4
 
 Batch = tuple[Any, ...]
 
@@ -90,8 +93,6 @@ def fit_stream(
         require_writable(checkpoint)
     draft, counted = _begin(nb, checkpoint)
     skip, saved = counted, counted
-    if counted:
-        draft._commit(draft, declare(draft._counted, declared))
     with progress_bar(f"{type(nb).__name__}: rows" if progress else None, None, "rows") as tick:
         for number, batch in enumerate(batches):
             X, y, weight = batch_parts(batch, number)
@@ -102,12 +103,14 @@ def fit_stream(
             if skip:
                 X, y, weight = (_rest(part, skip) for part in (X, y, weight))
                 n, skip = n - skip, 0
-            classes = draft.encoding_.classes.union(declared) if counted else declared
-            draft._add(copy.copy(draft), X, y, weight, classes, grow=True)
+            if weight is None or np.any(weight):
+                draft._add(copy.copy(draft), X, y, weight, declared, grow=True)
+            else:  # such rows leave their classes, as in `fit`
+                declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
             counted += n
             tick(n)
-            if checkpoint is not None and counted - saved >= every:
-                saved = _save(draft, checkpoint, counted)
+            if checkpoint is not None and counted - saved >= every and draft.__sklearn_is_fitted__():
+                saved = _save(draft, declared, checkpoint, counted)
     if skip:
         raise ValueError(
             f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}: they are "
@@ -115,10 +118,12 @@ def fit_stream(
         )
     if not counted:
         raise ValueError("batches is empty: there was no row to fit to.")
+    if not draft.__sklearn_is_fitted__():
+        raise ValueError("sample_weight is zero for every row; at least one row must count.")
     if checkpoint is not None and counted > saved:
-        _save(draft, checkpoint, counted)
+        _save(draft, declared, checkpoint, counted)
     vars(draft).pop("rows_counted_", None)
-    return nb._commit(draft, draft._counted)
+    return nb._commit(draft, declare(draft._counted, declared))
 
 
 def read_table(
@@ -174,14 +179,15 @@ def read_table(
     options: Any = kind
     if kind == "csv":
         options = dataset.CsvFileFormat(
-            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True)
+            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+            read_options=csv.ReadOptions(block_size=_CSV_BLOCK),
         )
     table = dataset.dataset(source, format=options)
     names = [name for name in table.schema.names if name not in (target, weight)] if columns is None else list(columns)
     wanted = [*names, target, *([] if weight is None else [weight])]
     _require_columns(table, wanted, columns is None, os.fspath(first))
     try:
-        for batch in table.to_batches(columns=wanted, batch_size=batch_rows):
+        for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
             if batch.num_rows:
                 # Columns share arrow's memory; DataFrame[names] would copy them.
                 frame: pd.DataFrame = batch.select(names).to_pandas(split_blocks=True)
@@ -273,7 +279,8 @@ def _begin(nb: Any, checkpoint: Any) -> tuple[Any, int]:
     return loaded, loaded.rows_counted_
 
 
-def _save(draft: Any, checkpoint: str | os.PathLike[str], rows: int) -> int:
+def _save(draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int) -> int:
+    draft._commit(draft, declare(draft._counted, declared))
     draft.rows_counted_ = rows
     save(draft, checkpoint)
     return rows

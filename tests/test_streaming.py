@@ -152,13 +152,13 @@ def test_bad_streams(tmp_path):
 
 def test_bad_files(tmp_path):
     path = tmp_path / "table.csv"
-    path.write_text("a,y\n" + "1,p\n" * 500_000 + "x,q\n" * 10)
+    path.write_text("a,y\n" + "1,p\n" * 2_500_000 + "x,q\n" * 10)
     with pytest.raises(ValueError, match=r"table\.csv.*Give the column's type in types="):
         bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y"), progress=False)
     import pyarrow as pa
 
     nb = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", types={"a": pa.string()}), progress=False)
-    assert nb.class_count_.tolist() == [500_000, 10]
+    assert nb.class_count_.tolist() == [2_500_000, 10]
     with pytest.raises(ValueError, match="has no column 'z'"):
         list(read_table(path, "z"))
     with pytest.raises(ValueError, match="format='xls'"):

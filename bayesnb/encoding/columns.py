@@ -102,6 +102,7 @@ class RealColumns(FixedColumns):
     def open(self, table: Table) -> RealRows:
         values = table.numbers(self.index)
         if self.nonnegative:
+            values = np.asarray(values)
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.statistics, partial(table.check_finite, index=self.index, missing=True))
 
@@ -121,7 +122,7 @@ class CountColumns(FixedColumns):
     def open(self, table: Table) -> sp.csr_array:
         if table.is_sparse:
             return table.matrix(nonnegative=True)
-        values = table.numbers(self.index)
+        values = np.asarray(table.numbers(self.index))
         table.check_finite(values, self.index, missing=False)
         table.check_nonnegative(values, self.index)
         return sp.csr_array(values)
@@ -161,7 +162,7 @@ class BinaryColumns(FixedColumns):
                 matrix = matrix.copy()
                 matrix.eliminate_zeros()
             return matrix
-        values = table.numbers(self.index)
+        values = np.asarray(table.numbers(self.index))
         table.check_finite(values, self.index, missing=True)
         if self.threshold is None:
             _check_binary(values, lambda i: (i // values.shape[1], self.names[i % values.shape[1]]))

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from bayesnb.encoding.levels import MISSING, Factors
+from bayesnb.encoding.table import SideBySide
 from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts, Presence
 from bayesnb.families.rows import joint_code
 
@@ -81,7 +82,7 @@ class RealRows(_PlainRows):
     block, as another pass over all rows would take a tenth of the time of a fit.
     """
 
-    values: np.ndarray
+    values: np.ndarray | SideBySide
     statistics: type
     check: Callable[..., bool]
 

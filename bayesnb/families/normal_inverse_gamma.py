@@ -73,21 +73,31 @@ class Moments:
         return jnp.zeros(x.shape[0])
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Moments:
-        """Two passes over the block, corrected for the rounding of its means; NaN cells are skipped."""
+        """Deviations from the means so far; once more from those of the block, where squares cancel. NaN is skipped."""
         complete = isinstance(x, Complete)
         seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
         cells = one_hot.sum(axis=0)[:, None] if complete else one_hot.T @ seen.astype(x.dtype)
         count = jnp.broadcast_to(cells, self.count.shape)
         inverse = 1.0 / jnp.where(count > 0, count, 1.0)
-        mean = (one_hot.T @ x) * inverse
-        deviation = jnp.where(seen, x - mean[label], 0.0)
-        # One product for the sums of deviations and of their squares.
-        sums = one_hot.T @ jnp.concatenate([deviation, deviation * deviation], axis=1)
-        shift, square = sums[:, : x.shape[1]] * inverse, sums[:, x.shape[1] :]
-        # Where all deviations are the rounding error of the mean, the cells are equal.
-        m2 = square - shift * shift * count
-        return self.merge(Moments(count, mean + shift, jnp.where(m2 > 1e-9 * square, m2, 0.0)))
+
+        def centred(centre: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """Mean, M2, and the sum of squares about `centre`."""
+            deviation = jnp.where(seen, x - centre[label], 0.0)
+            # One product for the sums of deviations and of their squares.
+            sums = one_hot.T @ jnp.concatenate([deviation, deviation * deviation], axis=1)
+            shift, square = sums[:, : x.shape[1]] * inverse, sums[:, x.shape[1] :]
+            return centre + shift, square - shift * shift * count, square
+
+        def again(mean: jax.Array, m2: jax.Array) -> tuple[jax.Array, jax.Array]:
+            mean, m2, square = centred(mean)
+            # Where all deviations are the rounding error of the mean, the cells are equal.
+            return mean, jnp.where(m2 > 1e-9 * square, m2, 0.0)
+
+        mean, m2, square = centred(jnp.asarray(self.mean))
+        cancelled = jnp.any(m2 < 1e-4 * square)
+        mean, m2 = jax.lax.cond(cancelled, again, lambda mean, m2: (mean, m2), mean, m2)
+        return self.merge(Moments(count, jnp.where(count > 0, mean, 0.0), m2))
 
 
 @pytree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 
 import jax
@@ -40,6 +41,9 @@ def integral(f, m) -> float:
     log_sigma2 = np.linspace(-8, 12, 801)
     values = f(mu[:, None], np.exp(log_sigma2)) * np.exp(log_sigma2)
     return np.trapezoid(np.trapezoid(values, log_sigma2, axis=1) * np.cosh(np.linspace(-6, 6, 801)), dx=12 / 800)
+
+
+few = st.integers(1, 64)
 
 
 @cache
@@ -81,6 +85,24 @@ def test_moments_are_weighted_count_mean_and_centred_sum_of_squares(x, label, we
             mean = w @ v / w.sum()
             np.testing.assert_allclose(moments.mean[c, j], mean, rtol=1e-13, atol=1e-13)
             np.testing.assert_allclose(moments.m2[c, j], w @ (v - mean) ** 2, rtol=1e-12, atol=1e-24)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 1.0, -1e3, 1e6]), st.sampled_from([0.0, 1e-2, 1.0]), few), min_size=1),
+    st.integers(0, 2**32 - 1),
+)
+def test_blocks_far_from_each_other_lose_no_digits(blocks, seed):
+    """Each block has a mean, a standard deviation and a number of rows of its own."""
+    rng, counted, rows = np.random.default_rng(seed), Moments(*np.zeros((3, 1, 1))), []
+    for mean, sd, n in blocks:
+        x = rng.normal(mean, sd, (64, 1))
+        counted = count(counted, x, np.zeros(64, np.int32), np.where(np.arange(64) < n, 1.0, 0.0))
+        rows += map(Fraction, x[:n, 0].tolist())
+    mean = sum(rows) / len(rows)
+    m2 = float(sum((x - mean) ** 2 for x in rows))
+    scale = max(map(abs, rows))
+    np.testing.assert_allclose(counted.mean[0, 0], float(mean), rtol=0, atol=1e-14 * float(scale))
+    np.testing.assert_allclose(counted.m2[0, 0], m2, rtol=1e-10, atol=len(rows) * (1e-14 * float(scale)) ** 2)
 
 
 @given(prior=priors(), x=cells)

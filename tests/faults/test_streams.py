@@ -117,6 +117,24 @@ def test_classes_may_be_declared_when_all_rows_were_counted_before(tmp_path):
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("weights", [[0, 1, 2], [1, 0, 2], [1, 2, 0], [0, 0, 1]])
+def test_batches_of_no_weight_leave_their_classes(weights, tmp_path):
+    path, batches = tmp_path / "checkpoint", [(X + i, Y + i, np.full(4, w)) for i, w in enumerate(weights)]
+    expected = bnb.CategoricalNB().fit(*map(np.concatenate, zip(*batches, strict=True)))
+    for rows in (batches, [(X[i : i + 1], y[i : i + 1], w[i : i + 1]) for X, y, w in batches for i in range(4)]):
+        nb = fit(bnb.CategoricalNB(), rows, checkpoint=path, every=1)
+        assert nb.classes_.tolist() == bnb.load(path).classes_.tolist() == expected.classes_.tolist()
+        assert counts(nb) == counts(expected)
+    assert bnb.load(path).rows_counted_ == 12
+
+
+def test_rows_without_any_weight():
+    nb = bnb.CategoricalNB().fit(X, Y)
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
+        fit(nb, [(X, Y, np.zeros(4))])
+    assert counts(nb) == counts(bnb.CategoricalNB().fit(X, Y))
+
+
 @pytest.mark.parametrize("other", [0.5 + 1e-12, 0.7])
 def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
     """Also where they differ in the last digits, or in the midst of a long array, which a message does not show."""
