@@ -77,7 +77,7 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
         If the squares of a feature's values leave the range of float64.
     """
     total, last = empty(rows, len(encoding.classes)), None
-    for _, x, (labels, weights), log_base in row_blocks(rows, label, weight):
+    for _, x, (labels, weights), log_base in row_blocks(rows, label, weight, cells=len(encoding.classes)):
         total, read = _observe(total, x, labels, weights, log_base)
         # The next block is made while this one is read, and no more of them wait in memory.
         jax.block_until_ready(last)
@@ -91,13 +91,13 @@ def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
 
 
 def row_blocks(
-    rows: tuple[Rows, ...], *arrays: np.ndarray
+    rows: tuple[Rows, ...], *arrays: np.ndarray, cells: float = 0.0
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
     """Blocks of rows for the kernels, arrays with an entry a row, and log base measures that the host knows best.
 
     Those are the factorials of word counts: in a kernel they would take longer than all the rest.
     """
-    for piece, x, parts in blocks(tuple(r.plain() for r in rows), len(arrays[0]), *arrays):
+    for piece, x, parts in blocks(tuple(r.plain() for r in rows), len(arrays[0]), *arrays, cells=cells):
         log_base = np.zeros(len(parts[0]))
         for r in rows:
             log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)

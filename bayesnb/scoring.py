@@ -41,15 +41,17 @@ def score_rows(
             readings.append(_prepare(padded, x, added, estimate))
         return _score(readings[0], x, output)
 
-    return map_rows(rows, n, answer)
+    return map_rows(rows, n, answer, cells=model.n_classes)
 
 
 @float64
-def map_rows(rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray) -> np.ndarray:
+def map_rows(
+    rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
+) -> np.ndarray:
     """(n, …) from `answer(x, *arrays)` for each block of rows, with its part of arrays that have an entry a row."""
 
     def answered() -> Iterator[tuple[slice, jax.Array]]:
-        for piece, x, parts in blocks(rows, n, *arrays):
+        for piece, x, parts in blocks(rows, n, *arrays, cells=cells):
             yield piece, answer(x, *parts)
 
     found = np.empty(0)

@@ -102,7 +102,7 @@ def _bounds(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     n, width = raw.shape
     many = max(1, 2048 // width)
-    step = many * max(1, 2**18 // (many * width))
+    step = many * max(1, 2**21 // (many * width * raw.itemsize))
 
     def bounds(start: int) -> tuple[np.ndarray, np.ndarray]:
         piece = raw[start : start + step]

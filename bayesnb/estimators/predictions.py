@@ -94,7 +94,8 @@ class Predictions:
         Of a dask array or dataframe this is a dask array, whose rows are chunked as those of X, and nothing is computed
         yet. Warnings of unknown levels and undefined rows come a block at a time, where it is computed.
         """
-        return np.exp(self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws))
+        log_proba = self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws)
+        return np.exp(log_proba, out=log_proba)
 
     @lazily(_scores)
     def predict_joint_log_proba(

@@ -47,7 +47,7 @@ class Dirichlet(Conjugate):
     concentration : (C, L) array
         α, of a prior, or α' = α + n, of a posterior.
     group : (L,) int array
-        Group of each level, contiguous, 0 … num_groups - 1. Default: one group.
+        Group of each level, contiguous, 0 … num_groups - 1; all zero for one group.
     num_groups : int
 
     Notes

@@ -95,7 +95,7 @@ class Moments:
             return mean, jnp.where(m2 > 1e-9 * square, m2, 0.0)
 
         mean, m2, square = centred(jnp.asarray(self.mean))
-        cancelled = jnp.any(m2 < 1e-4 * square)
+        cancelled = jnp.any(~(m2 >= 1e-4 * square))  # also where squares overflow
         mean, m2 = jax.lax.cond(cancelled, again, lambda mean, m2: (mean, m2), mean, m2)
         return self.merge(Moments(count, jnp.where(count > 0, mean, 0.0), m2))
 
