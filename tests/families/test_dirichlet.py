@@ -193,6 +193,7 @@ def test_marginals_have_the_mean_and_variance_of_the_parameters():
     np.testing.assert_allclose(marginal.var(), dirichlet().variance()["theta"][:, several], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_draws_have_the_marginals_and_moments_and_sum_to_one():
     prior = FIRST
     theta = np.exp(draws())

@@ -129,6 +129,7 @@ def test_predictive_without_a_rate_does_not_exist_and_with_no_concentration_expe
 # -- marginals, draws and moments ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_draws_have_the_marginals_and_moments():
     rate = np.asarray(draws().rate)
     assert_moments(rate, PRIOR.mean().rate, PRIOR.variance()["rate"])

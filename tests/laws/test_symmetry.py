@@ -136,7 +136,7 @@ def empty_row(problem: Problem):
     return sp.csr_array(empty) if "sparse" in problem.kind else empty
 
 
-@pytest.mark.parametrize("kind", [k for k in KINDS if k != "sparse bernoulli"])
+@pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "sparse bernoulli"]))
 @given(data=st.data())
 def test_missing_every_feature_gives_the_class_prior(kind, data):
     problem = data.draw(problems(kind))

@@ -15,7 +15,7 @@ from numpy.testing import assert_array_equal
 
 import bayesnb as bnb
 from tests.persistence.models import LEVELS, MODELS, fitted
-from tests.strategies import KINDS, problems
+from tests.strategies import KINDS, problems, thorough
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -30,7 +30,7 @@ def same_bits(a, b) -> None:
         assert mine.tobytes() == theirs.tobytes()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", thorough(MODELS, list(MODELS)[::3]))
 def test_it_predicts_the_same(name, tmp_path):
     nb, X = fitted(name)
     path = tmp_path / "model.safetensors"

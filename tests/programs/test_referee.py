@@ -157,9 +157,9 @@ def test_the_rows_of_the_controls_pass_without_a_mistake(kind):
 @pytest.mark.parametrize(
     ("kind", "control"),
     [
-        pytest.param(kind, control, id=f"{control.__name__}-{kind}")
+        pytest.param(kind, control, id=f"{control.__name__}-{kind}", marks=[pytest.mark.slow] if i else [])
         for control in CONTROLS
-        for kind in CONTROLS[control]
+        for i, kind in enumerate(CONTROLS[control])
     ],
 )
 def test_negative_controls(kind, control, monkeypatch):

@@ -90,7 +90,7 @@ def averaged(problem: Problem) -> Any:
     return nb.partial_fit(problem.X, problem.y, CLASSES, problem.weight)
 
 
-SLOW = thorough(OFFERED, ("categorical", "gaussian"))
+SLOW = thorough(OFFERED, ("categorical",))
 
 
 @pytest.mark.parametrize("kind", SLOW)
@@ -236,7 +236,7 @@ def test_draws_take_inclusion_first_and_the_table_is_that_of_draws(kind):
         assert (abs(squares.mean(axis=0) - own["sd"] ** 2) < 5 * squares.std(axis=0) / np.sqrt(n)).all()
 
 
-@pytest.mark.parametrize("kind", thorough(["categorical", "gaussian", "poisson"]))
+@pytest.mark.parametrize("kind", thorough(["categorical", "gaussian", "poisson"], ("gaussian",)))
 def test_its_draws_average_to_its_predictive(kind):
     base, X, y = small(kind)
     nb = bnb.FeatureAveragedNB(base).fit(X, y)

@@ -28,6 +28,7 @@ from bayesnb.uncertainty.row_cumulants import given_data, row_cumulants
 from bayesnb.uncertainty.row_draws import Sampler
 from bayesnb.uncertainty.skew import skewed, unskewed
 from tests.data import sms
+from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
 
 DRAWS = 20_000
@@ -38,6 +39,7 @@ each_kind = pytest.mark.parametrize(
 )
 each_method = pytest.mark.parametrize("method", ["moments", "draws"])
 each_given = pytest.mark.parametrize("given", ["row", "data"])
+some_given = pytest.mark.parametrize("given", thorough(["row", "data"], ["row"]))
 
 
 @cache
@@ -88,7 +90,7 @@ def take(X: Any, index: Any) -> Any:
     return X.iloc[index] if hasattr(X, "iloc") else X[index]
 
 
-@each_given
+@some_given
 @each_kind
 def test_log_odds_moments_are_those_of_draws(kind, given):
     """Draws of θ | D; weighted with p(row | θ) they are draws of θ | D, row. Five standard errors."""
@@ -208,7 +210,7 @@ def third_of_logit(nb: Any, X: Any) -> float:
         return float(scores.third[0, 0, 1] - scores.third[0, 0, 0])
 
 
-@each_given
+@some_given
 @each_kind
 def test_two_classes_have_quantiles_of_a_mixture(kind, given):
     nb, X = problem(kind, 2)
@@ -250,7 +252,7 @@ def test_two_classes_have_entropies_of_a_mixture(kind, given):
 
 
 @each_given
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
 @each_kind
 def test_draws_are_of_the_posterior(kind, n_classes, given):
     """Ends of intervals, average entropy and p_top against (weighted) draws of all parameters."""
@@ -327,7 +329,7 @@ def test_permuted_classes_and_rows_permute_the_answer(kind, given):
     np.testing.assert_allclose(sd, sd_[:, ::-1], rtol=1e-9)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
 @each_kind
 def test_a_row_does_not_see_the_others(kind, n_classes):
     """Alone, among five, and among as many as need several blocks."""
@@ -350,7 +352,7 @@ def missing_rows(kind: str) -> Any:
     return np.zeros((2, 5)) if kind == "multinomial" else np.full((2, 3), np.nan)
 
 
-@each_given
+@some_given
 @each_kind
 def test_without_a_cell_the_class_prior_is_what_is_known(kind, given):
     """P(c | row, θ) = π_c ~ Beta, whether or not the row is among the data."""
