@@ -112,7 +112,7 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
     ValueError
         If the squares of a feature's values leave the range of float64.
     """
-    total = jax.tree.map(np.asarray, total)
+    total = jax.tree.map(np.array, total)
     finished = [c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True)]
     # Absences are a difference, and with fractional weights one of rounding errors may be negative.
     finished = [LevelCounts(np.maximum(s.count, 0.0)) if isinstance(s, LevelCounts) else s for s in finished]

@@ -20,7 +20,7 @@ from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts
 from bayesnb.families.rows import joint_code
 
 _CELLS = 2**20
-_MOST_ROWS = 2**16
+_MOST_ROWS = 2**14  # what kernels make of more leaves holes in memory, and a stream would take ever more of it
 _FEWEST_ROWS = 16
 
 
