@@ -280,6 +280,7 @@ def test_grid_search(case):
     assert search.best_estimator_.predict(case.X).shape == case.y.shape
 
 
+@pytest.mark.slow
 def test_cross_validate_in_two_processes():
     X, y = load_iris(return_X_y=True)
     for nb in (bnb.GaussianNB(), bnb.CategoricalNB()):

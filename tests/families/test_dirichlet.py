@@ -215,6 +215,7 @@ def test_draws_under_tiny_concentrations_do_not_underflow_to_nan():
     np.testing.assert_allclose(np.exp(log_theta).sum(axis=2), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_log_likelihood_cumulants_are_those_of_draws():
     prior = FIRST
     x = np.array([[1, 0, 0, 0, 1, 1], [3, 0, 2, 5, 1, 2], [0, 0, 0, 0, 0, 0]], float)

@@ -139,6 +139,7 @@ def test_draws_have_the_marginals_and_moments():
         assert stats.kstest(rate[:5000, c, j], marginal.cdf).pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_log_likelihood_cumulants_are_those_of_draws():
     cumulants = PRIOR.log_likelihood_cumulants(X)
     log_prob = (

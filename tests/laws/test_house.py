@@ -236,6 +236,7 @@ def test_nuts_agrees_with_its_exact_posterior():
     assert_exact(quiet(nb), {"rate": gamma, "class_prob": stats.beta([21, 21], 21)})
 
 
+@pytest.mark.slow
 def test_its_program_simulates():
     nb = fit(*some_waits())
     program = partial(programs.naive_bayes, nb.posterior_, sites=site_names(nb.encoding_, nb.prior_), n_rows=1)
