@@ -148,9 +148,6 @@ def prune(counted: Counted) -> Counted:
 def merge(a: Counted, b: Counted) -> Counted:
     """What was counted in both; associative and commutative."""
     joint = a.encoding.union(b.encoding)
-    for columns in joint.blocks:
-        if isinstance(columns, NodeColumns):
-            columns.require_room(len(joint.classes))
     return Counted(joint, _embed(a, joint).merge(_embed(b, joint)))
 
 
@@ -208,6 +205,9 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     mine, statistics = counted.encoding, counted.statistics
     if mine is joint:
         return statistics
+    for columns in joint.blocks:
+        if isinstance(columns, NodeColumns):
+            columns.require_room(len(joint.classes))
     classes = joint.classes.index(mine.classes.values)
     n_classes = len(joint.classes)
 

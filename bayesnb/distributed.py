@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from bayesnb import counting
@@ -105,7 +103,7 @@ def fit(nb: Any, X: Any, y: Any = None, sample_weight: Any = None, classes: Any 
             else "X is empty: there was no row to fit to."
         )
     vars(draft).update({name: value for name, value in vars(columns).items() if name not in vars(draft)})
-    return nb._commit(draft, counting.merge(counted, _no_rows(counted, found.union(declared))))
+    return nb._commit(draft, counting.declare(counted, found.union(declared)))
 
 
 def _reduced(start: Any, blocks: Blocks) -> _Part:
@@ -175,13 +173,6 @@ def _decided(nb: Any) -> list[tuple[Any, ...]]:
     """What was decided on the columns of each block of the model."""
     fields = ("index", "names", "nodes", "declared")
     return [(type(block), *(getattr(block, field, None) for field in fields)) for block in nb.encoding_.blocks]
-
-
-def _no_rows(counted: Counted, classes: Levels) -> Counted:
-    """Statistics of no rows of some classes, under the same columns."""
-    zeros = jax.tree.map(lambda field: np.zeros((len(classes), *field.shape[1:])), counted.statistics.blocks)
-    empty = replace(counted.statistics, class_count=np.zeros(len(classes)), blocks=zeros, log_base=np.zeros(()))
-    return Counted(replace(counted.encoding, classes=classes), empty)
 
 
 # -- what the user gives -------------------------------------------------------------------------
