@@ -5,7 +5,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-PYTEST_ARGS ?= -n 2
+# worksteal keeps the tests of a file in one process, which then traces and compiles its kernels once
+PYTEST_ARGS ?= -n 2 --dist worksteal
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
@@ -19,14 +20,15 @@ RUN := $(VENV)/.stamp-run-$(PYVER)
 DEV := $(VENV)/.stamp-dev-$(PYVER)
 DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
-.PHONY: help venv demo test slow calibrate lint format bench docs clean
+.PHONY: help venv demo test slow test-all calibrate lint format bench docs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
-	@echo 'make test      run the tests'
-	@echo 'make slow      run the tests of coverage (minutes)'
-	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures (minutes)'
+	@echo 'make test      run the quick tests: every capability and every law once (4 minutes on two cores)'
+	@echo 'make test-all  run all tests: test, slow and calibrate (three quarters of an hour)'
+	@echo 'make slow      run those that test leaves out; tests/tiers.py says why each of them is slow'
+	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
 	@echo 'make lint      ruff, mypy and import-linter'
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'
@@ -43,12 +45,14 @@ demo: $(RUN)
 # Kernels compiled once serve both workers, the processes that tests start, and the next run.
 test slow calibrate: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 test slow calibrate: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
-# Compiling is half of a first run of the quick tests, and a third less of it without LLVM's expensive passes. The slow
+# Compiling is most of a first run of the quick tests, and a third less of it without LLVM's expensive passes. The slow
 # tests run kernels as users do.
 test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-all: test slow calibrate
 
 # pytest leaves with 5 when it finds no test to run
 slow: $(DEV)

@@ -6,6 +6,8 @@ import jax
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests import tiers
+
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {
     "deadline": None,
@@ -29,3 +31,8 @@ def _few_kernels():
     """Compiled kernels stay in memory, and thousands of them exhaust what a process may map."""
     yield
     jax.clear_caches()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    tiers.mark(items)
