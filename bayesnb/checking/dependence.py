@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 from scipy.special import gammaln, xlogy
+from scipy.stats import random_table
 
 from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
-from bayesnb.families import GammaPoisson, Moments, NormalInverseGamma, Totals
+from bayesnb.families import GammaPoisson, NormalInverseGamma
 from bayesnb.pairs import pieces
-from bayesnb.precision import float64
 
 _CELLS = 2**21
 _SAME = 1e-9
+_ROUNDING = 1e-12
 _CONSTANT = 1e-12
 # Of a pair picked by a mask: mutual information and p-value, from a number of replicates.
 Examine = Callable[[np.ndarray, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
@@ -51,40 +51,55 @@ def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
 def _levels_and_levels(
     first: LevelCells | PresenceCells, second: LevelCells | PresenceCells, bounds: np.ndarray
 ) -> Evidence:
-    """Σ_c log B(A + n)/B(A) - log B(a + n₁)/B(a) - log B(b + n₂)/B(b), A the products of a and b."""
+    """Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) - log B(A₂ + n₂)/B(A₂), A₁ and A₂ the marginals of A.
+
+    A_lm = α_l α'_m / α₀, with α₀ the geometric mean of the totals of α and α': where these are the same, A₁ = α and
+    A₂ = α'.
+    """
     count = tables(first, second, bounds)
-    a, b = first.alpha[:, :, :, None, None], second.alpha[:, None, None]
-    total = count.sum(axis=(2, 4))
+    alpha, other = first.alpha[:, :, :, None, None], second.alpha[:, None, None]
     # A feature of which no cell was ever seen has no levels: nothing to sum.
-    a0, b0 = (np.where(v > 0, v, 1.0) for v in (a.sum(axis=(2, 4)), b.sum(axis=(2, 4))))
-    joint = _log_rising(a * b, count).sum(axis=(2, 4)) - _log_rising(a0 * b0, total)
-    mine = _log_rising(a[..., 0], count.sum(axis=4)).sum(axis=2) - _log_rising(a0, total)
-    theirs = _log_rising(b[:, :, 0], count.sum(axis=2)).sum(axis=3) - _log_rising(b0, total)
+    total, other_total = (
+        np.where(a0 > 0, a0, 1.0) for a0 in (alpha.sum(axis=2, keepdims=True), other.sum(axis=4, keepdims=True))
+    )
+    p, q, a0 = alpha / total, other / other_total, np.sqrt(total * other_total)
+    rows = count.sum(axis=(2, 4))
+    joint = _log_rising(a0 * p * q, count).sum(axis=(2, 4))
+    mine = _log_rising(a0 * p, count.sum(axis=4, keepdims=True)).sum(axis=(2, 4))
+    theirs = _log_rising(a0 * q, count.sum(axis=2, keepdims=True)).sum(axis=(2, 4))
+    gain = joint - mine - theirs + _log_rising(a0[:, :, 0, :, 0], rows)
 
     def examine(pick: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         i, j = np.nonzero(pick)
-        tables_ = np.moveaxis(count, 3, 2)[:, i, j].swapaxes(0, 1)
-        return _examine_tables(tables_, first.alpha[:, i].swapaxes(0, 1), second.alpha[:, j].swapaxes(0, 1), draws, rng)
+        return _examine_tables(np.moveaxis(count, 3, 2)[:, i, j].swapaxes(0, 1), draws, rng)
 
-    return Evidence(total.sum(axis=0), (joint - mine - theirs).sum(axis=0), examine)
+    return Evidence(rows.sum(axis=0), gain.sum(axis=0), examine)
 
 
-def _examine_tables(
-    count: np.ndarray, a: np.ndarray, b: np.ndarray, draws: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Of P pairs: counts (P, C, L, M), concentrations (P, C, L) and (P, C, M)."""
-    information, p_value = _table_information(count), np.ones(len(count))
-    if not count.size:
-        return information, p_value
-    for start in range(0, len(count), step := max(1, _CELLS // (draws * count[0].size))):
-        some = slice(start, start + step)
-        theta = _dirichlet(rng, a[some] + count[some].sum(axis=3), draws)
-        other = _dirichlet(rng, b[some] + count[some].sum(axis=2), draws)
-        prob = theta[..., :, None] * other[..., None, :]
-        n = count[some].sum(axis=(2, 3)).astype(np.int64)
-        drawn = rng.multinomial(n, prob.reshape(*prob.shape[:3], -1)).reshape(prob.shape)
-        p_value[some] = _share_at_least(_table_information(drawn), information[some])
-    return information, p_value
+def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Of P pairs with counts (P, C, L, M), against tables with the margins of each class.
+
+    Given its margins, the mutual information of a table depends on Σ n log n alone.
+    """
+    observed, p_value = _x_log_x(count).sum(axis=(1, 2, 3)), np.empty(len(count))
+    for pair, of_classes in enumerate(count):
+        drawn = sum(_draw_log_counts(table, draws, rng) for table in of_classes)
+        p_value[pair] = (1 + np.sum(drawn >= observed[pair] * (1.0 - _ROUNDING))) / (1 + draws)
+    return _table_information(count), p_value
+
+
+def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+    """(S,) Σ n log n of tables with the margins of this one, uniform over the orders of the rows."""
+    row, column = (margin[margin > 0].astype(np.int64) for margin in (table.sum(axis=1), table.sum(axis=0)))
+    if min(len(row), len(column)) < 2:
+        return np.full(draws, _x_log_x(table).sum())
+    at_once = max(1, _CELLS // (len(row) * len(column)))
+    return np.concatenate(
+        [
+            _x_log_x(random_table.rvs(row, column, size=min(at_once, draws - done), random_state=rng)).sum(axis=(1, 2))
+            for done in range(0, draws, at_once)
+        ]
+    )
 
 
 def _table_information(count: np.ndarray) -> np.ndarray:
@@ -97,7 +112,7 @@ def _table_information(count: np.ndarray) -> np.ndarray:
 
 
 def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
-    """The evidence of the numbers of each class and level against that of each class."""
+    """Numbers with a mean of each level against one of the class; the levels share the rows of the prior."""
     n_classes, n_first, n_levels = first.alpha.shape
     shape = (n_classes, n_first, n_levels, len(second.index))
     n, s, q = (np.zeros((n_classes, n_first * n_levels, len(second.index))) for _ in range(3))
@@ -111,7 +126,11 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     by_level = _Moments(n, s, q, second.centre[:, None, None])
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
     prior = second.prior
-    gain = _log_evidence(prior, by_level, (None, None)).sum(axis=2) - _log_evidence(prior, by_class, (None,))
+    gain = (
+        _gaussian_gain(prior, by_level, by_class)
+        if isinstance(prior, NormalInverseGamma)
+        else _poisson_gain(prior, by_level, by_class)
+    )
     within, whole = by_level.m2.sum(axis=2), by_class.m2
     varies = ~by_class.constant
     unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)
@@ -120,25 +139,47 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     return Evidence(by_class.n.sum(axis=0), gain.sum(axis=0), examine)
 
 
+def _gaussian_gain(prior: NormalInverseGamma, by_level: _Moments, by_class: _Moments) -> np.ndarray:
+    """-(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the squares between L levels.
+
+    Of the n - 1 contrasts of the rows: one variance a class, and a mean of each level with κ n_l/n of the prior's rows.
+    """
+    kappa, a, b = (field[:, None] for field in (prior.kappa, prior.concentration, prior.rate))
+    n, seen = by_class.n, np.maximum((by_level.n > 0).sum(axis=2), 1)
+    between = np.maximum(by_class.m2 - by_level.m2.sum(axis=2), 0.0)
+    # Below one but for rounding, as the prior rates are positive.
+    explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
+    return -(a + by_class.contrasts / 2) * np.log1p(-explained) - (seen - 1) / 2 * np.log1p(n / kappa)
+
+
+def _poisson_gain(prior: GammaPoisson, by_level: _Moments, by_class: _Moments) -> np.ndarray:
+    """Σ_l log Γ(a s_l + x_l)/Γ(a s_l) - x_l log s_l, less log Γ(a + x)/Γ(a): sums x_l, shares of the rows s_l.
+
+    Rates of the levels with a s_l and b s_l: that of all rows keeps its prior, whose b cancels.
+    """
+    a = prior.concentration[:, None, None]
+    x = by_level.n * by_level.mean
+    share = by_level.n / np.maximum(by_class.n, 1.0)[:, :, None]
+    # A level without rows has no sum either.
+    share = np.where(by_level.n > 0, share, 1.0)
+    levels = _log_rising(a * share, x) - xlogy(x, share)
+    return levels.sum(axis=2) - _log_rising(a[:, :, 0], x.sum(axis=2))
+
+
 def _gaussian_pairs(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
-    """A normal-inverse-Wishart against the normal-inverse-gammas that are its marginals.
+    """An inverse Wishart against the inverse gammas that are its marginals, of the n - 1 contrasts of the rows.
 
     With a', b' their posteriors and ρ the correlation in the posterior scale matrix, each class adds
     log Γ(a' + ½)/Γ(a') - log Γ(a + ½)/Γ(a) + ½ log(b₁b₂/b₁'b₂') - (a' + ½) log(1 - ρ²).
     """
     moments = _moments(first, second, bounds)
     x, y, cross = moments
-    kappa, a = first.prior.kappa[:, :, None], first.prior.concentration[:, :, None]  # type: ignore[union-attr]
-    shrink = kappa * x.n / (kappa + x.n)
-    to_x = x.mean - first.prior.loc[:, :, None]  # type: ignore[union-attr]
-    to_y = y.mean - second.prior.loc[:, None]  # type: ignore[union-attr]
+    a = first.prior.concentration[:, :, None]
     b_x, b_y = first.prior.rate[:, :, None], second.prior.rate[:, None]
-    after_x = b_x + 0.5 * (x.m2 + shrink * to_x**2)
-    after_y = b_y + 0.5 * (y.m2 + shrink * to_y**2)
-    share = (cross + shrink * to_x * to_y) / (2.0 * np.sqrt(after_x) * np.sqrt(after_y))
+    after, after_x, after_y = a + x.contrasts / 2, b_x + x.m2 / 2, b_y + y.m2 / 2
+    share = cross / (2.0 * np.sqrt(after_x) * np.sqrt(after_y))
     # Below one but for rounding, as the prior rates are positive.
     square = np.minimum(share**2, 1.0 - 1e-16)
-    after = a + x.n / 2
     terms = _log_rising(after, 0.5) - _log_rising(a, 0.5) - (after + 0.5) * np.log1p(-square)
     terms = terms - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
     return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
@@ -152,6 +193,11 @@ class _Moments:
     s: np.ndarray
     q: np.ndarray
     centre: np.ndarray
+
+    @property
+    def contrasts(self) -> np.ndarray:
+        """How many directions the rows have that do not tell where they lie: n - 1."""
+        return np.maximum(self.n - 1.0, 0.0)
 
     @property
     def mean(self) -> np.ndarray:
@@ -188,30 +234,6 @@ def _deviations(cells: NumberCells, c: int, rows: slice) -> tuple[np.ndarray, np
     deviation = cells.values[rows] - cells.centre[c]
     seen = ~np.isnan(deviation)
     return seen.astype(np.float64), np.where(seen, deviation, 0.0)
-
-
-def _log_evidence(prior: Any, data: _Moments, axes: tuple[None, ...]) -> np.ndarray:
-    """Of the numbers that each prior (C, F) is updated with; `axes` stand between C and F."""
-    shape = data.n.shape
-    size = 1 << (data.n.size - 1).bit_length()  # few lengths, for each of which the kernel is compiled
-
-    def flat(values: Any) -> np.ndarray:
-        return np.resize(np.broadcast_to(values, shape), (1, size))
-
-    family = jax.tree.map(lambda field: flat(np.asarray(field)[(slice(None), *axes)]), prior)
-    n, mean, m2 = map(flat, (data.n, data.mean, data.m2))
-    statistics = Totals(n, n * mean) if isinstance(prior, GammaPoisson) else Moments(n, mean, m2)
-    return _evidence(family, statistics)[0, : data.n.size].reshape(shape)
-
-
-@float64
-def _evidence(family: Any, statistics: Any) -> np.ndarray:
-    return _evidence_kernel(family, statistics)
-
-
-@jax.jit
-def _evidence_kernel(family: Any, statistics: Any) -> jax.Array:
-    return family.log_evidence(statistics)
 
 
 def _correlation(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
@@ -260,17 +282,6 @@ def _examine_share(
 def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
     """Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
     return 0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1)
-
-
-def _share_at_least(drawn: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Share of (S, P) replicates, the data among them, that are at least what was observed, but for rounding."""
-    return (1 + (drawn >= observed * (1.0 - _SAME) - 1e-12).sum(axis=0)) / (1 + len(drawn))
-
-
-def _dirichlet(rng: np.random.Generator, alpha: np.ndarray, draws: int) -> np.ndarray:
-    gamma = rng.standard_gamma(alpha, (draws, *alpha.shape))
-    total = gamma.sum(axis=-1, keepdims=True)
-    return gamma / np.where(total > 0, total, 1.0)
 
 
 def _log_rising(a: Any, x: Any) -> np.ndarray:

@@ -59,7 +59,8 @@ def check_independence(
         rows : number of rows in which both are observed; only these are used.
         log_bayes_factor : log p(both | class, dependent) - log p(both | class, independent), in nats.
         mutual_information : estimate of the mutual information given the class, in nats.
-        p_value : posterior predictive probability, under independence, of as much mutual information.
+        p_value : probability, under independence, of as much mutual information: for levels among all orders of the
+            rows of each class, so that P(p_value ≤ u) ≤ u whatever the levels' frequencies and however few the rows.
 
     Raises
     ------
@@ -69,29 +70,37 @@ def check_independence(
     ImproperPosteriorError
         If the prior of a feature is improper: it has no Bayes factors.
     NotImplementedError
-        For Gaussian features whose priors differ in κ or a; for classifiers without an exact posterior, whose prior is
+        For Gaussian features whose priors differ in a; for classifiers without an exact posterior, whose prior is
         not that of one model.
 
     Notes
     -----
-    Every row weighs one. The hypothesis of dependence depends on the kinds of the pair, the one of independence
-    being the prior of `nb`:
+    Every row weighs one. Both hypotheses give either feature alone the same prior (numbers beside levels: their mean
+    over the rows, and their variance), so that the Bayes factor is that of dependence and of nothing else:
 
-    - *Levels and levels*: a Dirichlet over the table of each class with concentrations α_l α_m, against two
-      Dirichlets, Σ_c log B(A + n)/B(A) - log B(α + n)/B(α) - log B(α' + n')/B(α'). At α = 1 this is the default of
-      Gunel & Dickey (1974) for a joint multinomial. Mutual information: that of the observed tables, which is
-      positive even under independence; replicates are tables from the posterior.
-    - *Gaussian and Gaussian*: a normal-inverse-Wishart with ν = 2a + 1 and Ψ = diag(2b, 2b'), whose marginals are the
-      two normal-inverse-gammas (Geiger & Heckerman 2002), against their product. Mutual information:
-      Σ_c n_c/n · (-½ log(1 - r_c²)); r² ~ Beta(½, (n_c - 2)/2) under independence, exactly.
-    - *Levels and numbers*: the family of the numbers, with its prior, for each class and level, against each class.
-      Mutual information: -½ log(1 - η²), η² the share of the squares between levels; η² ~
-      Beta((L - 1)/2, (n_c - L)/2), exactly if Gaussian.
+    - *Levels and levels*: a Dirichlet over the table of each class with concentrations A_lm = α_l α'_m / α₀, against
+      the product of the Dirichlets that are its marginals, Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) -
+      log B(A₂ + n₂)/B(A₂). Where α and α' have one total, α₀, the marginals are the prior of `nb`, A₁ = α and A₂ = α'.
+      No Dirichlet over pairs has marginals of two totals: then α₀ is their geometric mean, for both hypotheses. Mutual
+      information: that of the observed tables, which is positive even under independence; p-values from random tables
+      with the margins of each class.
+    - *Gaussian and Gaussian*: an inverse Wishart with ν = 2a + 1 and Ψ = diag(2b, 2b') (Geiger & Heckerman 2002),
+      against the two inverse gammas that are its marginals, of the deviations from the mean of the class (n_c - 1
+      contrasts): where the class lies says nothing. Mutual information: Σ_c n_c/n · (-½ log(1 - r_c²));
+      r² ~ Beta(½, (n_c - 2)/2) under independence, exactly.
+    - *Levels and Gaussian*: analysis of variance: means of the levels, N(μ, σ² n_c/(κ n_cl)) with one σ² (the g-prior
+      with g = n_c/κ; Liang et al. 2008), against one mean, of the same contrasts. Mutual information: -½ log(1 - η²),
+      η² the share of the squares between levels; η² ~ Beta((L - 1)/2, (n_c - L)/2), exactly if Gaussian.
+    - *Levels and Poisson*: rates Gamma(a s, b s) of levels that have the share s = n_cl/n_c of the rows, whose mean
+      over the rows is Gamma(a, b), against one rate with this prior. Mutual information as for Gaussian features.
     - *Poisson and Gaussian*: the Poisson feature becomes a level, above its median in the class or not.
     - *Poisson and Poisson*: either may become the level; both alternatives have probability ½. The mutual information
       of Poisson features is that of the correlation, and their p-values are approximate where counts are small.
     - *Words* (multinomial features): whether each occurs in a row, as two levels with concentration 1. Words of a row
       share its length, and this too makes them dependent.
+
+    Means, rates and correlations that depend on the other feature are looked for; variances that do are not. Counts
+    that vary more than Poisson ones do look dependent on whatever splits them.
 
     A Bayes factor compares these two hypotheses only. Strong evidence of dependence says that P(class | row) is too
     sure of itself, not that its labels are wrong.
@@ -99,8 +108,9 @@ def check_independence(
     References
     ----------
     Gunel & Dickey, *Bayes factors for independence in contingency tables*, Biometrika 61 (1974). Geiger & Heckerman,
-    *Parameter priors for directed acyclic graphical models*, Ann. Stat. 30 (2002). Gelman, Meng & Stern, *Posterior
-    predictive assessment of model fitness*, Statistica Sinica 6 (1996).
+    *Parameter priors for directed acyclic graphical models*, Ann. Stat. 30 (2002). Liang et al., *Mixtures of g priors
+    for Bayesian variable selection*, JASA 103 (2008). Patefield, *An efficient method of generating random R × C tables
+    with given row and column totals*, Appl. Stat. 30 (1981).
 
     Examples
     --------
@@ -109,7 +119,7 @@ def check_independence(
     >>> X, y = [["sun", "hot"], ["rain", "cold"]] * 20, ["out", "in"] * 10 + ["in", "out"] * 10
     >>> check_independence(CategoricalNB().fit(X, y), X, y)[["feature_1", "feature_2", "log_bayes_factor"]].round(1)
       feature_1 feature_2  log_bayes_factor
-    0         0         1              21.5
+    0         0         1              23.4
     """
     require_posterior(nb, "check_independence")
     if top is not None:
@@ -215,20 +225,19 @@ def _pick(
 
 
 def _require_one_wishart(cells: list[Cells], names: dict[int, str]) -> None:
-    """A normal-inverse-Wishart has one κ and one ν for all its coordinates."""
+    """An inverse Wishart has one ν for all its coordinates."""
     for group in cells:
         if not isinstance(group, NumberCells) or not isinstance(group.prior, NormalInverseGamma):
             continue
-        for name in ("kappa", "concentration"):
-            values = getattr(group.prior, name)
-            other = (values != values[:, :1]).any(axis=0)
-            if other.any():
-                i, j = int(group.index[0]), int(group.index[np.argmax(other)])
-                raise NotImplementedError(
-                    f"The priors of the Gaussian features {names[i]!r} and {names[j]!r} differ in {name}; no "
-                    "normal-inverse-Wishart has both as its marginals, so their dependence has no closed-form Bayes "
-                    "factor here. Give them the same, or compare others with features=."
-                )
+        a = group.prior.concentration
+        other = (a != a[:, :1]).any(axis=0)
+        if other.any():
+            i, j = int(group.index[0]), int(group.index[np.argmax(other)])
+            raise NotImplementedError(
+                f"The priors of the Gaussian features {names[i]!r} and {names[j]!r} differ in concentration; no "
+                "inverse Wishart has both as its marginals, so their dependence has no closed-form Bayes factor here. "
+                "Give them the same, or compare others with features=."
+            )
 
 
 def _frame(pairs: _Pairs, names: dict[int, str]) -> pd.DataFrame:

@@ -190,8 +190,8 @@ def _pairs(outcome: Outcome, title: str) -> Section:
         f"{sample}Strong evidence of dependence (log Bayes factor above {_STRONG} nats against independence) in "
         f"{strong:,}{more} of {every:,} pairs; the strongest stand first. Naive Bayes takes features for independent "
         "given the class; where they are not, it counts the same evidence twice, and its confidence is not to be "
-        "trusted. p: how often naive Bayes would produce so much mutual information in a pair; of many pairs some have "
-        "a small p by chance.",
+        "trusted. p: how often independence would produce so much mutual information in a pair; of many pairs some "
+        "have a small p by chance.",
         "pairs",
         table,
         readable.columns(table[:_SHOWN], _DEPENDENCE),

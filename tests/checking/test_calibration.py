@@ -3,7 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
+from sklearn.metrics import mutual_info_score
 
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, NormalInverseGamma
 from bayesnb.checking import check_independence
@@ -35,32 +36,35 @@ def pairs_of(nb, X, y, n_pairs):
     return [table.loc[(str(2 * k), str(2 * k + 1)), "log_bayes_factor"] for k in range(n_pairs)]
 
 
-def simulate(draw_pair, make, sets=24, n_pairs=60, n=50):
+def simulate(draw_pair, make, sets=96, n_pairs=15, n=50):
     rng = np.random.default_rng(11)
-    y = np.arange(n) % 2
+    y = np.repeat([0, 1], n // 2)
     log_factor, truth = [], []
     for _ in range(sets):
         dependent = rng.random(n_pairs) < 0.5
-        columns = [np.stack([draw_pair(rng, d, n) for d in dependent]) for _ in (0, 1)]  # of each class
-        X = np.where((y == 0)[None, None], *columns).reshape(2 * n_pairs, n).T
+        columns = [np.stack([draw_pair(rng, d, n // 2) for d in dependent]) for _ in (0, 1)]  # of each class
+        X = np.concatenate(columns, axis=2).reshape(2 * n_pairs, n).T
         log_factor += pairs_of(make(X, y), X, y, n_pairs)
         truth += dependent.tolist()
     check_calibrated(log_factor, np.array(truth))
 
 
+@pytest.mark.slow  # simulates a hundred tables
 def test_calibrated_for_tables():
     alpha = 0.7
+    total = np.sqrt(2 * alpha * 3 * alpha)
 
     def draw_pair(rng, dependent, n):
         if dependent:
-            cell = rng.choice(6, n, p=rng.dirichlet(np.full(6, alpha**2)))
+            cell = rng.choice(6, n, p=rng.dirichlet(np.full(6, total / 6)))
             return np.stack([cell // 3, cell % 3])
-        return np.stack([rng.choice(k, n, p=rng.dirichlet(np.full(k, alpha))) for k in (2, 3)])
+        return np.stack([rng.choice(k, n, p=rng.dirichlet(np.full(k, total / k))) for k in (2, 3)])
 
-    levels = [[0, 1], [0, 1, 2]] * 60
+    levels = [[0, 1], [0, 1, 2]] * 15
     simulate(draw_pair, lambda X, y: CategoricalNB(alpha=alpha, categories=levels).fit(X.astype(int), y))
 
 
+@pytest.mark.slow  # simulates a hundred tables
 def test_calibrated_for_gaussian_pairs():
     def draw_pair(rng, dependent, n):
         if dependent:
@@ -75,20 +79,23 @@ def test_calibrated_for_gaussian_pairs():
     simulate(draw_pair, lambda X, y: GaussianNB(prior=prior).fit(X, y))
 
 
+@pytest.mark.slow  # simulates a hundred tables
 def test_calibrated_for_levels_and_numbers():
     def draw_pair(rng, dependent, n):
         level = rng.integers(0, 2, n)
-        sigma2 = 1.0 / rng.gamma(A, 1.0, 2)
-        mu = 0.5 + np.sqrt(sigma2 / KAPPA) * rng.normal(size=2)
-        mine = level if dependent else np.zeros(n, int)
-        return np.stack([level, rng.normal(mu[mine], np.sqrt(sigma2[mine]))])
+        group = level if dependent else np.zeros(n, int)
+        sigma = 1.0 / np.sqrt(rng.gamma(A))
+        # κ rows of the prior at 0.5, of which each group has its share.
+        rows = KAPPA * np.bincount(group, minlength=2) / n
+        mean = (0.5 + sigma / np.sqrt(np.maximum(rows, 1e-9)) * rng.normal(size=2))[group]
+        return np.stack([level, rng.normal(mean, sigma)])
 
     prior = NormalInverseGamma(0.5, KAPPA, A, 1.0)
 
     def make(X, y):
-        return MixedNB(categorical=list(range(0, 120, 2)), gaussian_prior=prior).fit(X, y)
+        return MixedNB(categorical=list(range(0, 30, 2)), gaussian_prior=prior).fit(X, y)
 
-    simulate(draw_pair, make, sets=12)
+    simulate(draw_pair, make)
 
 
 def test_p_values_of_gaussian_pairs_are_uniform():
@@ -99,14 +106,60 @@ def test_p_values_of_gaussian_pairs_are_uniform():
     assert stats.kstest(p, "uniform").pvalue > 1e-3
 
 
-def test_p_values_of_tables_are_roughly_uniform():
-    X = np.random.default_rng(6).integers(0, 3, (600, 40))
-    y = np.arange(600) % 2
-    table = check_independence(CategoricalNB().fit(X, y), X, y)
-    # 780 pairs of 40 columns; four degrees of freedom a class, so nearly continuous.
+@pytest.mark.slow  # some ten thousand tables, each with 200 replicates
+@pytest.mark.parametrize("rows", [10, 50])
+@pytest.mark.parametrize("n_levels", [2, 5, 10])
+@pytest.mark.parametrize("skewed", [False, True])
+def test_p_values_of_tables_hold_what_they_say(n_levels, rows, skewed):
+    """P(p ≤ u) ≤ u whatever the margins, and not far below where a table can have many values."""
+    rng = np.random.default_rng(6)
+    prob = 0.6 ** np.arange(n_levels) if skewed else np.ones(n_levels)
+    y = np.arange(2 * rows) % 2
+    X = rng.choice(n_levels, (2 * rows, 40), p=prob / prob.sum())
+    p = check_independence(CategoricalNB().fit(X, y), X, y)["p_value"].to_numpy()
+    # Given the margins the 780 p-values are independent by twos, also of pairs with one column in common.
     for level in (0.05, 0.25, 0.5, 0.75):
-        share = (table["p_value"] <= level).mean()
-        assert share == pytest.approx(level, abs=4 * np.sqrt(level * (1 - level) / 780) + 0.02)
+        error = 4 * np.sqrt(level * (1 - level) / len(p))
+        assert (p <= level).mean() <= level + error
+        if n_levels > 2 and rows == 50:
+            assert (p <= level).mean() >= level - error - 0.02
+
+
+def test_p_values_of_two_by_two_tables_are_exact():
+    """Of two classes, by all tables with the margins: hypergeometric in each."""
+    rng = np.random.default_rng(8)
+    y = np.repeat([0, 1], [14, 9])
+    x = rng.integers(0, 2, 23)
+    X = np.stack([x, np.where(rng.random(23) < 0.75, x, 1 - x), rng.integers(0, 2, 23)], axis=1)
+    found = check_independence(CategoricalNB().fit(X, y), X, y, draws=20_000).set_index(["feature_1", "feature_2"])
+
+    def outcomes(u, v):
+        """N I(u; v) of every table with these margins, of this one, and their probabilities."""
+        n, k, m = len(u), u.sum(), v.sum()
+        both = np.arange(max(0, k + m - n), min(k, m) + 1)
+        tables = np.stack([both, k - both, m - both, n - k - m + both], axis=1)
+        expected = np.outer([k, n - k], [m, n - m])[[0, 0, 1, 1], [0, 1, 0, 1]] / n
+        nats = special.rel_entr(tables, expected).sum(axis=1)
+        return nats, nats[both == np.sum(u & v)][0], stats.hypergeom(n, k, m).pmf(both)
+
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        (nats, seen, prob), (others, seen_too, prob_too) = (outcomes(X[y == c, i], X[y == c, j]) for c in (0, 1))
+        extreme = np.add.outer(nats, others) >= seen + seen_too - 1e-9
+        expected = np.outer(prob, prob_too)[extreme].sum()
+        p = found.loc[(str(i), str(j)), "p_value"]
+        assert p == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 20_000) + 1e-4)
+
+
+@pytest.mark.slow  # a thousand permutations, one by one
+def test_p_values_of_larger_tables_are_those_of_permutations():
+    rng = np.random.default_rng(9)
+    x = rng.choice(4, 40, p=[0.55, 0.25, 0.15, 0.05])
+    z = np.where(rng.random(40) < 0.15, x, rng.integers(0, 4, 40)) % 3
+    p = alone(np.stack([x, z], axis=1).astype(object), CategoricalNB())
+    permuted = [mutual_info_score(x, rng.permutation(z)) for _ in range(1000)]
+    expected = np.mean(np.array(permuted) >= mutual_info_score(x, z) - 1e-12)
+    assert 0.01 < expected < 0.9
+    assert p == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 1000))
 
 
 def alone(X, nb):
