@@ -1,6 +1,7 @@
 """Settings that all tests share."""
 
 import os
+from pathlib import Path
 
 import jax
 import pytest
@@ -34,5 +35,8 @@ def _few_kernels():
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     tiers.mark(items)
+    everything = [Path(arg).resolve() for arg in config.args] == [Path(__file__).parent]
+    if everything and (names := tiers.without_tests(items)):
+        raise pytest.UsageError(f"tests/slow.toml names what is no test: {sorted(names)}")
