@@ -96,3 +96,8 @@ def __getattr__(name: str) -> Any:
     if name == "run_nuts":
         return import_module("bayesnb.nuts").run_nuts
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """What has not been asked for yet is here too."""
+    return sorted({*globals(), *__all__})

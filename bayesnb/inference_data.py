@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -167,19 +168,15 @@ def assemble(
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     """Exact leave-one-out scores (N,) as what `arviz.compare` ranks."""
     _group_reader()  # is ArviZ there?
-    import arviz
     import xarray as xr
 
+    arviz: Any = import_module("arviz")  # its two lines have other names
     each = xr.DataArray(pointwise, dims=_ROW, name="loo_i")
     common = {"se": se, "n_samples": 1, "n_data_points": len(pointwise), "warning": False, "scale": "log"}
     if "InferenceData" in vars(arviz):
-        from arviz.stats.stats_utils import ELPDData
-
         fields = {"elpd_loo": pointwise.sum(), "se": se, "p_loo": np.nan, **common, "loo_i": each, "good_k": np.nan}
-        return ELPDData(data=list(fields.values()), index=list(fields))
-    from arviz_stats.utils import ELPDDataLOO
-
-    return ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=each, **common)
+        return arviz.ELPDData(data=list(fields.values()), index=list(fields))
+    return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=each, **common)
 
 
 def _wrapped(nb: Any, groups: Mapping[str, xr.Dataset], sampling: str) -> Any:

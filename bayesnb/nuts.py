@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import jax
@@ -218,14 +219,39 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray) -> None:
     moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}
     if draws < 4 or not moving:
         return
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # of a site without one number that moves
         r_hat = {site: float(np.nanmax(split_gelman_rubin(values))) for site, values in moving.items()}
         size = {site: float(np.nanmin(effective_sample_size(values))) for site, values in moving.items()}
-    worst, least = max(moving, key=r_hat.__getitem__), min(moving, key=size.__getitem__)
-    if r_hat[worst] > _WORST_R_HAT:
-        warn(f"NUTS: R-hat of {worst!r} is {r_hat[worst]:.3f}: the chains have not met. Raise warmup and draws.")
-    if size[least] < _LEAST_ESS * chains:
-        warn(
-            f"NUTS: the effective sample size of {least!r} is {size[least]:.0f}, below {_LEAST_ESS * chains}; "
-            "the ends of its intervals are not to be trusted. Raise draws."
+    for said in (_of_r_hat(r_hat), _of_size(size, chains)):
+        if said:
+            warn(f"NUTS: {said}")
+
+
+def _of_r_hat(r_hat: Mapping[str, float]) -> str:
+    """What the largest of these potential scale reductions asks for; nothing where all chains have met."""
+    site = max(r_hat, key=lambda site: np.nan_to_num(r_hat[site], nan=np.inf))
+    if r_hat[site] <= _WORST_R_HAT:
+        return ""
+    value = f"is {r_hat[site]:.3f}" if np.isfinite(r_hat[site]) else "cannot be estimated"
+    return f"R-hat of {site!r} {value}: the chains have not met. Raise warmup and draws."
+
+
+def _of_size(size: Mapping[str, float], chains: int) -> str:
+    """What the least of these effective sample sizes asks for; nothing where all are large enough.
+
+    An estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few or
+    chains have not met: it is then no size at all.
+    """
+    site = min(size, key=lambda site: np.nan_to_num(size[site], nan=-np.inf))
+    if size[site] >= _LEAST_ESS * chains:
+        return ""
+    if not size[site] >= 1:
+        return (
+            f"the effective sample size of {site!r} cannot be estimated: the draws are too few, or depend too much on "
+            "each other. Raise warmup and draws."
         )
+    return (
+        f"the effective sample size of {site!r} is {size[site]:.0f}, below {_LEAST_ESS * chains}; "
+        "the ends of its intervals are not to be trusted. Raise draws."
+    )

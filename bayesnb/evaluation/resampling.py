@@ -108,10 +108,19 @@ def _rows_by_class(y: Any, least: int, meaning: str) -> list[np.ndarray]:
     classes, label = check_labels(y, None, "A stratified split")
     count = np.bincount(label, minlength=len(classes))
     if (count < least).any():
-        raise ValueError(f"y: {_few(classes, count, least)}; it needs {least}, {meaning}. Leave that class out.")
+        raise ValueError(f"y: {_too_few(classes, count, least, meaning)}")
     return [np.flatnonzero(label == c) for c in range(len(classes))]
 
 
-def _few(classes: Levels, count: np.ndarray, least: int) -> str:
-    c = int(np.argmax(count < least))
-    return f"class {classes.values[c]!r} has {count[c]} row{'' if count[c] == 1 else 's'}"
+def _too_few(classes: Levels, count: np.ndarray, least: int, meaning: str) -> str:
+    """Of the class with the fewest rows, and what to do; to leave classes out is no advice where none would be left."""
+    names = [repr(value) for value in classes.values]
+    few, least_of_all, most = np.flatnonzero(count < least), int(count.argmin()), int(count.argmax())
+    n = count[least_of_all]
+    said = f"class {names[least_of_all]} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}."
+    fewer = f"fit at most {n - 1} row{'' if n == 2 else 's'} of each class" if n > 1 else ""
+    if len(few) == len(names):
+        return f"{said} No class has so many, not even {names[most]}: {f'{fewer}.' if fewer else 'are these labels?'}"
+    if len(few) > 1:
+        said += f" So do {len(few)} of {len(names)} classes."
+    return f"{said} Leave {'that class' if len(few) == 1 else 'them'} out{fewer and f', or {fewer}'}."
