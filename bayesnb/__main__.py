@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
-from bayesnb.cli import job, report, text
+from bayesnb.cli import files, folder, job, report
 from bayesnb.cli.holdout import Settings
-from bayesnb.cli.tables import KINDS, Dataset, InputError, load_csv
+from bayesnb.cli.tables import KINDS, Dataset, InputError, load_csv, title
+from bayesnb.cli.text import fill, printable
 from bayesnb.version import __version__
 
 _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates: scores on held-out
@@ -20,72 +24,139 @@ scikit-learn's breast cancer data and on the watermelon table."""
 
 _RULES = """How columns are guessed: numbers are Gaussian, but integers of at most 10 distinct values with five
 rows a value or more are categorical; everything else is categorical. A column of strings without repetition,
-or of consecutive integers, is left out as an identifier unless a flag names it. A file that does not fit into
+or of consecutive integers, is left out as an identifier unless a flag names it. Cells that pandas takes for missing
+(empty, NA, nan, null, None and the like) are missing. A file that does not fit into
 memory is read twice, in pieces: about 100,000 rows at most, drawn at random from each class in proportion,
 are kept and held out, and all others are counted as they come."""
 
 
+class OutputError(Exception):
+    """Standard output does not take what is written to it."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code: 0, or 2 after bad input (one line on stderr)."""
+    """Run the command line and return the exit code.
+
+    0, or 2 after bad input, 1 if standard output cannot be written, 130 if interrupted (with one line on stderr each),
+    and 141, silently, if whoever reads standard output has gone.
+    """
+    try:
+        return _run(argv)
+    except InputError as error:
+        return _complain(f"error: {error}", 2)
+    except OutputError as error:
+        _discard_output()
+        return _complain(f"error: standard output: {error}.", 1)
+    except BrokenPipeError:
+        _discard_output()
+        return 141
+    except KeyboardInterrupt:
+        return _complain("interrupted.", 130)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
-    args = parser.parse_args(argv)
+    try:
+        args = parser.parse_args(argv)
+    except SystemExit:  # help or version was asked for, or the flags are wrong
+        if sys.stdout is not None:  # else it was closed from the beginning
+            with _output():
+                sys.stdout.flush()
+        raise
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     if args.command is None:
-        parser.print_help()
-        return 0
-    try:
+        _say(parser.format_help())
+    else:
         _compare(args)
-        sys.stdout.flush()
-    except InputError as error:
-        print(f"bayesnb: error: {error}", file=sys.stderr)
-        return 2
-    except BrokenPipeError:
-        # Whoever reads has read enough; Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
+
+
+def _say(text: str = "") -> None:
+    """Print now, so that an output that is full is known of before anything else is done."""
+    with _output():
+        print(text, flush=True)
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.strerror or error) from None
+
+
+def _complain(message: str, code: int) -> int:
+    if sys.stderr is not None:
+        print(f"bayesnb: {printable(message)}", file=sys.stderr)
+    return code
+
+
+def _discard_output() -> None:
+    """What is still to be flushed would fail once more when Python closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _compare(args: argparse.Namespace) -> None:
     settings = Settings(args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, args.estimator == "mixed")
-    data = _datasets(args)
+    names = files.names([title(args.csv)] if args.csv else [data.name for data in job.embedded()])
     if args.out is not None:
-        job.check_folder(args.out)
+        folder.require_free(args.out, names, args.overwrite)
     outcomes = []
-    for dataset in data:
-        outcomes.append(job.run(dataset, settings))
-        print(report.describe(outcomes[-1], settings.prob))
+    for dataset in _datasets(args):
+        with _warnings_as_notes():
+            outcomes.append(job.run(dataset, settings))
+            _say(report.describe(outcomes[-1], settings.prob))
     if args.out is not None:
-        from bayesnb.cli import files  # matplotlib and ArviZ take their time
+        with _warnings_as_notes():
+            with folder.filled(args.out, names) as draft:
+                written = files.write(outcomes, settings, draft)
+            for name in written:
+                _say(f"wrote {printable(str(args.out / name))}")
+        _say()
+    _say(report.guide())
 
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", UserWarning)
-            for path in files.write(outcomes, settings, args.out):
-                print(f"wrote {path}")
-        for message in dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning):
-            print(text.fill(f"note: {message}", rest="      "))
-        print()
-    print(report.guide())
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning):
+        _say(fill(f"note: {message}", rest="      "))
 
 
 def _datasets(args: argparse.Namespace) -> list[Dataset]:
     named = [(column, kind) for kind in KINDS for column in _split(getattr(args, kind))]
     if args.csv is None:
-        if args.target is not None or named or args.drop or args.missing or args.estimator != "auto":
+        marks = args.missing or args.not_missing
+        if args.target is not None or named or args.drop or marks or args.estimator != "auto":
             raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
         return job.embedded()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
-    kinds = dict(named)
+    missing, values = ([mark.strip() for mark in marks] for marks in (args.missing, args.not_missing))
+    if both := set(missing) & set(values):
+        raise InputError(f"{min(both)!r} is given to --missing and to --not-missing; choose one.")
+    kinds, target, drop = dict(named), args.target.strip(), _split(args.drop)
     for column, kind in named:
-        if kinds[column] != kind or column == args.target or column in _split(args.drop):
+        if kinds[column] != kind or column == target or column in drop:
             raise InputError(f"Column {column!r} is named by two flags; choose one.")
     default = args.estimator if args.estimator in KINDS else None
-    return [load_csv(args.csv, args.target, args.missing, kinds, default, _split(args.drop))]
+    return [load_csv(args.csv, target, missing, kinds, default, drop, values)]
 
 
 def _split(groups: Sequence[str]) -> list[str]:
-    return [name.strip() for group in groups for name in group.split(",") if name.strip()]
+    """Names with commas between, and in quotes where they have commas themselves: each group is a line of CSV."""
+    names: list[str] = []
+    for group in groups:
+        try:
+            names += chain.from_iterable(csv.reader([group], skipinitialspace=True, strict=True))
+        except csv.Error as error:
+            raise InputError(f"{group!r} names no columns: {error}.") from None
+    return [name.strip() for name in names if name.strip()]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -96,16 +167,27 @@ def _parser() -> argparse.ArgumentParser:
         "compare", help="maximum likelihood beside the Bayesian estimates", description=_COMPARE, epilog=_RULES
     )
     file = compare.add_argument_group("the file")
-    file.add_argument("--csv", type=Path, metavar="FILE", help="table whose first line names the columns")
+    file.add_argument(
+        "--csv", type=Path, metavar="FILE", help="table whose first line names the columns; may be gzipped"
+    )
     file.add_argument("--target", metavar="COLUMN", help="column with the classes")
     file.add_argument(
         "--missing",
         action="append",
         default=[],
         metavar="MARK",
-        help="mark of a missing cell, such as '?' (an empty cell is one already); repeatable",
+        help="mark of a missing cell, such as '?', besides empty cells, NA, nan, null and the like; repeatable",
     )
-    columns = compare.add_argument_group("the columns (COLS: names with commas between; repeatable)")
+    file.add_argument(
+        "--not-missing",
+        action="append",
+        default=[],
+        metavar="MARK",
+        help="one of those that is a value after all, such as NA for Namibia; repeatable",
+    )
+    columns = compare.add_argument_group(
+        "the columns (COLS: names with commas between, quoted if they have some: '\"width, cm\",height'; repeatable)"
+    )
     columns.add_argument(
         "--estimator",
         choices=["auto", *KINDS, "mixed"],
@@ -131,13 +213,14 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SHARE",
         help="share of the rows to hold out (default 0.3; fewer than 200 rows are cross-validated instead)",
     )
-    model.add_argument("--seed", type=int, default=0, help="of the choice of held-out rows (default 0)")
+    model.add_argument("--seed", type=_seed, default=0, help="of the choice of held-out rows (default 0)")
     compare.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
         help="write tables, figures, the posterior (NetCDF) and report.html into this folder",
     )
+    compare.add_argument("--overwrite", action="store_true", help="replace the files of an earlier run in that folder")
     return parser
 
 
@@ -161,6 +244,13 @@ def _number(low: float, high: float | None) -> Callable[[str], float]:
 
     parse.__name__ = "number"
     return parse
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} must be an integer of at least 0")
+    return value
 
 
 if __name__ == "__main__":

@@ -240,8 +240,8 @@ def _of_r_hat(r_hat: Mapping[str, float]) -> str:
 def _of_size(size: Mapping[str, float], chains: int) -> str:
     """What the least of these effective sample sizes asks for; nothing where all are large enough.
 
-    An estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few or
-    chains have not met: it is then no size at all.
+    An estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
+    or chains have not met: it is then no size at all.
     """
     site = min(size, key=lambda site: np.nan_to_num(size[site], nan=-np.inf))
     if size[site] >= _LEAST_ESS * chains:

@@ -22,6 +22,10 @@ from bayesnb.progress import progress as progress_bar
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Cells of a text file that are missing by default, as pandas takes them.
+MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"]) | {
+    *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
+}
 _BATCH = 65_536
 _CSV_BLOCK = 2**23
 _READ_AHEAD = 4
@@ -134,6 +138,7 @@ def read_table(
     weight: str | None = None,
     format: str | None = None,
     types: Mapping[str, Any] | None = None,
+    missing: Iterable[str] = MISSING,
     batch_rows: int = _BATCH,
 ) -> Iterator[Batch]:
     """Batches (X, y[, sample_weight]) of CSV or Parquet files of any size, for `fit_stream`.
@@ -148,9 +153,11 @@ def read_table(
     weight : str, optional
         The column of replication counts.
     format : {"csv", "parquet"}, optional
-        Default: as the name of the (first) file ends.
+        Default: as the name of the (first) file ends. A CSV file whose name ends in .gz is unpacked on the way.
     types : dict {column: pyarrow type}, optional
         Of CSV columns. Else pyarrow takes them from the first rows, and a later value that does not fit is an error.
+    missing : iterable of str
+        Cells of a CSV file that are missing; default: those that pandas takes for missing, such as "", "NA" and "nan".
     batch_rows : int
         Most rows of a batch.
 
@@ -173,13 +180,15 @@ def read_table(
 
     require_integer("batch_rows", batch_rows)
     first = source[0] if isinstance(source, list | tuple) else source
-    kind = format or Path(first).suffix.lstrip(".").lower() or "parquet"
+    kind = format or Path(os.fspath(first).lower().removesuffix(".gz")).suffix.lstrip(".") or "parquet"
     if kind not in ("csv", "parquet"):
         raise ValueError(f"format={kind!r} of {os.fspath(first)!r} is unknown; pass format='csv' or 'parquet'.")
     options: Any = kind
     if kind == "csv":
         options = dataset.CsvFileFormat(
-            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+            convert_options=csv.ConvertOptions(
+                column_types=types, null_values=sorted(missing), strings_can_be_null=True
+            ),
             read_options=csv.ReadOptions(block_size=_CSV_BLOCK),
         )
     table = dataset.dataset(source, format=options)
@@ -312,4 +321,4 @@ def _rest(part: Any, start: int) -> Any:
     return part.iloc[start:] if hasattr(part, "iloc") else part[start:]
 
 
-__all__ = ["batch_parts", "blank", "fit_stream", "read_arrays", "read_table"]
+__all__ = ["MISSING", "batch_parts", "blank", "fit_stream", "read_arrays", "read_table"]

@@ -141,7 +141,7 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         self.fit_transform(raw_documents)
         return self
 
-    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sp.csr_matrix:
+    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sp.csr_array:
         """As `fit`, and return the documents as `transform` would, in the same pass."""
         if self.unknown is not None and not isinstance(self.unknown, str):
             raise ValueError(f"unknown={self.unknown!r} must be the name of the reserved word, or None for none.")
@@ -155,12 +155,12 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         self.unknown_count_ = 0 if self.unknown is None else int(X[:, [-1]].sum())
         return X
 
-    def transform(self, raw_documents: Iterable[str]) -> sp.csr_matrix:
+    def transform(self, raw_documents: Iterable[str]) -> sp.csr_array:
         """Count the words of each document.
 
         Returns
         -------
-        (N, V) csr_matrix
+        (N, V) csr_array
 
         Warns
         -----
@@ -230,7 +230,7 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
     # -- counting --------------------------------------------------------------------------------
 
-    def _learn(self, raw_documents: Iterable[str]) -> tuple[dict[Hashable, int], frozenset[Hashable], sp.csr_matrix]:
+    def _learn(self, raw_documents: Iterable[str]) -> tuple[dict[Hashable, int], frozenset[Hashable], sp.csr_array]:
         """Dictionary, words that are too frequent for it, and the documents under it."""
         for name in ("min_df", "max_df"):
             _check_frequency(name, getattr(self, name))
@@ -238,7 +238,7 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         if limit is not None:
             require_integer("max_features", limit)
         every = self._vectorizer()
-        X = every.fit_transform(self._checked(raw_documents))
+        X = sp.csr_array(every.fit_transform(self._checked(raw_documents)))
         words = every.get_feature_names_out()
         frequency = np.bincount(X.indices, minlength=len(words))
         least, most = (v if isinstance(v, _INTEGER) else v * X.shape[0] for v in (self.min_df, self.max_df))
@@ -246,7 +246,7 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             raise ValueError(f"max_df={self.max_df!r} is fewer documents than min_df={self.min_df!r}.")
         keep = (frequency >= least) & (frequency <= most)
         if limit is not None and keep.sum() > limit:
-            count = np.asarray(X.sum(axis=0)).ravel()
+            count = X.sum(axis=0)
             keep[np.flatnonzero(keep)[np.argsort(-count[keep])[limit:]]] = False
         reserved = words == self.unknown
         too_frequent, keep = (frequency > most) & ~reserved, keep & ~reserved
@@ -261,12 +261,12 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             outside = X[:, ~keep & ~too_frequent].sum(axis=1)
             if self.binary:
                 outside = np.minimum(outside, 1)
-            selected = sp.hstack([selected, sp.csr_matrix(outside.astype(X.dtype))], format="csr")
+            selected = sp.hstack([selected, sp.csr_array(outside[:, None].astype(X.dtype))], format="csr")
         return vocabulary, frozenset(words[too_frequent]), selected
 
     def _count(
         self, raw_documents: Iterable[str], vocabulary: dict[Hashable, int], too_frequent: frozenset[Hashable]
-    ) -> sp.csr_matrix:
+    ) -> sp.csr_array:
         analyze, unknown = self._vectorizer().build_analyzer(), self.unknown
 
         def with_unknown(document: str) -> list[Hashable]:
@@ -279,7 +279,7 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             binary=self.binary,
             dtype=self.dtype,
         )
-        return counter.transform(self._checked(raw_documents))
+        return sp.csr_array(counter.transform(self._checked(raw_documents)))
 
     def _vectorizer(self) -> CountVectorizer:
         """That counts every word."""

@@ -158,19 +158,19 @@ def test_missing_marks(capsys, tmp_path):
     data = weather(300)
     data["heat"] = data["heat"].astype(object)
     data.loc[::10, "heat"] = ""
-    data.loc[5::10, "heat"] = "NA"
+    data.loc[5::10, "heat"] = "none"
     data.loc[::7, "sky"] = "?"
     path = tmp_path / "holes.csv"
     data.to_csv(path, index=False)
     _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play")
     assert "note: sky: has the level '?'" in out
-    assert "note: heat: numbers but for 'NA'" in out
-    marks = ["--missing", "?", "--missing", "NA", "--out", tmp_path]
+    assert "note: heat: numbers but for 'none'" in out
+    marks = ["--missing", "?", "--missing", "none", "--out", tmp_path]
     code, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", *marks)
     assert code == 0
     assert "note" not in out
     parameters = pd.read_csv(tmp_path / "holes-parameters.csv")
-    heat = pd.to_numeric(data["heat"].replace({"": None, "NA": None}))
+    heat = pd.to_numeric(data["heat"].replace({"": None, "none": None}))
     mean = heat[data["play"] == "yes"].mean()
     mine = parameters.query("feature == 'heat' and level == 'mu' and `class` == 'yes'")
     assert mine["mle"].item() == pytest.approx(mean)

@@ -29,8 +29,8 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(reading, "_ROWS", 7)
 
 
-def load(path, target="play", missing=(), kinds=None, default=None, drop=()):
-    return tables.load_csv(path, target, list(missing), kinds or {}, default, list(drop))
+def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=()):
+    return tables.load_csv(path, target, list(missing), kinds or {}, default, list(drop), list(values))
 
 
 def both(monkeypatch, *args, **kwargs):
@@ -48,6 +48,7 @@ def holes(n=120):
     data = weather(n).assign(number=np.arange(n), code=np.where(np.arange(n) % 3, "01", "2"), empty="")
     data["heat"] = data["heat"].astype(object)
     data.loc[::10, "heat"] = "NA"
+    data.loc[3::10, "code"] = "None"
     data.loc[::7, "sky"] = "?"
     return data.assign(name=[f"name {i % 40}" for i in range(n)], size=np.arange(n) % 11)
 
@@ -56,6 +57,7 @@ def holes(n=120):
     "options",
     [
         {},
+        {"values": ["NA", "None", "nan"]},
         {"missing": ["?", "NA"]},
         {"missing": ["?", "NA"], "kinds": {"id": "categorical", "size": "poisson", "windy": "bernoulli"}},
         {"missing": ["NA"], "drop": ["sky", "id", "name", "code"], "default": "gaussian"},
@@ -184,7 +186,7 @@ def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_
         "sky": np.resize(["sun", "rain"], n),
         "word": [f"w{i % 30}" for i in range(n)],
         "id": [f"id {i}" for i in range(n)],
-        "half": ["NA" if i % 5 == 0 else f"{i / 7:.3f}" for i in range(n)],
+        "half": ["none" if i % 5 == 0 else f"{i / 7:.3f}" for i in range(n)],
         "heat": np.linspace(0, 1, n),
         "number": np.arange(n),
         "play": np.resize(["no", "yes", "no"], n),
@@ -194,9 +196,9 @@ def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_
     assert data.kinds == {"sky": "categorical", "heat": "gaussian"}
     assert "more than 12 levels" in data.left_out["word"]
     assert "no value was seen twice, an identifier?" in data.left_out["id"]
-    assert re.search(r"more than 12 levels.*numbers but for 'NA'.*--missing 'NA'", data.left_out["half"])
+    assert re.search(r"more than 12 levels.*numbers but for 'none'.*--missing 'none'", data.left_out["half"])
     assert "row numbers" in data.left_out["number"]
-    assert load(path, missing=["NA"]).kinds["half"] == "gaussian"
+    assert load(path, missing=["none"]).kinds["half"] == "gaussian"
     assert "more than 12 levels" in load(path, default="categorical").left_out["heat"]
     for flags, message in (
         (["--target", "play", "--categorical", "word"], "column 'word': more than 12 levels"),

@@ -10,11 +10,13 @@ from contextlib import nullcontext
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
@@ -45,10 +47,10 @@ def transform(bag: BagOfWords, documents: list[str]):
 
 
 def same(a, b) -> bool:
-    """To the bit: values, types and layout, but for the order of entries in a row."""
+    """To the bit: values, types and layout, but for the order of entries in a row; the first is a sparse array."""
     a, b = a.sorted_indices(), b.sorted_indices()
     parts = [(getattr(a, n), getattr(b, n)) for n in ("data", "indices", "indptr")]
-    return type(a) is type(b) and a.shape == b.shape and all(x.dtype == y.dtype and (x == y).all() for x, y in parts)
+    return type(a) is sp.csr_array and a.shape == b.shape and all(x.dtype == y.dtype and (x == y).all() for x, y in parts)
 
 
 # -- without a reserved word: CountVectorizer --------------------------------------------------------
@@ -351,3 +353,16 @@ def test_damaged_files_are_refused(tmp_path):
         BagOfWords.load(path)
     with pytest.raises(FileNotFoundError):
         BagOfWords.load(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize("unknown", ["<UNK>", None])
+@pytest.mark.parametrize("binary", [False, True])
+def test_sparse_arrays_that_scikit_learn_takes(unknown, binary):
+    documents = ["the cat sat", "the dog sat down", "the cat", "a dog", "cat and dog", "down the road"]
+    for bag in (BagOfWords(unknown=unknown, binary=binary), BagOfWords(unknown=unknown, vocabulary=["cat", "dog"])):
+        learned = bag.fit_transform(documents)
+        for X in (learned, bag.transform(documents)):
+            assert type(X) is sp.csr_array
+            assert X.shape == (6, len(bag.vocabulary_))
+        pipeline = make_pipeline(bag, TfidfTransformer(), LogisticRegression())
+        assert pipeline.fit(documents, [0, 1] * 3).predict_proba(documents).shape == (6, 2)

@@ -21,6 +21,8 @@ from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Of the sections that write files.
+NAMES = ("comparison", "reliability", "prior", "parameters", "sensitivity", "rows", "pairs")
 _SHOWN = 12
 _DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than

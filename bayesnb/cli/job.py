@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -146,22 +144,6 @@ def _spread(nb: Any) -> dict[str, float]:
             square = (statistics.m2 + statistics.count * (statistics.mean - mean) ** 2).sum(axis=0) / n
         spread |= dict(zip(columns.names, np.sqrt(square).tolist(), strict=True))
     return spread
-
-
-def check_folder(folder: Path) -> None:
-    """Make the folder for the tables, before anything is computed.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written to.
-    """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(f"--out {folder}: {error.strerror or error}.") from None
 
 
 def _priors(data: Dataset, settings: Settings) -> Mapping[str, float]:

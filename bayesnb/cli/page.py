@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+import html
 import io
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
 
 from bayesnb.cli.analysis import Section
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.readable import Table
 from bayesnb.cli.report import GUIDE, columns, summary
+from bayesnb.cli.text import printable
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -78,3 +79,8 @@ def _image(figure: Any, title: str) -> str:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=110, bbox_inches="tight")
     return f'<img alt="{escape(title)}" src="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}">'
+
+
+def escape(text: str) -> str:
+    """As text of HTML, where control characters are no characters."""
+    return html.escape(printable(text))

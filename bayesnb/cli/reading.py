@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import os
 import re
+import zlib
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -13,8 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb.cli.text import printable
 from bayesnb.progress import progress
 
+_GZIP = b"\x1f\x8b"
+_UNPACKED = 2**20
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _CELLS = 500_000
 _ROWS = 20_000
@@ -49,16 +57,52 @@ class RawTable:
 def read(path: Path) -> Iterator[RawTable]:
     """The rows of a CSV file in pieces; cells are separated by commas, semicolons or tabs, and without blanks around.
 
+    What was packed by gzip is unpacked on the way, whatever the file is called.
+
     Raises
     ------
     InputError
-        If the file is missing, empty, not UTF-8, ragged or without rows.
+        If the file is missing, empty, damaged, not UTF-8, ragged or without rows.
     """
+    with _opened(path) as (file, content), io.TextIOWrapper(content, encoding="utf-8-sig", newline="") as text:
+        yield from _parse(path, file, text)
+
+
+def length_of(path: Path, most: float) -> int:
+    """Bytes of a file's content; where they must be unpacked to be counted, only until they are more than `most`.
+
+    Raises
+    ------
+    InputError
+        If the file is missing or damaged.
+    """
+    if path.exists() and not path.is_file():
+        return 0  # a pipe, which can be read only once
+    with _opened(path) as (file, content):
+        if content is file:
+            return os.fstat(file.fileno()).st_size
+        length = 0
+        while length <= most and (part := content.read(_UNPACKED)):
+            length += len(part)
+        return length
+
+
+def title(path: Path) -> str:
+    """What a file is called, without what says how it is stored."""
+    name = path.name.removesuffix(".gz")
+    return printable(Path(name).stem)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, Any]]:
+    """The file as it lies on the disk, and its content."""
     try:
-        with path.open("rb") as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-            yield from _parse(path, file, text)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}.") from None
+        with path.open("rb") as file:
+            packed = file.peek(len(_GZIP)).startswith(_GZIP)
+            yield file, gzip.GzipFile(fileobj=file) if packed else file
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: {why.rstrip('.')}.") from None
 
 
 def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> Iterator[RawTable]:
@@ -105,8 +149,8 @@ def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> Iterator[RawTable]:
 
 def _undecodable(path: Path) -> int:
     """The first line that is not UTF-8; a decoder reads ahead, and cannot tell."""
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+    with _opened(path) as (_, content):
+        for number, line in enumerate(content, 1):
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
@@ -126,7 +170,7 @@ def _table(names: list[str], cells: list[str], lines: list[int], start: int, dec
 
 def _header(path: Path, cells: list[str]) -> list[str]:
     names = [cell.strip() or f"column {i + 1}" for i, cell in enumerate(cells)]
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    repeated = [name for name, n in Counter(names).items() if n > 1]
     if repeated:
         raise InputError(f"{path.name}: the first line must name the columns, and names {repeated[0]!r} twice.")
     return names

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb.cli.holdout import NONE_HELD_OUT, SHARE, Fits, Fold, Settings, held_out
-from bayesnb.cli.reading import InputError
+from bayesnb.cli.reading import InputError, length_of
 from bayesnb.streaming import fit_stream
 
 if TYPE_CHECKING:
@@ -178,10 +178,8 @@ def room(n_columns: int) -> int:
 
 def larger_than_memory(path: Path) -> bool:
     """Whether an analysis that holds the whole file would need more memory than there is."""
-    try:
-        return path.stat().st_size * _BYTES_A_BYTE > available_memory()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}.") from None
+    most = available_memory() / _BYTES_A_BYTE
+    return length_of(path, most) > most
 
 
 def available_memory() -> float:

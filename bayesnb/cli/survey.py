@@ -38,6 +38,8 @@ class Survey:
         Whether all numbers are integers.
     low, high : float
         The least and the greatest number.
+    marked : set of str
+        The marks that occur.
     first : dict {str: (str, int)}
         The first cell that is "missing", "odd" (no number), "infinite" or "negative", and its line.
     """
@@ -46,6 +48,7 @@ class Survey:
         self.marks, self.limit = frozenset(marks), limit
         self.present = self.missing = self.numbers = 0
         self.values: Counter[str] = Counter()
+        self.marked: set[str] = set()
         self.beyond = self.repeated = False
         self.whole = True
         self.low, self.high = np.inf, -np.inf
@@ -66,6 +69,7 @@ class Survey:
             if kind not in self.first and those.any():
                 at = int(np.argmax(code == np.argmax(those)))
                 self.first[kind] = cells[at], int(lines[at])
+        self.marked.update(found[missing])
         n_missing, n_odd = int(count[missing].sum()), int(count[odd].sum())
         self.present += len(cells) - n_missing
         self.missing += n_missing

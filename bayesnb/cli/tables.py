@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb.cli.holdout import InMemory
-from bayesnb.cli.reading import InputError, RawTable, read
+from bayesnb.cli.reading import InputError, RawTable, read, title
 from bayesnb.cli.stream import Batch, Streamed, join, larger_than_memory, room
 from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many
 from bayesnb.cli.text import enumerate_names
+from bayesnb.streaming import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +117,13 @@ class _Schema:
 
 
 def load_csv(
-    path: Path, target: str, missing: Sequence[str], kinds: Mapping[str, str], default: str | None, drop: Sequence[str]
+    path: Path,
+    target: str,
+    missing: Sequence[str],
+    kinds: Mapping[str, str],
+    default: str | None,
+    drop: Sequence[str],
+    values: Sequence[str] = (),
 ) -> Dataset:
     """Read a file and type its columns; a file larger than memory is read in pieces, now and whenever rows are needed.
 
@@ -125,13 +132,15 @@ def load_csv(
     target : str
         Column with the labels.
     missing : sequence of str
-        Marks of a missing cell, besides the empty one.
+        Marks of a missing cell, besides those of `bayesnb.streaming.MISSING`.
     kinds : dict
         Kinds that the user decided, by column.
     default : str or None
         Kind of all other columns; None: guess.
     drop : sequence of str
         Columns to leave out.
+    values : sequence of str
+        Cells that are values although they are among these marks.
 
     Raises
     ------
@@ -139,12 +148,15 @@ def load_csv(
         If the file cannot be read or is no table, a column does not exist, the labels are no classes, or a
         cell is no number where one is needed.
     """
-    marks = frozenset(["", *missing])
+    marks = MISSING.union(missing).difference(values)
+    assumed = MISSING.difference(missing, [""])
     streamed = larger_than_memory(path)
     pieces: Iterable[RawTable] = read(path) if streamed else list(read(path))
     surveys = _survey(path, pieces, (target, *kinds, *drop), drop, marks, _MOST_LEVELS if streamed else np.inf)
     classes = _classes(path, target, surveys[target])
-    chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default)
+    chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default, assumed)
+    if _all_numbers(list(surveys)):
+        notes["the first line"] = "taken for the columns' names; if it is a row of data, add a line of names above it"
     if not chosen:
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
     levels = {name: as_levels(surveys[name].values) for name, kind in chosen.items() if kind == "categorical"}
@@ -157,8 +169,8 @@ def load_csv(
         whole = join(list(map(schema.typed, pieces)))
         rows = InMemory(whole.frame(), whole.y)
     about = f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed
-    values = {name: list(of.values()) for name, of in levels.items()}
-    return Dataset(path.stem, rows, chosen, values, class_count, left_out, notes, about, default is None)
+    named = {name: list(of.values()) for name, of in levels.items()}
+    return Dataset(title(path), rows, chosen, named, class_count, left_out, notes, about, default is None)
 
 
 def from_frame(name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, str], about: str) -> Dataset:
@@ -182,12 +194,26 @@ def _survey(
         if not surveys:
             unknown = [name for name in named if name not in raw.cells]
             if unknown:
-                known = enumerate_names(raw.names, 12)
-                raise InputError(f"{path.name} has no column {unknown[0]!r}; its first line names {known}.")
+                raise InputError(f"{path.name} has no column {unknown[0]!r}; {_header(raw.names)}")
             surveys = {name: Survey(marks, limit) for name in raw.names if name not in drop}
         for name, survey in surveys.items():
             survey.add(raw.cells[name], raw.lines)
     return surveys
+
+
+def _header(names: Sequence[str]) -> str:
+    """What a file's first line names, and how it may have been misread, or its flags."""
+    said = f"its first line names {enumerate_names(names, 12)}."
+    if any("," in name for name in names):
+        said += " A name with a comma is quoted within its flag: --drop '\"width, cm\",height'."
+    if np.isfinite(as_numbers(names)).any():
+        said += " If that is a row of data, add a line of names above it."
+    return said
+
+
+def _all_numbers(names: Sequence[str]) -> bool:
+    """Whether names look like a row of data: numbers, and not those of the columns."""
+    return bool(np.isfinite(as_numbers(names)).all()) and names != [str(i) for i in range(len(names))]
 
 
 def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
@@ -196,7 +222,7 @@ def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
     if labels.missing:
         raise InputError(
             f"{_at(path, target, labels, 'missing')}: the label is missing ({labels.missing} of {n} rows); "
-            "a row needs a label."
+            f"remove such rows{_unless(labels.first['missing'][0])}."
         )
     if len(classes) == 1:
         raise InputError(f"{path.name}: the target {target!r} has one class only, {classes[0]!r}.")
@@ -209,7 +235,7 @@ def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
 
 
 def _kinds(
-    path: Path, surveys: Mapping[str, Survey], kinds: Mapping[str, str], default: str | None
+    path: Path, surveys: Mapping[str, Survey], kinds: Mapping[str, str], default: str | None, assumed: frozenset[str]
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Kinds of the columns that are used; those left out, and notes."""
     chosen, left_out, notes = {}, {}, {}
@@ -225,8 +251,10 @@ def _kinds(
             continue
         if kind != "categorical":
             _require_numbers(path, name, survey, kind)
-        if note:
-            notes[name] = note
+        marked = sorted(survey.marked & assumed) if kind == "categorical" else []
+        taken = f"{enumerate_names([*map(repr, marked)], 5)} marks missing cells{_unless(marked[0])}" if marked else ""
+        if note or taken:
+            notes[name] = "; ".join(filter(None, [note, taken]))
         chosen[name] = kind
     return chosen, left_out, notes
 
@@ -255,8 +283,12 @@ def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
         )
 
 
+def _unless(mark: str) -> str:
+    return f"; if {mark!r} is a value: --not-missing {mark!r}" if mark else ""
+
+
 def _at(path: Path, name: str, column: Survey, what: str) -> str:
     return f"{path.name}, line {column.first[what][1]}, column {name!r}"
 
 
-__all__ = ["KINDS", "Dataset", "InputError", "from_frame", "load_csv"]
+__all__ = ["KINDS", "Dataset", "InputError", "from_frame", "load_csv", "title"]

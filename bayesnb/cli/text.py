@@ -1,4 +1,4 @@
-"""Tables and paragraphs for a terminal, where East Asian characters are two columns wide."""
+"""Tables and paragraphs for a terminal, where East Asian characters are two columns wide and none is a command."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ import unicodedata
 from collections.abc import Sequence
 
 WIDTH = 100
+_JOINERS = "\u200c\u200d"  # what Persian words and emojis are spelt with
+
+
+def printable(text: str) -> str:
+    """The text with its control characters, which a terminal would obey, written as escapes: \\x1b, \\n, \\u202e."""
+    if text.isprintable():
+        return text
+    return "".join(map(_escaped, text))
+
+
+def _escaped(c: str) -> str:
+    harmless = c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs"
+    return c if harmless else c.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def width(text: str) -> int:
@@ -27,6 +40,7 @@ def shorten(text: str, limit: int) -> str:
 
 def grid(table: Sequence[Sequence[str]]) -> str:
     """Aligned columns, the first to the left and shortened where the lines would not fit; the rest right."""
+    table = [[*map(printable, row)] for row in table]
     widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     room = WIDTH - sum(w + 2 for w in widths[1:])
     widths[0] = min(widths[0], max(room, 12))
@@ -45,7 +59,7 @@ def fill(text: str, first: str = "", rest: str | None = None) -> str:
     """A paragraph wrapped at `WIDTH`; `first` and `rest` stand before the first and the other lines."""
     rest = first if rest is None else rest
     lines, line = [], first
-    for word in text.split():
+    for word in map(printable, text.split()):
         gap = "" if line in (first, rest) else " "
         if gap and width(line + gap + word) > WIDTH:
             lines.append(line)

@@ -1,0 +1,69 @@
+"""The folder of `--out`: its files come all at once, or none does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bayesnb.cli.reading import InputError
+from bayesnb.cli.text import enumerate_names
+
+
+def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
+    """That files of these names can be written there, before anything is computed; nothing is made yet.
+
+    Raises
+    ------
+    InputError
+        If nothing can be written there; if some are there already, and are not to be overwritten.
+    """
+    with _complaint(folder), tempfile.TemporaryFile(dir=_nearest(folder)):
+        pass
+    there = [name for name in names if os.path.lexists(folder / name)]
+    if there and not overwrite:
+        raise InputError(
+            f"--out {folder} has {enumerate_names(there, 12)} already; choose another folder, or replace them by "
+            "--overwrite."
+        )
+
+
+@contextmanager
+def filled(folder: Path, names: Sequence[str]) -> Iterator[Path]:
+    """A folder to write into, whose files then take the place of those of these names in `folder`.
+
+    After an error, or when interrupted, `folder` is as it was.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be written.
+    """
+    with _complaint(folder):
+        draft = Path(tempfile.mkdtemp(prefix=".bayesnb-", dir=_nearest(folder)))
+        try:
+            yield draft
+            folder.mkdir(parents=True, exist_ok=True)
+            written = [file.name for file in draft.iterdir()]
+            for name in written:
+                os.replace(draft / name, folder / name)
+            for name in set(names).difference(written):  # of an earlier run, and not of this one
+                (folder / name).unlink(missing_ok=True)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
+@contextmanager
+def _complaint(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"--out {folder}: {error.strerror or error}.") from None
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the one in which it will be made."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())

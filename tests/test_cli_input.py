@@ -1,0 +1,203 @@
+"""The command line on files as they come: missing cells, packed files, names with commas and commands in them."""
+
+import gzip
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesnb.__main__ import main
+from bayesnb.cli import job, reading, stream, tables
+from bayesnb.cli.text import fill, grid, printable
+from bayesnb.streaming import MISSING, read_table
+from tests.test_cli import run, weather
+from tests.test_cli_stream import load
+
+OTHERS = ["na", "NAN", "Null", "none", "-", "?", "inf", "0", "x"]
+CONTROL = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def test_missing_is_what_pandas_takes_for_missing():
+    marks = [*sorted(MISSING), *OTHERS]
+    column = pd.read_csv(io.StringIO("x,y\n" + "".join(f"{mark},1\n" for mark in marks)))["x"]
+    assert [mark in MISSING for mark in marks] == column.isna().tolist()
+
+
+@pytest.fixture
+def marked(tmp_path):
+    """A file where every mark stands among numbers and among levels, and how pandas reads it."""
+    path = tmp_path / "marked.csv"
+    data = weather(200).drop(columns="id").astype({"heat": object})
+    for i, mark in enumerate(sorted(MISSING)):
+        data.loc[i, "heat"] = mark
+        data.loc[i + 50, "sky"] = mark
+    data.to_csv(path, index=False)
+    return path, pd.read_csv(path)
+
+
+@pytest.mark.parametrize("memory", ["whole", "pieces"])
+def test_missing_marks_of_pandas_are_missing(monkeypatch, marked, memory):
+    path, expected = marked
+    if memory == "pieces":
+        monkeypatch.setattr(stream, "available_memory", lambda: 0)
+        monkeypatch.setattr(reading, "_ROWS", 7)
+    data = load(path)
+    assert data.kinds == {"sky": "categorical", "windy": "categorical", "heat": "gaussian"}
+    assert sorted(data.levels["sky"]) == ["cloud", "rain", "sun"]
+    assert "if '#N/A' is a value: --not-missing '#N/A'" in data.notes["sky"]
+    assert "heat" not in data.notes  # no number is one of these
+    rows = data.rows.X if memory == "whole" else pd.concat([b.frame() for b in data.rows.batches()], ignore_index=True)
+    np.testing.assert_array_equal(rows["heat"], expected["heat"])
+    assert rows["sky"].isna().tolist() == expected["sky"].isna().tolist()
+
+
+def test_a_table_for_fit_stream_has_the_same_missing_cells(marked):
+    path, expected = marked
+    X = pd.concat([X for X, _ in read_table(path, "play")], ignore_index=True)
+    np.testing.assert_array_equal(X["heat"], expected["heat"])
+    assert X["sky"].isna().tolist() == expected["sky"].isna().tolist()
+    (other,) = (X for X, _ in read_table(path, "play", columns=["sky"], missing=["rain"]))
+    raw = pd.read_csv(path, keep_default_na=False, na_values=["rain"])
+    assert other["sky"].isna().tolist() == raw["sky"].isna().tolist()
+
+
+def typed(monkeypatch, *flags):
+    """What the command line makes of a file, before it is fitted."""
+    found = []
+
+    def keep(data, settings):
+        found.append(data)
+        raise tables.InputError("enough")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "run", keep)
+        assert main(["compare", *map(str, flags)]) == 2
+    return found[0]
+
+
+def test_a_mark_that_is_a_value(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "countries.csv"
+    path.write_text("country,state,y\n" + "NA,None,x\nDE,nan,z\n,full,x\n" * 10)
+    plain = load(path, "y")
+    assert plain.levels["country"] == ["DE"]
+    kept = load(path, "y", values=["NA", "None"])
+    assert (kept.levels["country"], kept.levels["state"]) == (["NA", "DE"], ["None", "full"])
+    assert kept.notes == {"state": "'nan' marks missing cells; if 'nan' is a value: --not-missing 'nan'"}
+    assert load(path, "y", missing=["nan"], values=["NA", "None"]).notes == {}
+    flags = ["--csv", path, "--target", "y", "--not-missing", " NA "]
+    assert typed(monkeypatch, *flags).levels["country"] == ["NA", "DE"]
+    capsys.readouterr()
+    code, _, err = run(capsys, "compare", *flags, "--missing", "NA")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "'NA' is given to --missing and to --not-missing" in err
+
+
+def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "severity.csv"
+    path.write_text("a,y\n" + "p,None\nq,mild\np,mild\n" * 10)
+    code, _, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "line 2, column 'y': the label is missing (10 of 30 rows); remove such rows; if 'None' is a value: " in err
+    kept = typed(monkeypatch, "--csv", path, "--target", "y", "--not-missing", "None")
+    assert kept.class_count == {"None": 10, "mild": 20}
+
+
+def test_packed_files(monkeypatch, tmp_path):
+    plain, packed = tmp_path / "weather.csv", tmp_path / "weather.csv.gz"
+    weather(200).to_csv(plain, index=False)
+    content = plain.read_bytes()
+    packed.write_bytes(gzip.compress(content[:1000]) + gzip.compress(content[1000:]))
+    expected, found = load(plain), load(packed)
+    assert found.name == expected.name == "weather"
+    pd.testing.assert_frame_equal(found.rows.X, expected.rows.X)
+    # What counts is the size of what is in it.
+    limit = len(content) * stream._BYTES_A_BYTE
+    for available, larger in ((limit - 1, True), (limit, False)):
+        monkeypatch.setattr(stream, "available_memory", lambda available=available: available)
+        assert isinstance(load(packed).rows, stream.Streamed) is larger
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    pieces = load(packed)
+    X = pd.concat([batch.frame() for batch in pieces.rows.batches()], ignore_index=True)
+    pd.testing.assert_frame_equal(X, expected.rows.X)
+    tables_read = [pd.concat([X for X, _ in read_table(path, "play")]) for path in (plain, packed)]
+    pd.testing.assert_frame_equal(*tables_read)
+
+
+DAMAGED = {
+    "cut": (lambda b: b[:-20], "ended before the end-of-stream marker"),
+    "changed": (lambda b: b[:40] + bytes(99) + b[139:], "damaged.csv.gz: "),
+    "not a table": (lambda b: gzip.compress(b"a,y\n1,x\n2,\xff\n"), "line 3: byte 0xff is not UTF-8 text"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_packed_files(capsys, tmp_path, name):
+    spoil, message = DAMAGED[name]
+    path = tmp_path / "damaged.csv.gz"
+    path.write_bytes(spoil(gzip.compress(weather(200).to_csv(index=False).encode())))
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_names_with_commas(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "commas.csv"
+    weather(200).rename(columns={"heat": "heat, °C", "sky": 'the "sky"'}).to_csv(path, index=False)
+    flags = ["--csv", path, "--target", "play"]
+    data = typed(monkeypatch, *flags, "--categorical", 'windy,"heat, °C"', "--drop", '"the ""sky""",id')
+    assert data.kinds == {"windy": "categorical", "heat, °C": "categorical"}
+    capsys.readouterr()
+    base = ["compare", *flags]
+    code, _, err = run(capsys, *base, "--drop", "heat, °C")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "no column 'heat'" in err
+    assert """quoted within its flag: --drop '"width, cm",height'""" in err
+    code, _, err = run(capsys, *base, "--drop", '"heat, °C"x')
+    assert (code, err.count("\n")) == (2, 1)
+    assert "names no columns" in err
+
+
+def test_a_file_without_a_line_of_names(capsys, tmp_path):
+    path = tmp_path / "bare.csv"
+    np.savetxt(path, np.c_[np.linspace(3, 4, 60), np.arange(60) % 2], "%.2f", ",")
+    _, _, err = run(capsys, "compare", "--csv", path, "--target", "class")
+    assert "If that is a row of data, add a line of names above it." in err
+    assert "row of data" in load(path, "0.00").notes["the first line"]
+    path.write_text("0,1\n" + "3.5,x\n2.5,z\n" * 9)  # as pandas writes a table without names
+    assert load(path, "1").notes == {}
+
+
+def test_control_characters_are_not_obeyed(capsys, tmp_path):
+    names = {"sky": "\x1b[2Jsky", "windy": "win\u202edy", "play": "\x1b]0;owned\x07play", "heat": "heat\x85\x9b31m"}
+    data = weather(60).drop(columns="id").rename(columns=names)
+    data[names["sky"]] = data[names["sky"]].replace({"sun": "sun\x1b[31m", "rain": "line\nbreak"})
+    data[names["play"]] = data[names["play"]].replace({"no": "no\x00\x7f"})
+    path = tmp_path / "weather\x1b[1m.csv"
+    data.to_csv(path, index=False)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", names["play"])
+    assert (code, err) == (0, "")
+    assert not CONTROL.search(out)
+    for shown in (r"\x1b[2Jsky=sun\x1b[31m", r"no\x00\x7f", r"win\u202edy", r"weather\x1b[1m"):
+        assert shown in out
+    for flags in (["--target", "nope"], ["--target", names["sky"], "--drop", "no\x1bpe"], ["--target", names["heat"]]):
+        code, out, err = run(capsys, "compare", "--csv", path, *flags)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert not CONTROL.search(err)
+
+
+def test_text_of_any_language_is_printed_as_it_is():
+    for text in ("西瓜", "می\u200cخواهم", "heat, °C", "a\u00a0b", "👩\u200d🌾"):
+        assert printable(text) == text
+    assert fill("a\x1bb c", "- ") == r"- a\x1bb c"
+    assert grid([["a\nb", "1"], ["c", "2"]]).splitlines() == [r"a\nb  1", "c     2"]
+    assert printable("\ud800") == r"\ud800"
+
+
+def test_a_header_of_many_columns_is_checked_at_once(tmp_path):
+    path = tmp_path / "wide.csv"
+    names = [f"c{i}" for i in range(40_000)]
+    path.write_text(",".join([*names, "c7"]) + "\n")
+    with pytest.raises(tables.InputError, match="names 'c7' twice"):
+        next(reading.read(path))

@@ -1,0 +1,201 @@
+"""What the command line leaves behind: interrupted, on outputs and disks that are full, in folders with files."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayesnb.__main__ import main
+from bayesnb.cli import files, folder, job, page
+from bayesnb.cli.reading import InputError
+from tests.test_cli import run, table, weather  # noqa: F401
+
+
+def standing_in(**contents):
+    """Writes these files in place of the analysis, which takes its time; an exception is raised in its turn."""
+
+    def write(outcomes, settings, draft):
+        for name, content in contents.items():
+            if isinstance(content, BaseException):
+                raise content
+            (draft / name.replace("_", ".")).write_text(content)
+        return [name.replace("_", ".") for name in contents]
+
+    return write
+
+
+def listing(path):
+    """Every file below, and its content."""
+    return {str(p.relative_to(path)): p.read_bytes() if p.is_file() else None for p in sorted(path.rglob("*"))}
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+ENDS = {
+    "full disk": (FULL, 2, "--out {out}: No space left on device."),
+    "Ctrl-C": (KeyboardInterrupt(), 130, "interrupted."),
+}
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["new folder", "folder of an earlier run"])
+@pytest.mark.parametrize("name", ENDS)
+def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_path, name, before):  # noqa: F811
+    error, expected, message = ENDS[name]
+    out = tmp_path / "new" / "folder"
+    if before:
+        out.mkdir(parents=True)
+        (out / "report.html").write_text("the earlier one")
+    there = listing(tmp_path)
+    monkeypatch.setattr(files, "write", standing_in(report_html="half of it", posterior_nc=error))
+    flags = ["--csv", table, "--target", "play", "--out", out, "--overwrite"]
+    code, _, err = run(capsys, "compare", *flags)
+    assert (code, err) == (expected, f"bayesnb: {'error: ' * (expected == 2)}{message.format(out=out)}\n")
+    assert listing(tmp_path) == there
+
+
+def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path):  # noqa: F811
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job, "run", interrupted)
+    out = tmp_path / "new"
+    code, _, err = run(capsys, "compare", "--csv", table, "--target", "play", "--out", out)
+    assert (code, err) == (130, "bayesnb: interrupted.\n")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("flags", [["compare"], ["compare", "--help"], ["--version"], []])
+@pytest.mark.parametrize("kind", ["closed pipe", "full"])
+def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind, flags):  # noqa: F811
+    if kind == "full" and not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full, which this system does not have")
+    flags = [*flags, "--csv", table, "--target", "play", "--out", tmp_path / "new"] if flags == ["compare"] else flags
+    if kind == "full":
+        output = open("/dev/full", "w")  # noqa: SIM115
+        expected = (1, "bayesnb: error: standard output: No space left on device.\n")
+    else:
+        reader, writer = os.pipe()
+        os.close(reader)
+        output = os.fdopen(writer, "w")
+        expected = (141, "")
+    with output:
+        monkeypatch.setattr(sys, "stdout", output)
+        code = main([str(flag) for flag in flags])
+        monkeypatch.undo()
+    # Closing it has not failed either: what could not be written is forgotten.
+    assert (code, capsys.readouterr().err) == expected
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_output_that_was_closed_from_the_beginning(monkeypatch, table, tmp_path):  # noqa: F811
+    monkeypatch.setattr(files, "write", standing_in(report_html="all of it"))
+    monkeypatch.setattr(sys, "stdout", None)
+    flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
+    assert main(["compare", *map(str, flags)]) == 0
+    assert listing(tmp_path / "new") == {"report.html": b"all of it"}
+
+
+def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monkeypatch, table, tmp_path):  # noqa: F811
+    out = tmp_path / "out"
+    flags = ["compare", "--csv", table, "--target", "play", "--out", out]
+    first = {"weather-comparison_csv": "1", "weather-posterior_nc": "1", "report_html": "1"}
+    monkeypatch.setattr(files, "write", standing_in(**first))
+    assert run(capsys, *flags)[0] == 0
+    (out / "notes.txt").write_text("mine")
+    there = listing(out)
+    monkeypatch.setattr(job, "run", lambda *_: pytest.fail("it computes although it cannot write"))
+    code, printed, err = run(capsys, *flags)
+    assert (code, printed, err.count("\n")) == (2, "", 1)
+    assert "has report.html, weather-posterior.nc, weather-comparison.csv already" in err
+    assert "--overwrite" in err
+    assert listing(out) == there
+    monkeypatch.undo()
+    monkeypatch.setattr(files, "write", standing_in(**{"weather-comparison_csv": "2", "report_html": "2"}))
+    code, printed, _ = run(capsys, *flags, "--overwrite")
+    assert code == 0
+    assert f"wrote {out / 'report.html'}\n" in printed
+    # The second run had no posterior: that of the first is not to be taken for its own.
+    assert listing(out) == {"notes.txt": b"mine", "report.html": b"2", "weather-comparison.csv": b"2"}
+
+
+@pytest.mark.parametrize("below", ["", "a/b"])
+def test_a_folder_that_cannot_be_written(tmp_path, below):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="Not a directory"):
+        folder.require_free(tmp_path / "file" / below, ["report.html"], False)
+    assert listing(tmp_path) == {"file": b""}
+
+
+def test_formulas_are_quoted_in_tables():
+    texts = ["=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "a=b", "'x", "", "é"]
+    numbers = ["-0.5", "+2", "-1e5"]
+    frame = pd.DataFrame({"level": pd.Series([*texts, *numbers, -3, None], dtype=object), "mean": -np.arange(17.0)})
+    shown = files.harmless(frame)
+    assert shown["level"].tolist()[:8] == [f"'{text}" for text in texts[:8]]
+    pd.testing.assert_frame_equal(shown[8:], frame[8:])
+
+
+def test_names_are_text_on_the_page():
+    assert page.escape("<script>\x1b&\u202e") == "&lt;script&gt;\\x1b&amp;\\u202e"
+
+
+# -- as processes: each takes seconds, of imports and kernels ------------------------------------
+
+
+def command(*flags):
+    return [sys.executable, "-m", "bayesnb", "compare", *map(str, flags)]
+
+
+@pytest.mark.slow
+def test_a_real_interrupt(tmp_path):
+    data = weather(20_000).drop(columns="id")
+    for i in range(40):
+        data[f"x{i}"] = np.random.default_rng(i).normal(size=len(data))
+    data.to_csv(tmp_path / "large.csv", index=False)
+    out = tmp_path / "new"
+    started = subprocess.Popen(
+        command("--csv", tmp_path / "large.csv", "--target", "play", "--out", out),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert "large: MixedNB" in started.stdout.readline() + started.stdout.readline()
+    time.sleep(0.5)
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate(timeout=120)
+    assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
+    assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("most", [1_000, 30_000, 200_000])
+def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F811
+    """A file may grow to so many bytes: tables, figures and the posterior are cut in turn."""
+    resource = pytest.importorskip("resource", reason="limits of a process are Unix's")
+    there = listing(tmp_path)
+    done = subprocess.run(
+        command("--csv", table, "--target", "play", "--out", tmp_path / "new"),
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        env={k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
+    )
+    assert (done.returncode, done.stderr) == (2, f"bayesnb: error: --out {tmp_path / 'new'}: File too large.\n")
+    assert listing(tmp_path) == there
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves(table, tmp_path):  # noqa: F811
+    shell = f"{sys.executable} -m bayesnb compare --csv {table} --target play --out {tmp_path / 'new'} | true; "
+    done = subprocess.run(
+        ["bash", "-c", shell + "exit ${PIPESTATUS[0]}"], capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.returncode, done.stderr) == (141, "")
+    assert not (tmp_path / "new").exists()
