@@ -50,7 +50,9 @@ def same(a, b) -> bool:
     """To the bit: values, types and layout, but for the order of entries in a row; the first is a sparse array."""
     a, b = a.sorted_indices(), b.sorted_indices()
     parts = [(getattr(a, n), getattr(b, n)) for n in ("data", "indices", "indptr")]
-    return type(a) is sp.csr_array and a.shape == b.shape and all(x.dtype == y.dtype and (x == y).all() for x, y in parts)
+    return (
+        type(a) is sp.csr_array and a.shape == b.shape and all(x.dtype == y.dtype and (x == y).all() for x, y in parts)
+    )
 
 
 # -- without a reserved word: CountVectorizer --------------------------------------------------------

@@ -166,6 +166,8 @@ class Presence:
 def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     shape, columns = (indptr.shape[0] - 1, table.shape[0]), table.shape[1]
     data = jnp.broadcast_to(jnp.asarray(data, table.dtype), index.shape)
+    # BCSR is Eigen's product on a CPU. What plain JAX has took longer, measured on 16,384 rows of 47 entries: the same
+    # in chunks of 16 entries twice as long, segment sums of gathered rows eight times, differences of running sums 24.
     matrix = BCSR((data, jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
     # In fours: two columns take longer than four, and six than eight.
     return (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
