@@ -174,18 +174,17 @@ def test_a_real_interrupt(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most", [1_000, 30_000, 200_000])
+@pytest.mark.parametrize("most", [1, 200])
 def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F811
-    """A file may grow to so many bytes: tables, figures and the posterior are cut in turn."""
-    resource = pytest.importorskip("resource", reason="limits of a process are Unix's")
+    """A file may grow to so many KiB: tables are cut, and what HDF5 writes, which crashed when Python ended."""
     there = listing(tmp_path)
+    flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
     done = subprocess.run(
-        command("--csv", table, "--target", "play", "--out", tmp_path / "new"),
+        ["bash", "-c", f'ulimit -f {most}; exec "$@"', "bash", *command(*flags)],
         capture_output=True,
         encoding="utf-8",
         check=False,
         env={k: v for k, v in os.environ.items() if k != "JAX_COMPILATION_CACHE_DIR"},
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)),
     )
     assert (done.returncode, done.stderr) == (2, f"bayesnb: error: --out {tmp_path / 'new'}: File too large.\n")
     assert listing(tmp_path) == there
