@@ -16,6 +16,7 @@ from bayesnb.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, UnknownPolicy
 from bayesnb.encoding.rows import NodeRows
+from bayesnb.estimators.display import NotOfferedError
 from bayesnb.estimators.structured import StructuredNB
 from bayesnb.estimators.structures import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
@@ -120,7 +121,7 @@ class AODE(StructuredNB):
 
     def _refuse(self, name: str) -> NoReturn:
         self._require_fitted(name)
-        raise NotImplementedError(f"{name}: {self._no_posterior}")
+        raise NotOfferedError(f"{name}: {self._no_posterior}")
 
     @property
     def _no_posterior(self) -> str | None:

@@ -6,11 +6,10 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_evidence
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -27,12 +26,13 @@ from bayesnb.encoding import (
     report_unknown,
 )
 from bayesnb.estimators import priors
+from bayesnb.estimators.display import Displayed, NotOfferedError
 from bayesnb.estimators.predictions import Predictions, require_estimate
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
 
-class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
+class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     """Base of the classifiers; `fit` counts, all else is a function of the posterior.
 
     A subclass says which columns it reads, `_columns`, and has its hyperparameters in `__init__`.
@@ -153,10 +153,13 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, BaseEstimator):
 
         Raises
         ------
-        NotImplementedError
-            Where there is no exact posterior, and so no evidence in closed form.
+        NotOfferedError
+            Where there is no exact posterior, and so no evidence in closed form: a NotImplementedError, and an
+            AttributeError, as there is no such attribute then.
         """
-        require_evidence(self, "log_evidence_")
+        check_is_fitted(self)
+        if reason := self._no_posterior or self._no_evidence:
+            raise NotOfferedError(f"log_evidence_: {reason}")
         return float(scoring.log_evidence(self.encoding_, self.prior_, self.statistics_))
 
     @property

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
@@ -15,12 +15,13 @@ from bayesnb.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, Rows, check_weights
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.mixture import Unlabeled, check_climb, climb, fixed_prior, in_first_class, random_start, template
 from bayesnb.reporting import warn
 
 
-class NaiveBayesMixture(DensityMixin, BaseEstimator):
+class NaiveBayesMixture(DensityMixin, Displayed):
     """Mixture of K components within which features are independent, of any family: a latent class model, by EM.
 
     Parameters

@@ -8,13 +8,14 @@ from typing import Any, Self
 import jax
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import polya, scoring
 from bayesnb.arguments import require_integer
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights
 from bayesnb.estimators import priors
+from bayesnb.estimators.display import Displayed, NotOfferedError
 from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
@@ -23,7 +24,7 @@ from bayesnb.reporting import warn
 _LONGEST = 2.0**52
 
 
-class PolyaNB(ClassifierMixin, BaseEstimator):
+class PolyaNB(ClassifierMixin, Displayed):
     r"""Naive Bayes for counts of words, each document with word probabilities of its own.
 
     Documents of class c have θ ~ Dirichlet(a_c), drawn anew for each document. Integrated out, this is the Pólya
@@ -177,7 +178,7 @@ class PolyaNB(ClassifierMixin, BaseEstimator):
 
     @property
     def log_evidence_(self) -> float:
-        raise NotImplementedError(f"log_evidence_: {self._no_posterior}")
+        raise NotOfferedError(f"log_evidence_: {self._no_posterior}")
 
     def predict(self, X: Any, *, class_prior: Any = None) -> np.ndarray:
         """Most probable class of each row."""

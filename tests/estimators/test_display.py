@@ -1,0 +1,124 @@
+"""What an estimator shows of itself: attributes that a model does not have are not there, and a display computes nothing."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+import bayesnb as bnb
+from bayesnb import scoring
+from bayesnb.estimators.base import NaiveBayesClassifier
+
+X = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [2, 1], [0, 1]])
+Y = np.array(list("ababab"))
+
+
+def with_a_missing_cell():
+    cells = X.astype(object)
+    cells[1, 0] = None
+    return cells
+
+
+FITTED = {
+    "CategoricalNB": lambda: bnb.CategoricalNB().fit(X, Y),
+    "GaussianNB": lambda: bnb.GaussianNB().fit(X, Y),
+    "MixedNB": lambda: bnb.MixedNB().fit(X, Y),
+    "FeatureAveragedNB": lambda: bnb.FeatureAveragedNB().fit(X, Y),
+    "TAN": lambda: bnb.TAN().fit(X, Y),
+    "SPODE": lambda: bnb.SPODE().fit(X, Y),
+    "AODE": lambda: bnb.AODE().fit(X, Y),
+    "missing on arcs": lambda: bnb.NetworkNB({1: 0}).fit(with_a_missing_cell(), Y),
+    "EM": lambda: bnb.fit_em(bnb.CategoricalNB(), X, Y, X_unlabeled=X).estimator,
+    "PolyaNB": lambda: bnb.PolyaNB().fit(X, Y),
+    "NaiveBayesMixture": lambda: bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB(), n_init=1).fit(X),
+}
+ABSENT = {
+    "AODE": ("prior_", "posterior_", "parents_", "log_evidence_"),
+    "EM": ("log_evidence_",),
+    "PolyaNB": ("log_evidence_",),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Each estimator, fitted when it is first asked for."""
+    found = {}
+
+    def get(name):
+        if name not in found:
+            found[name] = FITTED[name]()
+        return found[name]
+
+    return get
+
+
+every = pytest.mark.parametrize("name", FITTED)
+
+
+@every
+def test_members_and_attributes_can_be_walked_through(fitted, name):
+    nb = fitted(name)
+    members = dict(inspect.getmembers(nb))
+    assert "n_features_in_" in members
+    for attribute in dir(type(nb)):
+        assert hasattr(nb, attribute) == (attribute in members), attribute
+    assert not set(ABSENT.get(name, ())) & set(members)
+
+
+@every
+def test_the_html_of_a_pipeline_shows_it(fitted, name):
+    nb = fitted(name)
+    text = make_pipeline("passthrough", nb)._repr_html_()
+    assert type(nb).__name__ in text
+    assert "n_features_in_" in nb._repr_html_() or "fitted" not in text
+
+
+@pytest.mark.parametrize(("name", "attribute"), [(name, a) for name, absent in ABSENT.items() for a in absent])
+def test_an_attribute_that_a_model_does_not_have_says_why(fitted, name, attribute):
+    nb = fitted(name)
+    assert not hasattr(nb, attribute)
+    assert getattr(nb, attribute, None) is None
+    for kind in (AttributeError, NotImplementedError):
+        with pytest.raises(kind, match=rf"^{attribute}: .*(posterior|exact)"):
+            getattr(nb, attribute)
+
+
+def test_a_function_that_refuses_a_model_has_no_attribute_missing(fitted):
+    with pytest.raises(NotImplementedError, match="^posterior_draws: ") as caught:
+        bnb.posterior_draws(fitted("AODE"))
+    assert not isinstance(caught.value, AttributeError)
+
+
+@every
+def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
+    """Of four million parameters the posterior and its evidence took four seconds, at every display of a notebook."""
+    nb = fitted(name)
+    calls = []
+    for kernel in ("update", "log_evidence", "plug_in"):
+        monkeypatch.setattr(scoring, kernel, lambda *_, kernel=kernel: calls.append(kernel))
+    monkeypatch.setattr(NaiveBayesClassifier, "_prior", lambda *_: calls.append("prior"))
+    shown = [repr(nb), nb._repr_html_(), make_pipeline(nb)._repr_html_(), *nb._repr_mimebundle_().values()]
+    assert all(type(nb).__name__ in text for text in shown)
+    dir(nb)
+    assert not calls
+
+
+def test_what_cannot_be_computed_can_be_shown(fitted):
+    """A hyperparameter set after `fit` is refused where it is used, not where it is shown."""
+    nb = bnb.CategoricalNB().fit(X, Y).set_params(alpha=-1)
+    assert "alpha=-1" in repr(nb)
+    assert "CategoricalNB" in make_pipeline(nb)._repr_html_()
+    assert "posterior_" in dir(nb)
+    with pytest.raises(ValueError, match="alpha"):
+        nb.posterior_  # noqa: B018
+
+
+def test_completion_offers_what_there_is():
+    nb = bnb.TAN()
+    assert "partial_fit" not in dir(nb)
+    assert "posterior_" not in dir(nb)
+    nb.fit(X, Y)
+    assert {"partial_fit", "posterior_", "classes_", "parents_", "predict_proba", "n_features_in_"} <= set(dir(nb))
