@@ -2,30 +2,103 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import isfinite
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+INT64 = 2**63 - 1
+_MOST = 2**31 - 1  # of what is made one by one: draws, repeats, iterations
+_LONGEST = 200
+_DIGITS = 40
 
-def require_integer(name: str, value: Any, least: int = 1) -> None:
-    """Raise ValueError unless `value` is an integer (not a bool) of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+
+def shown(value: Any) -> str:
+    """`repr` of a value for a message: the middle is left out where it is long."""
+    if isinstance(value, int) and abs(value) >= 10**_DIGITS:
+        # Python refuses to write integers of some thousand digits.
+        return f"{'-' if value < 0 else ''}1e{int(value.bit_length() * np.log10(2))} (about)"
+    try:
+        text = repr(value)
+    except ValueError:
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
+
+
+def require_integer(name: str, value: Any, least: int = 1, most: int = _MOST) -> None:
+    """Raise ValueError unless `value` is an integer (not a bool) of at least `least` and at most `most`."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and value > most:
+        raise ValueError(f"{name}={shown(value)} is too large; it must be an integer of at most {most:,}.")
+    if not whole or value < least:
         wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
-        raise ValueError(f"{name}={value!r} must be {wanted}.")
+        raise ValueError(f"{name}={shown(value)} must be {wanted}.")
+
+
+def require_seed(seed: Any) -> None:
+    """Raise ValueError unless `seed` is an integer of at least 0, which NumPy and JAX take."""
+    require_integer("seed", seed, least=0, most=INT64)
+
+
+def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
+    """`value` as a float; raise ValueError unless it is a finite number of which `holds` is true, a `wanted` one."""
+    try:
+        number = float("nan") if isinstance(value, str | bytes | bool) or np.ndim(value) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if not isfinite(number) or not holds(number):
+        raise ValueError(f"{name}={shown(value)} must be a number {wanted}.")
+    return number
 
 
 def require_probability(name: str, value: Any) -> None:
     """Raise ValueError unless 0 < `value` < 1."""
-    if not isinstance(value, int | float | np.number) or not 0 < value < 1:
-        raise ValueError(f"{name}={value!r} must be a number between 0 and 1, such as 0.9.")
+    require_number(name, value, "between 0 and 1, such as 0.9", lambda number: 0 < number < 1)
 
 
 def require_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
-    if value not in allowed:
-        raise ValueError(f"{name}={value!r} is unknown; use {' or '.join(map(repr, allowed))}.")
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
+
+
+def to_numbers(name: str, values: Any) -> np.ndarray:
+    """An array of float64.
+
+    Raises
+    ------
+    ValueError
+        If it holds what is no number, or a number that is too large for float64.
+    """
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except OverflowError:
+        raise ValueError(f"{name}={shown(values)} has a number that is too large for float64.") from None
+    except (TypeError, ValueError):
+        raise ValueError(f"{name}={shown(values)} must be a number or an array of numbers.") from None
+
+
+def require_classifier(nb: Any, who: str) -> None:
+    """Raise TypeError unless `nb` is a classifier of bayesnb, fitted or not."""
+    if not hasattr(type(nb), "_no_posterior"):
+        raise TypeError(
+            f"{who} takes a classifier of bayesnb, such as GaussianNB(), and got {type(nb).__module__}.{shown(nb)}."
+        )
+
+
+def require_fitted(nb: Any, who: str) -> None:
+    """As `require_classifier`; raise scikit-learn's NotFittedError unless it is fitted."""
+    require_classifier(nb, who)
+    check_is_fitted(nb)
+
+
+def require_result(name: str, value: Any, kind: type, source: str) -> None:
+    """Raise TypeError unless `value` is of that kind, which `source` returns."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be what {source} returns, and is a {type(value).__name__}: {shown(value)}.")
 
 
 def require_posterior(nb: Any, who: str) -> None:
@@ -38,9 +111,7 @@ def require_posterior(nb: Any, who: str) -> None:
     TypeError
         If it is no classifier of bayesnb.
     """
-    if not hasattr(type(nb), "_no_posterior"):
-        raise TypeError(f"{who} takes a fitted classifier of bayesnb, and got {type(nb).__module__}.{nb!r}.")
-    check_is_fitted(nb)
+    require_fitted(nb, who)
     if nb._no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb._no_posterior}")
 

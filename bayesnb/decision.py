@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_fitted, require_number, require_seed
 from bayesnb.encoding import check_labels
 from bayesnb.reporting import warn
 from bayesnb.uncertainty.rows import Given, Method, sampler
@@ -125,7 +125,8 @@ def decide(
     Duda, Hart & Stork, *Pattern Classification* (2001), ch. 2. Chow, *On optimum recognition error and reject
     tradeoff*, IEEE Trans. Inf. Theory 16 (1970).
     """
-    check_is_fitted(nb)
+    require_fitted(nb, "decide")
+    require_seed(seed)
     drawing = None if nb._no_posterior else sampler(nb, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
@@ -228,6 +229,7 @@ def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd
     if not table.index.is_unique:
         raise ValueError(f"loss names an action twice: {list(table.index)}.")
     if reject_cost is not None:
+        require_number("reject_cost", reject_cost, "of finite size: what it costs not to decide", lambda _: True)
         if REJECT in table.index:
             raise ValueError(f"loss has an action {REJECT!r} already, and reject_cost={reject_cost!r} would add it.")
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_integer, require_posterior, require_seed
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.families import Counts
 from bayesnb.model import NaiveBayes, log_normalize
@@ -107,6 +107,7 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
     require_integer("chains", chains)
+    require_seed(seed)
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_number, require_seed
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_labels, check_weights
 from bayesnb.model import NaiveBayes, Reading, Statistics
@@ -130,17 +129,16 @@ def fit_em(
     """
     check_climb(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
-    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 <= float(weight) < np.inf:
-        raise ValueError(f"weight={weight!r} must be a number of at least 0: what an unlabelled row counts for.")
+    weight = require_number("weight", weight, "of at least 0: what an unlabelled row counts for", lambda w: w >= 0)
     draft = template(nb, "fit_em")
     table = draft._table(X, reset=True)
     classes, label = _split(y, table.n_rows, type(nb).__name__)
     weights = check_weights(sample_weight, table.n_rows)
     known = (label >= 0) & (weights > 0)
-    given = [("X", table, np.where(label < 0, float(weight) * weights, 0.0))]
+    given = [("X", table, np.where(label < 0, weight * weights, 0.0))]
     if X_unlabeled is not None:
         more = draft._table(X_unlabeled)
-        given.append(("X_unlabeled", more, np.full(more.n_rows, float(weight))))
+        given.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
     _require_classes(classes, known, any(w.any() for _, _, w in given))
 
     labeled = table.take(known)
@@ -157,7 +155,7 @@ def fit_em(
     if unlabeled:
         rng = np.random.default_rng(seed)
         starts += [statistics.merge(random_start(encoding, unlabeled, rng)) for _ in range(restarts)]
-        draft.unlabeled_weight_ = float(weight)
+        draft.unlabeled_weight_ = weight
     climbs = [climb(encoding, prior, statistics, unlabeled, start, max_iter, tol) for start in starts]
     best = max(climbs, key=lambda found: found.objective[-1])
     if not best.converged:
@@ -290,9 +288,8 @@ def fixed_prior(nb: Any, counted: Counted) -> NaiveBayes:
 def check_climb(max_iter: Any, tol: Any, seed: Any) -> None:
     """Raise ValueError unless these can be used."""
     require_integer("max_iter", max_iter)
-    require_integer("seed", seed, 0)
-    if isinstance(tol, bool) or not isinstance(tol, Real) or not 0 <= float(tol) < np.inf:
-        raise ValueError(f"tol={tol!r} must be a number of at least 0, in nats for each row.")
+    require_seed(seed)
+    require_number("tol", tol, "of at least 0, in nats for each row", lambda t: t >= 0)
 
 
 @jax.jit

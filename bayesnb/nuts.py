@@ -12,7 +12,7 @@ from numpyro import distributions as dist
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.infer import MCMC, NUTS, init_to_median
 
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_integer, require_posterior, require_seed
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.hierarchy import Hierarchy
 from bayesnb.inference_data import assemble
@@ -106,6 +106,7 @@ def run_nuts(
     require_posterior(nb, "run_nuts")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
+    require_seed(seed)
     target = _target(nb, hyperprior)
     masks = kept(nb.encoding_, features)
     samples, transitions = _sample(target, nb.statistics_, draws, warmup, chains, seed, progress)

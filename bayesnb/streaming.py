@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import INT64, require_classifier, require_integer
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.files import require_writable
@@ -91,7 +91,7 @@ def fit_stream(
     >>> fit_stream(GaussianNB(), batches).class_count_.sum()
     np.float64(500.0)
     """
-    require_integer("every", every)
+    require_integer("every", every, most=INT64)
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if checkpoint is not None:
         require_writable(checkpoint)
@@ -178,7 +178,7 @@ def read_table(
     except ImportError as error:
         raise ImportError("Tables are read by pyarrow: pip install pyarrow, or this package with [files].") from error
 
-    require_integer("batch_rows", batch_rows)
+    require_integer("batch_rows", batch_rows, most=INT64)
     first = source[0] if isinstance(source, list | tuple) else source
     kind = format or Path(os.fspath(first).lower().removesuffix(".gz")).suffix.lstrip(".") or "parquet"
     if kind not in ("csv", "parquet"):
@@ -248,7 +248,7 @@ def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = 
     ValueError
         If they have not as many rows.
     """
-    require_integer("batch_rows", batch_rows)
+    require_integer("batch_rows", batch_rows, most=INT64)
     arrays = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     rows = {name: _n_rows(part) for name, part in arrays.items()}
     if len(set(rows.values())) > 1:
@@ -266,6 +266,7 @@ def blank(nb: Any, who: str) -> Any:
     TypeError
         If its statistics do not add up.
     """
+    require_classifier(nb, who)
     draft = nb._blank() if hasattr(nb, "_blank") else None
     if draft is None or not hasattr(draft, "partial_fit"):
         raise TypeError(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_integer, require_posterior, require_seed
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
 from bayesnb.checking.dependence import compare
 from bayesnb.families import NormalInverseGamma
@@ -125,6 +125,7 @@ def check_independence(
     if top is not None:
         require_integer("top", top)
     require_integer("draws", draws)
+    require_seed(seed)
     names = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
     chosen = None if features is None else nb.encoding_.positions(features)
     n_features = len(names) if chosen is None else len(chosen)

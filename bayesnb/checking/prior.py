@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_integer, require_posterior, require_seed
 from bayesnb.encoding import NodeColumns
 from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
@@ -58,6 +58,7 @@ def prior_predictive(nb: Any, draws: int = 1000, seed: int = 0) -> np.ndarray:
     """
     require_posterior(nb, "prior_predictive")
     require_integer("draws", draws)
+    require_seed(seed)
     model, statistics = nb.prior_, nb.statistics_
     try:
         require_proper(nb.encoding_, model)

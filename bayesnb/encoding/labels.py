@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from bayesnb.arguments import to_numbers
 from bayesnb.encoding.levels import Levels, factorize, nullable
 from bayesnb.encoding.table import from_sequence
 
@@ -62,10 +63,13 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if sample_weight is None:
         return np.ones(n_rows)
     if isinstance(sample_weight, Number):
-        sample_weight = np.full(n_rows, sample_weight)
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
-    )
+        sample_weight = np.full(n_rows, to_numbers("sample_weight", sample_weight))
+    try:
+        weight = check_array(
+            sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
+        )
+    except OverflowError:
+        weight = to_numbers("sample_weight", sample_weight)  # which says so
     if weight.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
     if len(weight) != n_rows:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from bayesnb.arguments import shown
 from bayesnb.encoding.levels import plain
 
 
@@ -200,7 +201,9 @@ def check_table(X: Any, owner: str) -> Table:
         n_rows, n_columns = X.shape
         _check_size(n_rows, n_columns, owner)
         columns = [c for _, c in X.items()] if hasattr(X, "iloc") else [X[:, j] for j in range(n_columns)]
-        return Table(columns, tuple(map(str, X.columns)), n_rows, owner)
+        names = tuple(map(str, X.columns))
+        _require_distinct(names)
+        return Table(columns, names, n_rows, owner)
     if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
         row = tuple(int(i[0]) for i in np.nonzero(np.ma.getmaskarray(X)))
         raise TypeError(
@@ -242,6 +245,16 @@ def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
     memory = np.empty(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
     return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def _require_distinct(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        first: dict[str, int] = {}
+        again = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
+        raise ValueError(
+            f"Input X: columns {first[names[again]]} and {again} are both named {names[again]!r}; rename one, or leave it "
+            "out."
+        )
 
 
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
@@ -303,10 +316,11 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
         return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
     except TypeError as error:
         raise TypeError(f"{where}: {error}. Each argument must be a string or a number.") from None
-    except ValueError:
+    except (ValueError, OverflowError) as error:
         row = next(i for i, v in enumerate(column) if not _is_number(v))
+        advice = "it is too large for float64; rescale the column" if isinstance(error, OverflowError) else "encode it"
         raise ValueError(
-            f"{where}: could not convert {column[row]!r} at row {row} to a number; encode it or declare the "
+            f"{where}: could not convert {shown(column[row])} at row {row} to a number; {advice} or declare the "
             "column categorical."
         ) from None
 
@@ -318,6 +332,6 @@ def _is_missing(value: Any) -> bool:
 def _is_number(value: Any) -> bool:
     try:
         float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return _is_missing(value)
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, scoring
+from bayesnb.arguments import require_number
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -30,6 +32,9 @@ from bayesnb.estimators.display import Displayed, NotOfferedError
 from bayesnb.estimators.predictions import Predictions, require_estimate
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.model import Estimate, NaiveBayes, Statistics
+
+
+_commits = Lock()
 
 
 class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
@@ -70,7 +75,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         ValueError
             If the data or a hyperparameter cannot be used; the estimator is left as it was.
         """
-        return self._add(self._blank(), X, y, sample_weight, Levels(()), grow=True)
+        draft = self._blank()
+        return self._commit(draft, draft._count_batch(X, y, sample_weight, Levels(()), grow=True))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count further rows; any chunking of the data gives the posterior of the whole.
@@ -86,14 +92,17 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         ------
         ValueError
             As `fit`; if `classes` is missing at the first call; if a label was not declared.
+        RuntimeError
+            If another thread has changed the estimator since the call began; these rows were not counted.
         """
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        known = Levels(()) if first else self.encoding_.classes
+        draft = self._blank() if first else copy.copy(self)
+        known = Levels(()) if first else draft.encoding_.classes
         if classes is not None:
             known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        return self._add(self._blank() if first else copy.copy(self), X, y, sample_weight, known, grow=False)
+        return self._add(draft, X, y, sample_weight, known, grow=False)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
@@ -105,10 +114,13 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         ------
         ValueError
             If a count would become negative, or a value was never counted; nothing is changed.
+        RuntimeError
+            As `partial_fit`.
         """
         check_is_fitted(self)
-        table = self._table(X)
-        label = self._label_index(self.encoding_.classes, y, table.n_rows)
+        draft = copy.copy(self)
+        table, encoding = draft._table(X), draft.encoding_
+        label = self._label_index(encoding.classes, y, table.n_rows)
         weight = check_weights(sample_weight, table.n_rows)
         keep = weight > 0
         table, label, weight = table.take(keep), label[keep], weight[keep]
@@ -120,16 +132,15 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
                 raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
             report_unknown(columns, unknown)
 
-        rows = self.encoding_.rows(table, policy)
-        counted = Counted(self.encoding_, self._tally(self.encoding_, rows, label, weight))
-        return self._commit(copy.copy(self), counting.remove(self._counted, counted))
+        counted = Counted(encoding, draft._tally(encoding, encoding.rows(table, policy), label, weight))
+        return self._commit(draft, counting.remove(draft._counted, counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
         """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade."""
         check_is_fitted(self)
-        if not 0 < factor <= 1:
-            raise ValueError(f"factor={factor!r} must be in (0, 1].")
-        return self._commit(copy.copy(self), Counted(self.encoding_, self.statistics_.scale(factor)))
+        require_number("factor", factor, "in (0, 1]", lambda value: 0 < value <= 1)
+        draft = copy.copy(self)
+        return self._commit(draft, Counted(draft.encoding_, draft.statistics_.scale(factor)), on_top=True)
 
     # -- the posterior ---------------------------------------------------------------------------
 
@@ -244,13 +255,23 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             delattr(draft, name)
         return draft
 
-    def _commit(self, draft: Self, counted: Counted) -> Self:
-        """Take over the draft's state, once everything in it is known to be good."""
+    def _commit(self, draft: Self, counted: Counted, *, on_top: bool = False) -> Self:
+        """Take over the draft's state, once everything in it is known to be good.
+
+        A draft that counts `on_top` of a copy is refused if that is no longer what is here.
+        """
         self._prior(counted)
-        draft.encoding_, draft.statistics_ = counted
-        for name in set(self.__dict__) - set(draft.__dict__):
-            delattr(self, name)
-        self.__dict__.update(vars(draft))
+        with _commits:
+            if on_top and vars(self).get("statistics_") is not vars(draft).get("statistics_"):
+                raise RuntimeError(
+                    f"This {type(self).__name__} was changed by another thread meanwhile, and what that has counted would "
+                    "be lost: nothing was changed by this call. Take a lock around the calls, or let each thread fit an "
+                    "estimator of its own (bayesnb.distributed.fit merges such counts)."
+                )
+            draft.encoding_, draft.statistics_ = counted
+            for name in set(self.__dict__) - set(draft.__dict__):
+                delattr(self, name)
+            self.__dict__.update(vars(draft))
         return self
 
     def _table(self, X: Any, reset: bool = False) -> Table:
@@ -263,7 +284,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """Count rows on top of what the draft has, and become it; labels beside `classes` are new ones, or refused."""
         first = not draft.__sklearn_is_fitted__()
         counted = draft._count_batch(X, y, sample_weight, classes, grow=grow)
-        return self._commit(draft, counted if first else counting.merge(draft._counted, counted))
+        return self._commit(draft, counted if first else counting.merge(draft._counted, counted), on_top=True)
 
     def _count_batch(self, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Counted:
         """What rows count by themselves; before anything was counted they decide the columns too."""

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import polya, scoring
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_number
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights
 from bayesnb.estimators import priors
 from bayesnb.estimators.display import Displayed, NotOfferedError
@@ -213,9 +213,7 @@ class PolyaNB(ClassifierMixin, Displayed):
     def _prior(self, encoding: Encoding) -> polya.Prior:
         require_integer("max_iter", self.max_iter)
         for name in ("mean_concentration", "tol"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-                raise ValueError(f"{name}={value!r} must be a positive number.")
+            require_number(name, getattr(self, name), "above 0", lambda value: value > 0)
         columns = encoding.blocks[0]
         alpha = priors.dirichlet(self.alpha, columns, len(encoding.classes)).concentration
         if not (alpha > 0).all():

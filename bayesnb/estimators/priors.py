@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb.arguments import to_numbers
 from bayesnb.encoding import Encoding
 from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, Moments, NormalInverseGamma, Totals
 
@@ -23,7 +24,7 @@ def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Di
         return Dirichlet(_concentration(class_prior.concentration, (1, n_classes), "class_prior"), group, 1)
     if class_prior is None:
         return Dirichlet(_concentration(class_alpha, (1, n_classes), "class_alpha"), group, 1)
-    prob = np.asarray(class_prior, dtype=np.float64)
+    prob = to_numbers("class_prior", class_prior)
     if prob.shape != (n_classes,):
         raise ValueError(
             f"class_prior: Number of priors must match number of classes; got shape {prob.shape}, expected "
@@ -53,7 +54,7 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     sizes, group = columns.sizes(), columns.groups()
     shape = (n_classes, int(sizes.sum()))
     if isinstance(alpha, Dirichlet):
-        given = np.asarray(alpha.concentration, dtype=np.float64)
+        given = to_numbers("alpha.concentration", alpha.concentration)
         if given.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
             own, wanted = (np.bincount(np.asarray(g)).tolist() for g in (alpha.group, group))
             got = f"is a Dirichlet of shape {given.shape} over groups of sizes {own} where {wanted} are needed"
@@ -61,7 +62,7 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
         _at_least(given, 0.0, "alpha.concentration")
         full = np.broadcast_to(given, shape)
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
-        parts = [_numbers(alpha[j], f"alpha[{j}]") for j in columns.index] if _covers(alpha, columns) else []
+        parts = [to_numbers(f"alpha[{j}]", alpha[j]) for j in columns.index] if _covers(alpha, columns) else []
         if len(parts) != len(sizes) or any(p.shape not in ((), (n,)) for p, n in zip(parts, sizes, strict=True)):
             raise ValueError(_shapes(f"is a list of arrays of lengths {[np.size(a) for a in alpha]}", columns, shape))
         for j, part in zip(columns.index, parts, strict=True):
@@ -69,7 +70,7 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
         full = np.concatenate([np.broadcast_to(p, n) for p, n in zip(parts, sizes, strict=True)])
         full = np.broadcast_to(full, shape)
     else:
-        alpha = _numbers(alpha, "alpha")
+        alpha = to_numbers("alpha", alpha)
         _at_least(alpha, 0.0, "alpha")
         if alpha.ndim == 1 and _covers(alpha, columns):
             full = np.broadcast_to(np.repeat(alpha[list(columns.index)], sizes), shape)
@@ -124,15 +125,8 @@ def _covers(alpha: Any, columns: Any) -> bool:
     return len(alpha) == columns.n_features
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"{name}={values!r} must be a number or an array of numbers.") from None
-
-
 def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
-    alpha = _numbers(alpha, name)
+    alpha = to_numbers(name, alpha)
     _at_least(alpha, 0.0, name)
     try:
         return np.broadcast_to(alpha, shape)
@@ -141,7 +135,7 @@ def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
 
 
 def _field(prior: Any, name: str, shape: tuple[int, int], bound: float, argument: str) -> np.ndarray:
-    values = _numbers(getattr(prior, name), f"{argument}.{name}")
+    values = to_numbers(f"{argument}.{name}", getattr(prior, name))
     _at_least(values, bound, f"{argument}.{name}")
     try:
         return np.broadcast_to(values, shape).astype(np.float64)

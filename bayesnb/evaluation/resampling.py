@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_number, require_seed
 from bayesnb.encoding import Levels, check_labels
 
 
@@ -36,10 +36,9 @@ def stratified_splits(
         If `test_size` or `repeats` is out of range, or a class has less than two rows.
     """
     require_integer("repeats", repeats, least=2)
-    if not 0 < test_size < 1:
-        raise ValueError(
-            f"test_size={test_size!r} must be between 0 and 1: the share of each class to test, such as 0.3."
-        )
+    require_seed(seed)
+    wanted = "between 0 and 1: the share of each class to test, such as 0.3"
+    test_size = require_number("test_size", test_size, wanted, lambda share: 0 < share < 1)
     groups = _rows_by_class(y, 2, "one to fit and one to test")
     tested = [min(max(round(test_size * len(g)), 1), len(g) - 1) for g in groups]
     rng = np.random.default_rng(seed)
@@ -77,6 +76,7 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
         If a class has no more than `largest` rows, or `repeats` is out of range.
     """
     require_integer("repeats", repeats, least=2)
+    require_seed(seed)
     groups = _rows_by_class(y, largest + 1, f"{largest} to fit and one to test")
     rng = np.random.default_rng(seed)
     splits = []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import uncertainty
+from bayesnb.arguments import to_numbers
 from bayesnb.plots.style import COLOURS, GREY, WRONG, axes, dot, header, percent
 from bayesnb.plots.text import font, labels
 
@@ -109,7 +110,7 @@ def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
         If an array is empty or holds anything outside [0, 1].
     """
     priors = values if isinstance(values, Mapping) else {"": values}
-    arrays = {name: np.asarray(array, dtype=float).ravel() for name, array in priors.items()}
+    arrays = {name: to_numbers("values", array).ravel() for name, array in priors.items()}
     for name, array in arrays.items():
         bad = ~((array >= 0) & (array <= 1))
         if not array.size or bad.any():

@@ -6,18 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_choice
+from bayesnb.arguments import require_choice, require_fitted, require_result
 from bayesnb.plots.style import COLOURS, GREY, MARKS, SMALL, axes, dot, extent, header, names_on
 from bayesnb.plots.text import labels
-from bayesnb.selection import bayes_factor
+from bayesnb.selection import LeaveOneOut, Prequential, Tuned, bayes_factor
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-    from bayesnb.selection import LeaveOneOut, Prequential, Tuned
     from bayesnb.selection.loo import Kind
 
 _MOST_ROWS = 40
@@ -54,7 +52,7 @@ def inclusion(nb: Any, ax: Axes | None = None) -> Axes:
     """
     from scipy.special import expit
 
-    check_is_fitted(nb)
+    require_fitted(nb, "plots.inclusion")
     if not hasattr(nb, "inclusion_probability_"):
         raise ValueError(f"{type(nb).__name__} does not average over features; pass a fitted FeatureAveragedNB.")
     columns = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
@@ -125,6 +123,7 @@ def alpha_path(tuned: Tuned, ax: Axes | None = None) -> Axes:
     vertical scale is linear down to 1 nat below the best, and logarithmic beyond. The best one is a star, or, at the
     end of the interval that was searched, a triangle that points beyond (a diamond, if that is all that was tried).
     """
+    require_result("tuned", tuned, Tuned, "bayesnb.tune_alpha")
     path = tuned.path[np.isfinite(tuned.path["objective"].to_numpy())]
     if not len(path):
         raise ValueError("tuned: the objective is not finite at any strength of the prior.")
@@ -194,6 +193,8 @@ def pointwise_loo(
     """
     require_choice("kind", kind, ("label", "row"))
     name = _names(names)
+    for argument, result in (("first", first), ("second", second)):
+        require_result(argument, result, LeaveOneOut, "bayesnb.loo")
     _require_same_rows(first, second)
     if list(first.classes) != list(second.classes):
         raise ValueError(f"first and second are of different classes: {list(first.classes)}, {list(second.classes)}.")
@@ -260,6 +261,8 @@ def prequential(
     depends on the order of the rows, its end does not.
     """
     name = _names(names)
+    for argument, result in (("first", first), ("second", second)):
+        require_result(argument, result, Prequential, "bayesnb.prequential")
     _require_same_rows(first, second)
     if not np.array_equal(first.sizes, second.sizes):
         raise ValueError("first and second were told at different numbers of rows; pass the same `points` to both.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_fitted
 from bayesnb.encoding import NodeColumns
 from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, header
 from bayesnb.plots.text import font, labels
@@ -43,7 +43,7 @@ def structure(nb: Any, ax: Axes | None = None) -> Axes:
     """
     import networkx as nx
 
-    check_is_fitted(nb)
+    require_fitted(nb, "plots.structure")
     found = [
         (columns, counted)
         for columns, counted in zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True)

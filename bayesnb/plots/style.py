@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from bayesnb.arguments import require_result
 from bayesnb.plots.text import columns, font
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ def names_on(axis: Any, positions: Iterable[float], texts: Sequence[str], rotati
 
 
 def require(table: pd.DataFrame, needed: Iterable[str], source: str) -> None:
-    """Refuse a table that lacks columns, or has no row."""
+    """Refuse what is no table, lacks columns, or has no row."""
+    import pandas as pd
+
+    require_result("table", table, pd.DataFrame, source)
     absent = [name for name in needed if name not in table]
     if absent:
         raise ValueError(f"table has no column {absent[0]!r}, only {list(table)}; pass what {source} returns.")

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_integer, require_posterior, require_seed
 from bayesnb.encoding import Encoding
 from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
@@ -48,7 +48,7 @@ def posterior_draws(
     ImproperPosteriorError
         If a zero concentration met a zero count.
     ValueError
-        If `draws` is not positive, or `features` names a column that there is not.
+        If `draws` is not positive, `seed` is negative, or `features` names a column that there is not.
 
     Notes
     -----
@@ -63,6 +63,7 @@ def posterior_draws(
     (100, 2, 2)
     """
     require_integer("draws", draws)
+    require_seed(seed)
     require_posterior(nb, "posterior_draws")
     require_proper(nb.encoding_, nb.posterior_)
     return draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features)

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb.arguments import to_numbers
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.families import Likelihood
 from bayesnb.families.dirichlet import Multinomial
@@ -38,9 +39,9 @@ def read_draws(nb: Any, draws: Any) -> dict[str, np.ndarray]:
     if not isinstance(draws, dict):
         try:
             posterior = draws["posterior"]
-        except (TypeError, KeyError, AttributeError):
+        except (TypeError, KeyError, AttributeError, IndexError):
             raise ValueError(
-                f"draws={type(draws).__name__} must be what posterior_draws, to_arviz or run_nuts returns."
+                f"draws must be what posterior_draws, to_arviz or run_nuts returns, and is a {type(draws).__name__}."
             ) from None
         draws = {site: posterior[site].to_numpy() for site in posterior.data_vars}
         draws = {site: values.reshape(-1, *values.shape[2:]) for site, values in draws.items() if values.ndim >= 2}
@@ -48,7 +49,7 @@ def read_draws(nb: Any, draws: Any) -> dict[str, np.ndarray]:
     for site, shape in _shapes(nb.encoding_, nb.prior_).items():
         if site not in draws:
             raise ValueError(f"draws have no {site!r}; there are {list(draws)}. Are they of another model?")
-        values = np.asarray(draws[site], np.float64)
+        values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):
             raise ValueError(
                 f"draws[{site!r}] has shape {values.shape}, where (draws, {', '.join(map(str, shape))}) is needed: "

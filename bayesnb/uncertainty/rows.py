@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
-from bayesnb.arguments import require_choice, require_integer, require_posterior, require_probability
+from bayesnb.arguments import require_choice, require_integer, require_posterior, require_probability, require_seed
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import over_blocks
@@ -210,6 +210,7 @@ def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sam
     if not isinstance(draws, int | float | np.number):
         return DrawnSampler(read_draws(nb, draws), given)
     require_integer("draws", draws)
+    require_seed(seed)
     if nb.prior_.classes_share_parameters:
         return DrawnSampler(posterior_draws(nb, int(draws), seed), given)
     return Sampler(method, given, int(draws), seed)

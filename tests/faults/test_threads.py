@@ -226,3 +226,59 @@ def test_sparse_buffers_that_are_used_again(make):
     counted = WORDS if make is bnb.MultinomialNB else WORDS > 0
     np.testing.assert_array_equal(nb.feature_count_, own.T.astype(float) @ counted)
     np.testing.assert_array_equal(nb.class_count_, own.sum(axis=0))
+
+
+class Slow:
+    """Rows that are handed over only when another thread has done its part."""
+
+    def __init__(self, X: np.ndarray) -> None:
+        self.X, self.asked, self.go = X, threading.Event(), threading.Event()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        self.asked.set()
+        assert self.go.wait(60)
+        return np.asarray(self.X, dtype)
+
+
+@pytest.mark.parametrize("method", ["partial_fit", "forget", "first"])
+def test_a_call_that_would_undo_another_thread_s_is_refused(method):
+    """Two threads that read the same counts and each write their own sum: the rows of one were lost."""
+    X, y = levels(300, 3, 0), labels(300, 0)
+    nb = bnb.CategoricalNB() if method == "first" else bnb.CategoricalNB().fit(X, y)
+    slow = Slow(X)
+    with ThreadPoolExecutor(1) as pool:
+        if method == "forget":
+            late = pool.submit(nb.forget, slow, y)
+        else:
+            late = pool.submit(nb.partial_fit, slow, y, LABELS)
+        assert slow.asked.wait(60)
+        nb.partial_fit(X, y, LABELS)
+        total = nb.class_count_.sum()
+        slow.go.set()
+        with pytest.raises(RuntimeError, match="another thread.*nothing was changed.*lock"):
+            late.result()
+    assert nb.class_count_.sum() == total == (300 if method == "first" else 600)
+    assert nb.partial_fit(X, y).class_count_.sum() == total + 300
+
+
+def test_decay_is_refused_too():
+    """`factor` is asked for its value after the counts were read."""
+    X, y = levels(300, 3, 0), labels(300, 0)
+    nb = bnb.CategoricalNB().fit(X, y)
+    draft = nb._blank().fit(X, y)  # another state, such as a thread would have left behind
+    before = nb.statistics_
+    with pytest.raises(RuntimeError, match="another thread"):
+        nb._commit(draft, draft._counted, on_top=True)
+    assert nb.statistics_ is before
+    assert nb.decay(0.5).class_count_.sum() == 150
+
+
+def test_fitting_anew_needs_no_agreement():
+    X, y = levels(300, 3, 0), labels(300, 0)
+    nb, slow = bnb.CategoricalNB().fit(X, y), Slow(X)
+    with ThreadPoolExecutor(1) as pool:
+        late = pool.submit(nb.fit, slow, y)
+        assert slow.asked.wait(60)
+        nb.partial_fit(X, y)
+        slow.go.set()
+        assert late.result().class_count_.sum() == 300
