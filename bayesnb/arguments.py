@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from numbers import Integral
 from typing import Any
@@ -65,6 +66,24 @@ def require_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
 
 
+def require_mapping(name: str, value: Any, example: str) -> None:
+    """Raise TypeError unless `value` is a dict, such as `example`."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name}={shown(value)} must be a dict, such as {example}.")
+
+
+def require_iterable(name: str, value: Any, meaning: str) -> None:
+    """Raise TypeError unless one can go through `value`, and it is no text; `meaning` says what of."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise TypeError(f"{name}={shown(value)} must be {meaning}.")
+
+
+def require_path(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` names a file."""
+    if not isinstance(value, str | os.PathLike):
+        raise TypeError(f"{name}={shown(value)} must be a path: a str or a pathlib.Path.")
+
+
 def to_numbers(name: str, values: Any) -> np.ndarray:
     """An array of float64.
 
@@ -74,7 +93,10 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
         If it holds what is no number, or a number that is too large for float64.
     """
     try:
-        return np.asarray(values, dtype=np.float64)
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufO":
+            raise TypeError
+        return array.astype(np.float64, copy=False)
     except OverflowError:
         raise ValueError(f"{name}={shown(values)} has a number that is too large for float64.") from None
     except (TypeError, ValueError):

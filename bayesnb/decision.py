@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_fitted, require_number, require_seed
+from bayesnb.arguments import require_fitted, require_iterable, require_mapping, require_number, require_seed
 from bayesnb.encoding import check_labels
 from bayesnb.reporting import warn
 from bayesnb.uncertainty.rows import Given, Method, sampler
@@ -163,6 +163,7 @@ def zero_one(classes: Sequence[Hashable]) -> pd.DataFrame:
     """
     import pandas as pd
 
+    require_iterable("classes", classes, "the labels, such as nb.classes_")
     labels = list(classes)
     return pd.DataFrame(1.0 - np.eye(len(labels)), pd.Index(labels, name="action"), pd.Index(labels, name="truth"))
 
@@ -188,6 +189,8 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     >>> bayes_theorem({"man": 0.5, "woman": 0.5}, {"man": 0.05, "woman": 0.0025})["man"]
     Fraction(20, 21)
     """
+    for name, numbers in (("prior", prior), ("likelihood", likelihood)):
+        require_mapping(name, numbers, "{hypothesis: number}")
     if set(prior) != set(likelihood):
         raise ValueError(f"prior is over {list(prior)} and likelihood over {list(likelihood)}: they must be the same.")
     joint = {}

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_integer, require_number, require_seed
+from bayesnb.arguments import require_classifier, require_integer, require_number, require_seed
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_labels, check_weights
 from bayesnb.model import NaiveBayes, Reading, Statistics
@@ -257,6 +257,7 @@ def template(nb: Any, who: str) -> Any:
     NotImplementedError
         If its parameters are not functions of counts, and EM is of no use.
     """
+    require_classifier(nb, who)
     draft = clone(nb)
     if draft._no_posterior is not None:
         raise NotImplementedError(f"{who} counts rows in shares, and cannot: {draft._no_posterior}")

@@ -19,6 +19,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import encoding, estimators, families
+from bayesnb.arguments import require_path, shown
 from bayesnb.encoding.columns import FixedColumns
 from bayesnb.encoding.table import Positions
 from bayesnb.files import write_atomically
@@ -80,8 +81,9 @@ def save(nb: Any, path: str | os.PathLike[str]) -> None:
     from safetensors.numpy import save as to_bytes
 
     if _ESTIMATORS.get(type(nb).__name__) is not type(nb):
-        raise TypeError(f"save takes a fitted classifier of bayesnb, and got {nb!r}.")
+        raise TypeError(f"save takes a fitted classifier of bayesnb, and got {shown(nb)}.")
     check_is_fitted(nb)
+    require_path("path", path)
     arrays: dict[str, np.ndarray] = {}
     model = _encode(nb, type(nb).__name__, arrays)
     content = {"version": _VERSION, "sha256": _digest(model, arrays), "model": model}
@@ -102,6 +104,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     -----
     Nothing in the file is executed, and no more memory is taken than a few times its size.
     """
+    require_path("path", path)
     content = Path(path).read_bytes()
     try:
         return _read(content)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.arguments import INT64, require_classifier, require_integer
+from bayesnb.arguments import INT64, require_classifier, require_integer, require_iterable, require_path
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.files import require_writable
@@ -91,9 +91,11 @@ def fit_stream(
     >>> fit_stream(GaussianNB(), batches).class_count_.sum()
     np.float64(500.0)
     """
+    require_iterable("batches", batches, "an iterable of (X, y) or (X, y, sample_weight)")
     require_integer("every", every, most=INT64)
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if checkpoint is not None:
+        require_path("checkpoint", checkpoint)
         require_writable(checkpoint)
     draft, counted = _begin(nb, checkpoint)
     skip, saved = counted, counted

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior
+from bayesnb.arguments import require_integer, require_posterior, shown
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families import Dirichlet
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
@@ -85,10 +85,10 @@ def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *
 def _interval(alpha: Any) -> tuple[float, float]:
     try:
         low, high = (float(a) for a in alpha)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low, high = np.nan, np.nan
     if not 0 < low < high < np.inf:
-        raise ValueError(f"alpha={alpha!r} must be two numbers, 0 < lower < upper, such as (0.1, 10).")
+        raise ValueError(f"alpha={shown(alpha)} must be two numbers, 0 < lower < upper, such as (0.1, 10).")
     return low, high
 
 

@@ -28,7 +28,7 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
     y = nullable(y) if hasattr(y, "to_list") else y
     y = y if hasattr(y, "shape") else _from_labels(y)
-    if len(y.shape) > 1 and y.shape[1] != 1:
+    if not y.shape or (len(y.shape) > 1 and y.shape[1] != 1):
         raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
     y = column_or_1d(y, warn=True)
     if n_rows is not None and len(y) != n_rows:
@@ -68,8 +68,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         weight = check_array(
             sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
         )
-    except OverflowError:
-        weight = to_numbers("sample_weight", sample_weight)  # which says so
+    except (TypeError, ValueError, OverflowError):
+        to_numbers("sample_weight", sample_weight)  # which names the argument
+        raise
     if weight.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
     if len(weight) != n_rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, overload
 
@@ -96,14 +96,14 @@ class Table:
         ValueError
             If there is no such column.
         """
-        if column in self.names:
+        if isinstance(column, Hashable) and column in self.names:
             return self.names.index(column)
         n = len(self.names)
         if isinstance(column, int | np.integer) and not isinstance(column, bool) and -n <= column < n:
             return int(column) % n
         some = list(self.names[:12])
         raise ValueError(
-            f"{argument} names a column {column!r} that X does not have; X has {some}{' …' * (n > len(some))}."
+            f"{argument} names a column {shown(column)} that X does not have; X has {some}{' …' * (n > len(some))}."
         )
 
     def where(self, j: int) -> str:
@@ -252,8 +252,8 @@ def _require_distinct(names: Sequence[str]) -> None:
         first: dict[str, int] = {}
         again = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
         raise ValueError(
-            f"Input X: columns {first[names[again]]} and {again} are both named {names[again]!r}; rename one, or leave it "
-            "out."
+            f"Input X: columns {first[names[again]]} and {again} are both named {names[again]!r}; rename one, or leave "
+            "it out."
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
+from bayesnb.arguments import require_number, to_numbers
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, CountColumns, NodeColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
@@ -155,15 +156,15 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def _log_odds(self, n_features: int) -> np.ndarray:
         inclusion = self.inclusion
         if self.expected_features is not None:
-            if not 0 < self.expected_features < n_features:
-                raise ValueError(
-                    f"expected_features={self.expected_features!r} must be between 0 and {n_features}, the number of "
-                    "features."
-                )
-            inclusion = self.expected_features / n_features
+            wanted = f"between 0 and {n_features}, the number of features"
+            inclusion = require_number(
+                "expected_features", self.expected_features, wanted, lambda expected: 0 < expected < n_features
+            )
+            inclusion /= n_features
+        inclusion = to_numbers("inclusion", inclusion)
         try:
-            inclusion = np.broadcast_to(np.asarray(inclusion, np.float64), n_features)
-        except (TypeError, ValueError):
+            inclusion = np.broadcast_to(inclusion, n_features)
+        except ValueError:
             raise ValueError(
                 f"inclusion has shape {np.shape(inclusion)}; expected a probability, or {n_features}, one a feature."
             ) from None

@@ -33,7 +33,6 @@ from bayesnb.estimators.predictions import Predictions, require_estimate
 from bayesnb.families import LevelCounts, Moments
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
-
 _commits = Lock()
 
 
@@ -264,9 +263,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         with _commits:
             if on_top and vars(self).get("statistics_") is not vars(draft).get("statistics_"):
                 raise RuntimeError(
-                    f"This {type(self).__name__} was changed by another thread meanwhile, and what that has counted would "
-                    "be lost: nothing was changed by this call. Take a lock around the calls, or let each thread fit an "
-                    "estimator of its own (bayesnb.distributed.fit merges such counts)."
+                    f"This {type(self).__name__} was changed by another thread meanwhile, and what that has counted "
+                    "would be lost: nothing was changed by this call. Take a lock around the calls, or let each thread "
+                    "fit an estimator of its own (bayesnb.distributed.fit merges such counts)."
                 )
             draft.encoding_, draft.statistics_ = counted
             for name in set(self.__dict__) - set(draft.__dict__):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import scoring
+from bayesnb.arguments import require_choice, require_number
 from bayesnb.encoding import (
     BinaryColumns,
     Columns,
@@ -247,9 +248,8 @@ class MultinomialNB(NaiveBayesClassifier):
 
 def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
     """Bernoulli columns of a table, cut at `binarize`."""
-    number = isinstance(binarize, int | float | np.number) and np.isfinite(binarize)
-    if binarize is not None and not number:
-        raise ValueError(f"binarize={binarize!r} must be a finite number, or None where cells are 0 or 1 already.")
+    if binarize is not None:
+        require_number("binarize", binarize, "of finite size, or None where cells are 0 or 1", lambda _: True)
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
     return BinaryColumns(index, names, len(table.names), binarize)
 
@@ -258,8 +258,7 @@ def level_columns(
     table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
 ) -> LevelColumns:
     """Categorical columns of a table with the levels that are declared for them."""
-    if handle_unknown not in ("ignore", "error", "level"):
-        raise ValueError(f"handle_unknown={handle_unknown!r} is unknown; use 'ignore', 'error' or 'level'.")
+    require_choice("handle_unknown", handle_unknown, ("ignore", "error", "level"))
     marks = () if missing_values is None else _as_tuple(missing_values)
     for mark in marks:
         if not isinstance(mark, Hashable):

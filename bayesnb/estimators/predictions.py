@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
+from bayesnb.arguments import shown
 from bayesnb.encoding import LevelColumns, Rows, Unknown, check_labels, check_weights, report_unknown
 from bayesnb.estimators import priors
 from bayesnb.lazy import computed, lazily
@@ -22,8 +23,8 @@ _ESTIMATES = ("mle", "map", "mean", "predictive")
 
 def require_estimate(estimate: Any) -> None:
     """Raise ValueError unless it is a reading of the posterior."""
-    if estimate not in _ESTIMATES:
-        raise ValueError(f"estimate={estimate!r} is unknown; use one of {_ESTIMATES}.")
+    if not isinstance(estimate, str) or estimate not in _ESTIMATES:
+        raise ValueError(f"estimate={shown(estimate)} is unknown; use one of {_ESTIMATES}.")
 
 
 def _labels(nb: Any, no_rows: Any) -> np.ndarray:

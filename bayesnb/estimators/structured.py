@@ -10,11 +10,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
+from bayesnb.arguments import require_mapping
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.rows import NodeRows
 from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
+from bayesnb.estimators.predictions import require_estimate
 from bayesnb.families import Dirichlet, LevelCounts, Moments
 from bayesnb.model import Estimate
 from bayesnb.precision import float64
@@ -116,8 +118,10 @@ class StructuredNB(NaiveBayesClassifier):
         asked = [self._variable(v, levels) for v in ([variables] if one else variables)]
         if not asked or len(set(asked)) < len(asked):
             raise ValueError(f"variables={variables!r} must name one variable or more, each once.")
+        given = {} if given is None else given
+        require_mapping("given", given, "{'wind': 'strong'}")
         at: dict[Hashable, int] = {}
-        for name, value in (given or {}).items():
+        for name, value in given.items():
             variable = self._variable(name, levels)
             if variable in asked:
                 raise ValueError(f"given: {variable!r} is asked for as well.")
@@ -196,6 +200,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _read(
         self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
     ) -> np.ndarray:
+        require_estimate(self.estimate if estimate is None else estimate)
         if (self.estimate if estimate is None else estimate) not in ("mle", "map"):
             return super()._read(rows, n, estimate, class_prior, output)
         scores = super()._read(rows, n, estimate, class_prior, scoring.joint)

@@ -89,7 +89,7 @@ def compare_estimates(
     the difference over the K splits, to be held against t of K - 1 degrees of freedom: it speaks of fits to
     other training rows too.
     """
-    priors, baselines = dict(priors or {}), list(baselines)
+    priors, baselines = estimates.named(priors, baselines)
     names = estimates.row_names(nb, priors, baselines)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")

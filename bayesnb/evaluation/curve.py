@@ -78,7 +78,7 @@ def learning_curve(
     deviation over data sets at three rows a class, and three times at 20. A difference of several such errors
     is there; one of less is not thereby absent.
     """
-    priors, baselines = dict(priors or {}), list(baselines)
+    priors, baselines = estimates.named(priors, baselines)
     names = estimates.row_names(nb, priors, baselines)
     sizes = _increasing(sizes)
     classes, y = estimates.labels(X, y, type(nb).__name__)

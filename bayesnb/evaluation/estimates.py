@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from bayesnb.arguments import require_iterable, require_mapping, shown
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows
 from bayesnb.model import NaiveBayes
@@ -35,6 +36,14 @@ class Predictions:
         return score_rows(self.log_proba, y, classes, self.labels)
 
 
+def named(priors: Any, baselines: Any) -> tuple[dict[str, Any], list[Any]]:
+    """The arguments `priors` and `baselines` of comparisons, as a dict and a list."""
+    priors = {} if priors is None else priors
+    require_mapping("priors", priors, "{'alpha = 0.1': 0.1}")
+    require_iterable("baselines", baselines, "a list of classifiers, such as [LogisticRegression()]")
+    return dict(priors), list(baselines)
+
+
 def row_names(nb: Any, priors: Mapping[str, Any], baselines: Sequence[Any]) -> list[str]:
     """Names of all estimates in the order of the table, before anything is fitted.
 
@@ -44,6 +53,9 @@ def row_names(nb: Any, priors: Mapping[str, Any], baselines: Sequence[Any]) -> l
         If `nb` has no use for `priors`, or two estimates have one name.
     """
     first = next(iter(priors.items()), None)
+    for baseline in baselines:
+        if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
+            raise TypeError(f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba.")
     owner = type(nb).__name__
     if not hasattr(type(nb), "_no_evidence"):
         raise NotImplementedError(
@@ -127,6 +139,8 @@ def merge_names(names: Sequence[str], same: np.ndarray) -> list[list[str]]:
 
 def labels(X: Any, y: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
     """Classes, and the labels of the rows of X as an array."""
+    if not getattr(X, "shape", None) and not hasattr(X, "__len__"):
+        raise ValueError(f"X={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows.")
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     classes, index = check_labels(y, n_rows, owner)
     return classes.array(), classes.array()[index]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesnb import uncertainty
+from bayesnb.arguments import require_posterior
 from bayesnb.plots.scaled import chosen
 from bayesnb.plots.style import axes, dot, header, look
 from bayesnb.plots.text import font, labels
@@ -64,6 +65,7 @@ def uncertainty_map(
     from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
     from scipy.ndimage import zoom
 
+    require_posterior(nb, "plots.uncertainty_map")
     pair = _gaussian_pair(nb, features)
     points, index = _points(nb, X, y, pair)
     horizontal, vertical = (_range(points[:, i]) for i in (0, 1))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesnb.arguments import require_iterable, shown
 from bayesnb.families import Dirichlet, Moments, Totals
 from bayesnb.uncertainty import parameter_table
 
@@ -61,8 +62,8 @@ def scaled(nb: Any, prob: float, parameter: str | None = None, features: Iterabl
     there = list(dict.fromkeys(names.tolist()))
     if parameter is None:
         parameter = max(there, key=lambda name: (names == name).sum() * (name != "sigma2"))
-    if parameter not in there:
-        raise ValueError(f"parameter={parameter!r}: the parameters of these features are {there}.")
+    if not isinstance(parameter, str) or parameter not in there:
+        raise ValueError(f"parameter={shown(parameter)}: the parameters of these features are {there}.")
     rows = names == parameter
     table, feature = table[rows].reset_index(drop=True), feature[rows]
     shift = np.array([columns[f][2].get(parameter, 0.0) for f in feature])
@@ -87,14 +88,18 @@ def chosen(nb: Any, features: Iterable[Any]) -> list[str]:
     by_index = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
     names = set(by_index.values())
     found: list[str] = []
-    for feature in [features] if isinstance(features, str) else features:
+    features = [features] if isinstance(features, str) else features
+    require_iterable("features", features, "a list of columns, by name or by index")
+    for feature in features:
         name = by_index.get(int(feature), "") if isinstance(feature, int | np.integer) else feature
-        if name not in names:
+        if not isinstance(name, Hashable) or name not in names:
             some = list(by_index.values())[:8]
             raise ValueError(
-                f"features: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}, by name or by index."
+                f"features: there is no column {shown(feature)}; X has {some}{' …' * (len(names) > 8)}, by name or by index."
             )
         found.append(name)
+    if not found:
+        raise ValueError("features names no column; pass one or more, by name or by index.")
     return found
 
 

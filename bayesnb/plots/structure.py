@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-
 from bayesnb.arguments import require_fitted
 from bayesnb.encoding import NodeColumns
 from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, header

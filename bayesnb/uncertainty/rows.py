@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import numpy as np
 
-from bayesnb.arguments import require_choice, require_integer, require_posterior, require_probability, require_seed
+from bayesnb.arguments import (
+    require_choice,
+    require_integer,
+    require_posterior,
+    require_probability,
+    require_seed,
+    shown,
+)
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import over_blocks
@@ -172,8 +179,8 @@ def log_odds_moments(
     require_posterior(nb, "log_odds_moments")
     require_choice("given", given, _GIVEN)
     labels = list(nb.encoding_.classes.values)
-    if against is not None and against not in labels:
-        raise ValueError(f"against={against!r} is no class; nb.classes_ is {labels}.")
+    if against is not None and not (isinstance(against, Hashable) and against in labels):
+        raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
     if draws is None:
         if nb.prior_.classes_share_parameters:

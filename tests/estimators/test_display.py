@@ -1,4 +1,4 @@
-"""What an estimator shows of itself: attributes that a model does not have are not there, and a display computes nothing."""
+"""What an estimator shows: attributes that a model does not have are not there, and a display computes nothing."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_an_attribute_that_a_model_does_not_have_says_why(fitted, name, attribut
 
 
 def test_a_function_that_refuses_a_model_has_no_attribute_missing(fitted):
-    with pytest.raises(NotImplementedError, match="^posterior_draws: ") as caught:
+    with pytest.raises(NotImplementedError, match=r"^posterior_draws: ") as caught:
         bnb.posterior_draws(fitted("AODE"))
     assert not isinstance(caught.value, AttributeError)
 

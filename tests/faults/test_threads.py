@@ -255,14 +255,13 @@ def test_a_call_that_would_undo_another_thread_s_is_refused(method):
         nb.partial_fit(X, y, LABELS)
         total = nb.class_count_.sum()
         slow.go.set()
-        with pytest.raises(RuntimeError, match="another thread.*nothing was changed.*lock"):
+        with pytest.raises(RuntimeError, match=r"another thread.*nothing was changed.*lock"):
             late.result()
     assert nb.class_count_.sum() == total == (300 if method == "first" else 600)
     assert nb.partial_fit(X, y).class_count_.sum() == total + 300
 
 
 def test_decay_is_refused_too():
-    """`factor` is asked for its value after the counts were read."""
     X, y = levels(300, 3, 0), labels(300, 0)
     nb = bnb.CategoricalNB().fit(X, y)
     draft = nb._blank().fit(X, y)  # another state, such as a thread would have left behind
