@@ -103,11 +103,11 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
     (4, 50)
     """
-    _group_reader()  # is ArviZ there?
     require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
     require_integer("chains", chains)
     require_seed(seed)
+    _group_reader()  # is ArviZ there?
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(

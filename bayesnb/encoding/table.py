@@ -214,6 +214,8 @@ def check_table(X: Any, owner: str) -> Table:
         X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
+        if X.dtype.kind in "iu" and X.dtype.itemsize < 8 and not getattr(X, "has_canonical_format", True):
+            X = X.astype(np.int64)  # entries of one cell are added, and may not fit their own type
         X = X.tocsr()
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)

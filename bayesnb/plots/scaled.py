@@ -91,11 +91,12 @@ def chosen(nb: Any, features: Iterable[Any]) -> list[str]:
     features = [features] if isinstance(features, str) else features
     require_iterable("features", features, "a list of columns, by name or by index")
     for feature in features:
-        name = by_index.get(int(feature), "") if isinstance(feature, int | np.integer) else feature
+        name: Any = by_index.get(int(feature), "") if isinstance(feature, int | np.integer) else feature
         if not isinstance(name, Hashable) or name not in names:
             some = list(by_index.values())[:8]
             raise ValueError(
-                f"features: there is no column {shown(feature)}; X has {some}{' …' * (len(names) > 8)}, by name or by index."
+                f"features: there is no column {shown(feature)}; X has {some}{' …' * (len(names) > 8)}, by name or by "
+                "index."
             )
         found.append(name)
     if not found:

@@ -1,0 +1,281 @@
+"""Arguments that cannot be used are named, with their value and what to do, by every function that takes them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.naive_bayes import GaussianNB as Foreign
+from sklearn.pipeline import make_pipeline
+
+import bayesnb as bnb
+from bayesnb import checking, evaluation
+from tests.estimators.cases import each, some, state
+
+HUGE = 10**400
+GIANT = 10**5000  # which Python refuses to write
+X = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [2, 1], [0, 1], [1, 2], [2, 0]])
+Y = np.array(list("ababbaba"))
+
+
+@pytest.fixture(scope="module")
+def nb():
+    return bnb.CategoricalNB().fit(X, Y)
+
+
+def assert_refused(call, *says, error=(ValueError, TypeError)):
+    """Raises one of our errors, in which each of `says` is, and which fits a screen."""
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) in (ValueError, TypeError)
+    message = str(caught.value)
+    for word in says:
+        assert re.search(word, message), f"{word!r} is not in: {message}"
+    assert len(message) < 1200
+
+
+# -- numbers that no float64 holds -------------------------------------------------------------------
+
+
+@some("GaussianNB", "PoissonNB", "MultinomialNB", "BernoulliNB")
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.ndarray.tolist], ids=["array", "frame", "list"])
+def test_a_cell_too_large_for_a_number(case, form):
+    cells = case.X.astype(object)
+    cells[17, 2] = HUGE
+    made = case.fit()
+    before = state(made)
+    for call in (made.predict, lambda bad: made.partial_fit(bad, case.y), lambda bad: made.forget(bad, case.y)):
+        assert_refused(lambda call=call: call(form(cells)), "Input X", "column '2'", "row 17", "1e400", "too large")
+    assert state(made) == before
+
+
+def test_a_level_may_be_as_large_as_it_likes():
+    cells = X.astype(object)
+    cells[3, 1] = HUGE
+    made = bnb.CategoricalNB().fit(cells, Y)
+    assert made.categories_[1].tolist() == [0, 1, 2, HUGE]
+    assert bnb.CategoricalNB().fit(X, [HUGE, 1] * 4).classes_.tolist() == [1, HUGE]
+
+
+@each
+@pytest.mark.parametrize("huge", [HUGE, -HUGE, GIANT], ids=["huge", "-huge", "giant"])
+def test_hyperparameters_and_weights_too_large(case, huge):
+    weights = [1.0] * len(case.y)
+    weights[5] = huge
+    for name, value in {"class_alpha": huge, "class_prior": [huge, 0, 0]}.items():
+        fresh = case.make(**{name: value})
+        assert_refused(lambda fresh=fresh: fresh.fit(case.X, case.y), rf"\b{name}\b", "too large|float64")
+        assert not hasattr(fresh, "classes_")
+    for weight in (weights, np.array(weights, object), huge):
+        fresh = case.make()
+        assert_refused(lambda w=weight, nb=fresh: nb.fit(case.X, case.y, sample_weight=w), "sample_weight", "too large")
+        assert not hasattr(fresh, "classes_")
+
+
+@pytest.mark.parametrize("weight", ["heavy", ["a"] * 8, {}, len, [object()] * 8, np.full(8, 1j)])
+def test_weights_that_are_no_numbers(nb, weight):
+    before = state(nb)
+    assert_refused(lambda: nb.partial_fit(X, Y, sample_weight=weight), "[Ss]ample_weight|[Cc]omplex")
+    assert state(nb) == before
+
+
+@pytest.mark.parametrize("name", ["alpha", "class_alpha"])
+@pytest.mark.parametrize("value", ["1", np.array(["1", "1"]), 1j, np.array([1j, 1j]), [[1, 2], [3]], object()])
+def test_concentrations_that_are_no_numbers(name, value):
+    assert_refused(lambda: bnb.MultinomialNB(**{name: value}).fit(X, Y), rf"\b{name}\b")
+
+
+def test_a_weight_that_float64_cannot_reckon_with():
+    """Subnormal numbers are flushed to zero by the kernels, and priors from such data were those of no data."""
+    weight = np.ones(8)
+    weight[3] = 1e-320
+    assert_refused(lambda: bnb.GaussianNB().fit(X, Y, sample_weight=weight), "sample_weight", "1e-320", "row 3")
+    weight[3] = 1e-300
+    bnb.GaussianNB().fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("form", [sp.coo_array, sp.csr_array, sp.csc_matrix])
+def test_entries_of_one_cell_add_up_beyond_their_type(form):
+    """100 + 100 is -56 in int8; a sparse matrix may hold both for one cell."""
+    row, column = np.array([0, 0, 1, 2, 3]), np.array([0, 0, 1, 0, 1])
+    value = np.array([100, 100, 1, 1, 1], np.int8)
+    start = np.array([0, 2, 3, 4, 5])
+    cells = {
+        sp.coo_array: lambda: sp.coo_array((value, (row, column)), (4, 2)),
+        sp.csr_array: lambda: sp.csr_array((value, column, start), (4, 2)),
+        sp.csc_matrix: lambda: sp.csc_matrix((value[[0, 1, 3, 2, 4]], [0, 0, 2, 1, 3], [0, 3, 5]), (4, 2)),
+    }[form]()
+    found = bnb.MultinomialNB().fit(cells, list("abab")).feature_count_
+    np.testing.assert_array_equal(found, [[201, 0], [0, 2]])
+
+
+# -- seeds and counts --------------------------------------------------------------------------------
+
+SEEDED = {
+    "posterior_draws": lambda nb, **o: bnb.posterior_draws(nb, **o),
+    "predict_interval": lambda nb, **o: bnb.predict_interval(nb, X, method="draws", **o),
+    "decompose_uncertainty": lambda nb, **o: bnb.decompose_uncertainty(nb, X, **o),
+    "decide": lambda nb, **o: bnb.decide(nb, X, 1 - np.eye(2), **o),
+    "prior_predictive": lambda nb, **o: bnb.prior_predictive(nb, **o),
+    "check_independence": lambda nb, **o: bnb.check_independence(nb, X, Y, **o),
+    "to_arviz": lambda nb, **o: bnb.to_arviz(nb, **o),
+    "run_nuts": lambda nb, **o: bnb.run_nuts(nb, **o),
+}
+SPLIT = {
+    "learning_curve": lambda nb, **o: bnb.learning_curve(nb, X, Y, [1], 2, **o),
+    "compare_estimates": lambda nb, **o: bnb.compare_estimates(nb, X, Y, repeats=2, **o),
+    "stratified_splits": lambda nb, **o: evaluation.stratified_splits(Y, 2, **o),
+    "nested_splits": lambda nb, **o: evaluation.nested_splits(Y, 2, 2, **o),
+    "fit_em": lambda nb, **o: bnb.fit_em(nb, X, Y, **o),
+    "NaiveBayesMixture": lambda nb, **o: bnb.NaiveBayesMixture(**o).fit(X),
+}
+
+
+@pytest.mark.parametrize("name", [*SEEDED, *SPLIT])
+def test_a_seed_is_an_integer_of_at_least_zero(nb, name):
+    call = (SEEDED | SPLIT)[name]
+    for seed in (-1, 1.5, "a", None, True, np.nan, [1, 2], HUGE, GIANT):
+        assert_refused(lambda seed=seed: call(nb, seed=seed), "^seed=", "integer")
+
+
+def test_a_seed_is_checked_where_nothing_is_drawn():
+    aode = bnb.AODE().fit(X, Y)
+    assert_refused(lambda: bnb.decide(aode, X, 1 - np.eye(2), seed=-1), "^seed=-1")
+
+
+def test_the_largest_seed_is_taken(nb):
+    most = 2**63 - 1
+    first, second = (bnb.prior_predictive(nb, 2, seed=seed) for seed in (most, np.int64(most)))
+    np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_number_of_draws_that_could_not_be_made(nb, name):
+    """`prior_predictive` went on for ever."""
+    for draws in (HUGE, GIANT, 2**31, 0, -1, 1.5, np.nan, True):
+        assert_refused(lambda draws=draws: SEEDED[name](nb, draws=draws), "^draws=", "integer")
+
+
+# -- objects of another kind -------------------------------------------------------------------------
+
+TAKE_A_CLASSIFIER = {
+    "decide": lambda nb: bnb.decide(nb, X, 1 - np.eye(2)),
+    "posterior_draws": bnb.posterior_draws,
+    "parameter_table": bnb.parameter_table,
+    "predict_interval": lambda nb: bnb.predict_interval(nb, X),
+    "log_odds_moments": lambda nb: bnb.log_odds_moments(nb, X),
+    "bayes_factor": lambda nb: bnb.bayes_factor(nb, nb),
+    "prior_predictive": bnb.prior_predictive,
+    "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
+    "check_independence": lambda nb: checking.check_independence(nb, X, Y),
+    "to_arviz": bnb.to_arviz,
+    "run_nuts": lambda nb: bnb.run_nuts(nb),
+    "fit_stream": lambda nb: bnb.fit_stream(nb, [(X, Y)]),
+    "distributed.fit": lambda nb: bnb.distributed.fit(nb, []),
+    "fit_em": lambda nb: bnb.fit_em(nb, X, Y),
+    "save": lambda nb: bnb.save(nb, "unwritten.bnb"),
+    "plots.inclusion": bnb.plots.inclusion,
+    "plots.structure": bnb.plots.structure,
+    "plots.prediction_intervals": lambda nb: bnb.plots.prediction_intervals(nb, X),
+    "plots.uncertainty_map": lambda nb: bnb.plots.uncertainty_map(nb, X, Y),
+}
+
+
+@pytest.mark.parametrize("name", TAKE_A_CLASSIFIER)
+def test_an_estimator_of_another_package(name):
+    fitted = Foreign().fit(X, Y)
+    for foreign in (fitted, make_pipeline(bnb.CategoricalNB()).fit(X, Y), None, "nb", GIANT):
+        call = lambda foreign=foreign: TAKE_A_CLASSIFIER[name](foreign)  # noqa: E731
+        assert_refused(call, "classifier of bayesnb", "got", error=TypeError)
+
+
+def test_results_are_told_from_what_made_them(nb):
+    tuned = lambda: bnb.plots.alpha_path(nb)  # noqa: E731
+    assert_refused(tuned, "^tuned must be what bayesnb.tune_alpha returns", "CategoricalNB")
+    loo = bnb.loo(nb, X, Y)
+    assert_refused(lambda: bnb.plots.pointwise_loo(nb, loo), "^first must be what bayesnb.loo returns")
+    assert_refused(lambda: bnb.plots.pointwise_loo(loo, loo.pointwise), "^second must be what bayesnb.loo returns")
+    assert_refused(lambda: bnb.plots.prequential(loo, loo), "^first must be what bayesnb.prequential returns")
+    for figure in (bnb.plots.reliability, bnb.plots.learning_curve, bnb.plots.independence):
+        assert_refused(lambda figure=figure: figure(nb), "^table must be what bayesnb")
+    assert_refused(lambda: bnb.plots.prior_predictive("high"), "values")
+
+
+def test_draws_that_are_none(nb):
+    for draws in (np.ones(3), np.ones((2, 3)), "draws", [1, 2], {"class_prob": "a"}, GIANT):
+        assert_refused(lambda draws=draws: bnb.predict_interval(nb, X, draws=draws), "^draws")
+        assert_refused(lambda draws=draws: bnb.log_odds_moments(nb, X, draws=draws), "^draws")
+
+
+def test_a_cost_of_rejection_is_one_number(nb):
+    for cost in ([0, 5], "a", np.nan, np.inf, HUGE, 1j, np.ones(2), True):
+        call = lambda cost=cost: bnb.decide(nb, X, 1 - np.eye(2), reject_cost=cost)  # noqa: E731
+        assert_refused(call, "^reject_cost=", "number")
+
+
+@pytest.mark.parametrize("names", [["a", "a"], [1, "1"], ["b", "a", "b"]])
+def test_two_columns_of_one_name(names):
+    cells = pd.DataFrame(np.ones((8, len(names))), columns=names)
+    fresh = bnb.GaussianNB()
+    again = repr(str(names[-1]))
+    assert_refused(lambda: fresh.fit(cells, Y), "Input X", f"columns 0 and {len(names) - 1}", again, "rename")
+    assert not hasattr(fresh, "n_features_in_")
+
+
+# -- arguments of one function -----------------------------------------------------------------------
+
+WRONG = {
+    "factor": lambda nb: nb.decay("half"),
+    "class_prior": lambda nb: nb.predict_proba(X, class_prior=["a", "b"]),
+    "estimate": lambda nb: nb.predict(X, estimate=np.ones(2)),
+    "classes": lambda nb: nb.partial_fit(X, Y, classes="ab"),
+    "handle_unknown": lambda nb: bnb.CategoricalNB(handle_unknown=np.ones(2)).fit(X, Y),
+    "binarize": lambda nb: bnb.BernoulliNB(binarize=HUGE).fit(X, Y),
+    "gaussian": lambda nb: bnb.MixedNB(gaussian=np.ones((1, 1, 1))).fit(X, Y),
+    "inclusion": lambda nb: bnb.FeatureAveragedNB(inclusion=HUGE).fit(X, Y),
+    "expected_features": lambda nb: bnb.FeatureAveragedNB(expected_features="one").fit(X, Y),
+    "given": lambda nb: bnb.TAN().fit(X, Y).query("0", given="1"),
+    "against": lambda nb: bnb.log_odds_moments(nb, X, against=np.ones(2)),
+    "alpha": lambda nb: bnb.prior_sensitivity(nb, X, alpha=(HUGE, 2 * HUGE)),
+    "batches": lambda nb: bnb.fit_stream(bnb.CategoricalNB(), None),
+    "checkpoint": lambda nb: bnb.fit_stream(bnb.CategoricalNB(), [], checkpoint=1.5),
+    "path": lambda nb: bnb.load(None),
+    "weight": lambda nb: bnb.fit_em(nb, X, Y, weight="half"),
+    "tol": lambda nb: bnb.NaiveBayesMixture(tol=HUGE).fit(X),
+    "mean_concentration": lambda nb: bnb.PolyaNB(mean_concentration=HUGE).fit(X, Y),
+    "priors": lambda nb: bnb.learning_curve(nb, X, Y, [1], 2, priors=[1.0]),
+    "baselines": lambda nb: bnb.compare_estimates(nb, X, Y, repeats=2, baselines="sklearn"),
+    "test_size": lambda nb: bnb.compare_estimates(nb, X, Y, repeats=2, test_size="third"),
+    "X": lambda nb: bnb.learning_curve(nb, None, Y, [1], 2),
+    "prior": lambda nb: bnb.decision.bayes_theorem([0.5], {"a": 1}),
+    "likelihood": lambda nb: bnb.decision.bayes_theorem({"a": 0.5}, [1]),
+    "features": lambda nb: bnb.plots.forest(nb, []),
+    "parameter": lambda nb: bnb.plots.shrinkage(nb, parameter=np.ones(2)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_argument_of_another_kind(nb, name):
+    before = state(nb)
+    assert_refused(lambda: WRONG[name](nb), rf"\b{name}\b")
+    assert state(nb) == before
+
+
+def test_baselines_are_classifiers(nb):
+    for baselines in ([Foreign], ["mle"], [None]):
+        call = lambda b=baselines: bnb.compare_estimates(nb, X, Y, repeats=2, baselines=b)  # noqa: E731
+        assert_refused(call, "^baselines holds", "classifier")
+
+
+def test_only_a_class_that_is_smaller_than_others_is_to_be_left_out():
+    with pytest.raises(ValueError, match=r"class 'c' has 1 row; it needs 3.*Leave that class out"):
+        evaluation.nested_splits(list("aaabbbc"), 2, 2)
+    with pytest.raises(ValueError, match=r"class 'a' has 3 rows; it needs 9.*So do all others"):
+        evaluation.nested_splits(list("aaabbb"), 8, 2)
+
+
+def test_what_is_imported_late_is_listed():
+    assert set(bnb.__all__) <= set(dir(bnb))
