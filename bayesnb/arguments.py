@@ -45,19 +45,19 @@ def require_seed(seed: Any) -> None:
 
 
 def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
-    """`value` as a float; raise ValueError unless it is a finite number of which `holds` is true, a `wanted` one."""
+    """`value` as a float; raise ValueError unless it is a finite number of which `holds` is true: `wanted` says which."""
     try:
         number = float("nan") if isinstance(value, str | bytes | bool) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not isfinite(number) or not holds(number):
-        raise ValueError(f"{name}={shown(value)} must be a number {wanted}.")
+        raise ValueError(f"{name}={shown(value)} must be {wanted}.")
     return number
 
 
 def require_probability(name: str, value: Any) -> None:
     """Raise ValueError unless 0 < `value` < 1."""
-    require_number(name, value, "between 0 and 1, such as 0.9", lambda number: 0 < number < 1)
+    require_number(name, value, "a number between 0 and 1, such as 0.9", lambda number: 0 < number < 1)
 
 
 def require_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

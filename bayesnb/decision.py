@@ -232,7 +232,7 @@ def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd
     if not table.index.is_unique:
         raise ValueError(f"loss names an action twice: {list(table.index)}.")
     if reject_cost is not None:
-        require_number("reject_cost", reject_cost, "of finite size: what it costs not to decide", lambda _: True)
+        require_number("reject_cost", reject_cost, "a finite number: what it costs not to decide", lambda _: True)
         if REJECT in table.index:
             raise ValueError(f"loss has an action {REJECT!r} already, and reject_cost={reject_cost!r} would add it.")
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])

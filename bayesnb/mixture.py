@@ -129,7 +129,9 @@ def fit_em(
     """
     check_climb(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
-    weight = require_number("weight", weight, "of at least 0: what an unlabelled row counts for", lambda w: w >= 0)
+    weight = require_number(
+        "weight", weight, "a number of at least 0: what an unlabelled row counts for", lambda w: w >= 0
+    )
     draft = template(nb, "fit_em")
     table = draft._table(X, reset=True)
     classes, label = _split(y, table.n_rows, type(nb).__name__)
@@ -290,7 +292,7 @@ def check_climb(max_iter: Any, tol: Any, seed: Any) -> None:
     """Raise ValueError unless these can be used."""
     require_integer("max_iter", max_iter)
     require_seed(seed)
-    require_number("tol", tol, "of at least 0, in nats for each row", lambda t: t >= 0)
+    require_number("tol", tol, "a number of at least 0, in nats for each row", lambda t: t >= 0)
 
 
 @jax.jit

@@ -137,7 +137,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def decay(self, factor: float) -> Self:
         """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade."""
         check_is_fitted(self)
-        require_number("factor", factor, "in (0, 1]", lambda value: 0 < value <= 1)
+        require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
         draft = copy.copy(self)
         return self._commit(draft, Counted(draft.encoding_, draft.statistics_.scale(factor)), on_top=True)
 

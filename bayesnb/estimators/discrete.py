@@ -249,7 +249,7 @@ class MultinomialNB(NaiveBayesClassifier):
 def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
     """Bernoulli columns of a table, cut at `binarize`."""
     if binarize is not None:
-        require_number("binarize", binarize, "of finite size, or None where cells are 0 or 1", lambda _: True)
+        require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
     return BinaryColumns(index, names, len(table.names), binarize)
 

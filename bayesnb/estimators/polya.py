@@ -213,7 +213,7 @@ class PolyaNB(ClassifierMixin, Displayed):
     def _prior(self, encoding: Encoding) -> polya.Prior:
         require_integer("max_iter", self.max_iter)
         for name in ("mean_concentration", "tol"):
-            require_number(name, getattr(self, name), "above 0", lambda value: value > 0)
+            require_number(name, getattr(self, name), "a positive number", lambda value: value > 0)
         columns = encoding.blocks[0]
         alpha = priors.dirichlet(self.alpha, columns, len(encoding.classes)).concentration
         if not (alpha > 0).all():
