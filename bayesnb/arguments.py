@@ -45,7 +45,7 @@ def require_seed(seed: Any) -> None:
 
 
 def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
-    """`value` as a float; raise ValueError unless it is a finite number of which `holds` is true: `wanted` says which."""
+    """`value` as a float; raise ValueError unless it is a finite number of which `holds` is true; `wanted` says so."""
     try:
         number = float("nan") if isinstance(value, str | bytes | bool) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):

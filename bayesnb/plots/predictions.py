@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import uncertainty
-from bayesnb.arguments import require_posterior, to_numbers
+from bayesnb.arguments import to_numbers
 from bayesnb.plots.style import COLOURS, GREY, WRONG, axes, dot, header, percent
 from bayesnb.plots.text import font, labels
 
@@ -49,9 +49,8 @@ def prediction_intervals(
     Intervals are those of `predict_interval(nb, X, prob)`, for rows from the population of the data. They say what the
     data leave unknown about the parameters if naive Bayes holds: a row can be wrong far outside its interval.
     """
-    require_posterior(nb, "plots.prediction_intervals")
-    proba = nb.predict_proba(X, estimate="predictive")
     lower, upper = uncertainty.predict_interval(nb, X, prob=prob)
+    proba = nb.predict_proba(X, estimate="predictive")
     top = np.argmax(proba, axis=1)
     names = labels(nb.classes_, 24)
     rows = np.arange(len(proba))
