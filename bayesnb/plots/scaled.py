@@ -98,7 +98,7 @@ def chosen(nb: Any, features: Iterable[Any]) -> list[str]:
                 f"features: there is no column {shown(feature)}; X has {some}{' …' * (len(names) > 8)}, by name or by "
                 "index."
             )
-        found.append(name)
+        found.append(str(name))
     if not found:
         raise ValueError("features names no column; pass one or more, by name or by index.")
     return found
