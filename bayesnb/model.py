@@ -102,6 +102,11 @@ class NaiveBayes:
         blocks = tuple(f.update(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
         return type(self)(self.class_prior.update(LevelCounts(statistics.class_count[None])), blocks)
 
+    def update_apart(self, statistics: Statistics) -> Self:
+        """As `update`, for `read(…, added)` with rows left out: a small prior is not lost beside large counts."""
+        blocks = tuple(f.update_apart(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
+        return type(self)(self.class_prior.update_apart(LevelCounts(statistics.class_count[None])), blocks)
+
     def limit(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
         return type(self)(self.class_prior.limit(), tuple(f.limit() for f in self.blocks))

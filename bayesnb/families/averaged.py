@@ -146,6 +146,10 @@ class AveragedLevels(Averaged):
     def pad(self, extra: int) -> Self:
         return type(self)(self.dependent.pad(extra), self.shared.pad(extra), np.pad(self.log_odds, (0, 1)))
 
+    def update_apart(self, statistics: Any) -> Self:
+        apart = self.dependent.update_apart(statistics), self.shared.update_apart(_pooled(statistics))
+        return type(self)(*apart, self.update(statistics).log_odds)
+
     def mean(self) -> Multinomial:
         """ρ E θ_cl + (1 - ρ) E θ_l."""
         apart, together = self.dependent.mean().log_theta, self.shared.mean().log_theta
@@ -163,8 +167,7 @@ class AveragedLevels(Averaged):
 
     def _with_level(self, family: Any, added: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(C, L) log probability of each level seen `added` <= 0 more times, and what that does to the evidence."""
-        alpha, total = jnp.asarray(family.concentration), family.total()[:, family.group]
-        left, total_left = alpha + added, total + added
+        left, total_left = family.with_level(added)
         there = left > 0  # a level that stands fewer times among the data is of no row
         log_proba = jnp.log(jnp.where(there, left, 0.0) / total_left)
         return log_proba, log_rising(total_left, -added) - log_rising(jnp.where(there, left, 1.0), -added)

@@ -16,7 +16,7 @@ from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.row_draws import draw_log_likelihood
 from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.terms import Term, linear, plugged_in, rising
+from bayesnb.families.terms import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.variates import Variates
 
 
@@ -69,6 +69,11 @@ class Dirichlet(Conjugate):
     def update(self, statistics: LevelCounts) -> Self:
         """α' = α + n."""
         return type(self)(self.concentration + statistics.count, self.group, self.num_groups)
+
+    def update_apart(self, statistics: LevelCounts) -> PriorAndCounts:
+        """As `update`, α and n kept apart: taking rows out of it again loses nothing of α."""
+        alpha, count = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
+        return PriorAndCounts(alpha + count, self.group, self.num_groups, alpha, count)
 
     def scale(self, factor: Any) -> Self:
         """factor · α."""
@@ -142,7 +147,7 @@ class Dirichlet(Conjugate):
 
     def predictive(self) -> Ratio:
         """log B(α + x) - log B(α)."""
-        return self._ratio(rising, 0.0)
+        return self._ratio(rising)
 
     def predictive_with_row(self, added: Any) -> Ratio:
         """log B(α + (added + 1) x) - log B(α + added x)."""
@@ -189,8 +194,21 @@ class Dirichlet(Conjugate):
     def log_predictive(self, x: Any) -> jax.Array:
         return super().log_predictive(self._rows(x))
 
-    def _ratio(self, term: Callable[[Any], Term], added: Any) -> Ratio:
-        return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), added, term)
+    def with_level(self, added: Any) -> tuple[jax.Array, jax.Array]:
+        """(C, L) α of each level, and α₀ of its group, after the level was seen `added` more times."""
+        alpha, count = self._apart()
+        total, of_all = self._sum(alpha)[:, self.group], self._sum(count)[:, self.group]
+        return with_counts(alpha, count, added), with_counts(total, of_all, added)
+
+    def _apart(self) -> tuple[jax.Array, jax.Array]:
+        """What rows cannot be taken out of, and what they can."""
+        alpha = jnp.asarray(self.concentration)
+        return jnp.zeros_like(alpha), alpha
+
+    def _ratio(self, term: Callable[[Any], Term], added: Any = None) -> Ratio:
+        parts = (jnp.asarray(self.concentration),) if added is None else self._apart()
+        level, total = jnp.concatenate(parts), jnp.concatenate([self._sum(part) for part in parts])
+        return Ratio(level, total, jnp.asarray(self.group), added, term)
 
     def _rows(self, x: Any) -> Any:
         return as_rows(x, self.group, self.num_groups)
@@ -208,6 +226,26 @@ class Dirichlet(Conjugate):
     def _logsumexp(self, values: jax.Array) -> jax.Array:
         top = jax.ops.segment_max(values.T, self.group, self.num_groups, indices_are_sorted=True).T
         return top + jnp.log(self._sum(jnp.exp(values - top[:, self.group])))
+
+
+@pytree
+class PriorAndCounts(Dirichlet):
+    """A posterior that knows its prior α and the counts n, (C, L) each: α' = α + n rounds, and α' - x would lose α."""
+
+    prior: Any = None
+    count: Any = None
+
+    def update(self, statistics: LevelCounts) -> Dirichlet:  # type: ignore[override]
+        """α + (n + added)."""
+        return Dirichlet(with_counts(self.prior, self.count, statistics.count), self.group, self.num_groups)
+
+    def pad(self, extra: int) -> PriorAndCounts:
+        prior = Dirichlet(self.prior, self.group, self.num_groups).pad(extra)
+        count = np.pad(self.count, ((0, 0), (0, extra)))
+        return PriorAndCounts(prior.concentration + count, prior.group, prior.num_groups, prior.concentration, count)
+
+    def _apart(self) -> tuple[jax.Array, jax.Array]:
+        return jnp.asarray(self.prior), jnp.asarray(self.count)
 
 
 @pytree
@@ -239,7 +277,8 @@ class Multinomial:
 class Ratio:
     """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
 
-    `added` (C,) is how often the row stands among the data already, `term` makes f of it.
+    `added` (C,) is how often the row stands among the data already, `term` makes f of it; then `concentration` and
+    `total` are of a prior, and below it of counts. None: f of the posterior as it is.
     """
 
     concentration: Any

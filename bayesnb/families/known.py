@@ -28,6 +28,8 @@ class Known:
         """What is known does not change."""
         return self
 
+    update_apart = update
+
     def limit(self) -> Self:
         return self
 

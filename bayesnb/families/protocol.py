@@ -85,6 +85,10 @@ class Family(Protocol):
 
     def update(self, statistics: Any) -> Self: ...
 
+    def update_apart(self, statistics: Any) -> Self:
+        """As `update`, if need be with prior and data kept apart: for readings without a row (`added` below 0)."""
+        ...
+
     def limit(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
         ...
@@ -201,6 +205,10 @@ class Conjugate:
     def peak(self) -> Any:
         """The mode."""
         return self.mode()
+
+    def update_apart(self, statistics: Any) -> Any:
+        """`update`."""
+        return self.update(statistics)
 
     def scale(self, factor: Any) -> Self:
         """A prior that counts for `factor` times as many rows: all fields are sums over rows."""

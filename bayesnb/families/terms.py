@@ -29,27 +29,34 @@ def linear(x: jax.Array, table: jax.Array) -> jax.Array:
 
 
 def rising(added: Any) -> Term:
-    """log Γ(a + x)/Γ(a), the row `added` times among the data already: (C,), or one number."""
-    return _logarithm(added, lambda x, a: log_rising(_plus(a, added * x), x))
+    """log Γ(a + x)/Γ(a); with the row `added` (C,) times among the data a is a prior's, and counts (…, 2C)."""
+    return _logarithm(added, log_rising)
 
 
 def plugged_in(added: Any) -> Term:
-    """x log a, the row `added` times among the data already."""
-    return _logarithm(added, lambda x, a: linear(x, jnp.log(_plus(a, added * x))))
+    """x log a, likewise."""
+    return _logarithm(added, lambda a, x: linear(x, jnp.log(a)))
 
 
-def _logarithm(added: Any, f: Callable[[jax.Array, jax.Array], jax.Array]) -> Term:
+def _logarithm(added: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
     """One draw: log a - log a0, as the logarithm of the quotient."""
+
+    def with_row(a: jax.Array, x: Any) -> jax.Array:
+        if added is None:
+            return a
+        alpha, count = jnp.split(a, 2, axis=-1)
+        return with_counts(alpha, count, added * x)
+
     return Term(
-        f,
-        lambda a: jnp.log(_plus(a, added)),
-        lambda a, total, group: jnp.log(_plus(a, added) / _plus(total, added)[group]),
+        lambda x, a: f(with_row(a, x), x),
+        lambda a: jnp.log(with_row(a, 1.0)),
+        lambda a, total, group: jnp.log(with_row(a, 1.0) / with_row(total, 1.0)[group]),
     )
 
 
-def _plus(a: jax.Array, added: Any) -> jax.Array:
-    """What is left of a count is not below zero, but for rounding."""
-    return jnp.maximum(a + added, 0.0)
+def with_counts(alpha: Any, count: Any, added: Any) -> jax.Array:
+    """α + (n + added): a small α is lost in α + n. What is left of a count is not below zero, but for rounding."""
+    return alpha + jnp.maximum(count + added, 0.0)
 
 
 def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:

@@ -186,7 +186,8 @@ def _scores(
     nb: Any, table: Table, rows: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, estimate: Estimate
 ) -> np.ndarray:
     """(N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows)."""
-    encoding, posterior, n_classes = nb.encoding_, nb.posterior_, len(nb.encoding_.classes)
+    posterior = scoring.update_apart(nb.prior_, nb.statistics_)
+    encoding, n_classes = nb.encoding_, len(nb.encoding_.classes)
     model, weights = scoring.pad(encoding, posterior), np.unique(weight)
     apart = not posterior.classes_share_parameters
     if apart and len(weights) == 1:

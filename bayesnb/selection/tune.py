@@ -269,7 +269,7 @@ def _label_score(
     """Σ log p(label | row, the other rows) over the real ones of a block, and its slope along each axis."""
 
     def score(log_values: jax.Array) -> jax.Array:
-        model = _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update(statistics)
+        model = _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_apart(statistics)
         log_proba = log_normalize(model.read(estimate, added).prepare(x).log_joint(x))
         return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
 
