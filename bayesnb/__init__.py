@@ -27,7 +27,7 @@ from bayesnb.inference_data import to_arviz
 from bayesnb.mixture import fit_em
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
-from bayesnb.selection import bayes_factor, loo, prequential, tune_alpha
+from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
     ImproperPosteriorError,
@@ -75,6 +75,7 @@ __all__ = [
     "log_odds_moments",
     "loo",
     "parameter_table",
+    "permutation_null",
     "plots",
     "posterior_draws",
     "predict_interval",

@@ -19,10 +19,12 @@ from bayesnb.model import NaiveBayes, Statistics
 class Histogram:
     """What the evidence of a symmetric Dirichlet needs of the counts (C, L): how often each number occurs.
 
-    `count` (U,) and `times` (U,): distinct counts; `size` (V,), `total` (V,) and `groups` (V,): the distinct pairs
-    of a group's number of levels and its total, and how many groups of all classes have them.
+    A level has the concentration α times its `share`, mostly 1. `share`, `count` and `times` (U,): the distinct pairs
+    of a level's share and its count, and how many levels of all classes have them; `size`, `total` and `groups` (V,):
+    those of a group's sum of shares, its number of levels, and its total.
     """
 
+    share: Any
     count: Any
     times: Any
     size: Any
@@ -30,28 +32,37 @@ class Histogram:
     groups: Any
 
     @classmethod
-    def of(cls, statistics: LevelCounts, group: np.ndarray, num_groups: int) -> Histogram:
+    def of(cls, statistics: LevelCounts, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
         observed = np.asarray(statistics.count)
-        count, times = np.unique(observed[observed > 0], return_counts=True)
-        sizes = np.bincount(group, minlength=num_groups)
-        sums = np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in observed])
-        pairs = np.stack([np.broadcast_to(sizes, sums.shape), sums], axis=-1).reshape(-1, 2)
+        share = np.broadcast_to(share, observed.shape)
+        # One share after the other: there are few, and numbers sort far faster than pairs.
+        levels = [(s, observed[(share == s) & (observed > 0)]) for s in np.unique(share)]
+        counted = [(s, *np.unique(counts, return_counts=True)) for s, counts in levels]
+        of_share = np.concatenate([np.full(len(count), s) for s, count, _ in counted])
+        count, times = (np.concatenate(parts) for parts in list(zip(*counted, strict=True))[1:])
+
+        def by_group(values: np.ndarray) -> np.ndarray:
+            return np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in values])
+
+        pairs = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
         distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
-        return cls(count, times.astype(float), distinct[:, 0], distinct[:, 1], groups.astype(float))
+        return cls(of_share, count, times.astype(float), distinct[:, 0], distinct[:, 1], groups.astype(float))
 
     def log_evidence(self, alpha: Any) -> Any:
         """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""
         # In one call: two would compile the gamma functions twice.
-        size = jnp.concatenate([jnp.ones_like(self.count), self.size])
+        size = jnp.concatenate([self.share, self.size])
         times = jnp.concatenate([self.times, -self.groups])
         return jnp.sum(times * log_rising(alpha * size, jnp.concatenate([self.count, self.total])))
 
 
-def condense(model: NaiveBayes, statistics: Statistics) -> Statistics:
-    """The statistics with a histogram in place of the counts of levels."""
+def condense(unit: NaiveBayes, statistics: Statistics) -> Statistics:
+    """The statistics with a histogram in place of the counts of levels; `unit` is the prior at α = 1."""
     blocks = tuple(
-        Histogram.of(counted, np.asarray(f.group), f.num_groups) if isinstance(f, Dirichlet) else counted
-        for f, counted in zip(model.blocks, statistics.blocks, strict=True)
+        Histogram.of(counted, np.asarray(f.group), f.num_groups, np.asarray(f.concentration))
+        if isinstance(f, Dirichlet)
+        else counted
+        for f, counted in zip(unit.blocks, statistics.blocks, strict=True)
     )
     return replace(statistics, blocks=blocks)
 

@@ -84,7 +84,13 @@ class Hierarchy:
 
     def condense(self, statistics: Statistics) -> Statistics:
         """What the evidence needs of the statistics: under "symmetric" levels are counted by their counts."""
-        return statistics if self.kind == "pooled" else condense(self.prior, statistics)
+        if self.kind == "pooled":
+            return statistics
+        flat = [
+            replace(f, concentration=np.ones(np.shape(f.concentration))) if isinstance(f, Dirichlet) else f
+            for f in self.prior.blocks
+        ]
+        return condense(replace(self.prior, blocks=tuple(flat)), statistics)
 
     def collapsed(self, condensed: Statistics) -> None:
         """The program over such statistics, which may be traced."""

@@ -10,7 +10,7 @@ from scipy.special import gammaln, xlogy
 
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.rows import CodedRows
-from bayesnb.families import LevelCounts
+from bayesnb.families import Dirichlet, LevelCounts
 from bayesnb.pairs import by_class, count_pairs, require_room
 
 
@@ -95,31 +95,48 @@ def node_information(columns: NodeColumns, statistics: LevelCounts) -> list[floa
 def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     """(F, F) log evidence of x_j given x_i and the class, less that of x_j given the class, for arcs i → j.
 
-    Both of the rows in which i and j are observed, with Dirichlet(α_j) for each value of the parent.
+    Both of the rows in which i and j are observed, with Dirichlet(α_j / L_i) for each of the L_i values of the parent,
+    see `share_among_parents`.
 
     Parameters
     ----------
     counts, sizes
         As for `mutual_information`.
     alpha : (C, L) array
-        Concentration of each level.
+        Concentration of each level given the class alone.
     """
     of = _membership(sizes)
     total = alpha @ of
     total = np.where(total > 0, total, 1.0)  # of features without levels, which have no counts either
+    values = np.repeat(sizes, sizes)[:, None]  # (L, 1): of the feature that a level of the parent is one of
 
-    def log_evidence(count: np.ndarray, alpha: np.ndarray, sum_over: np.ndarray) -> np.ndarray:
-        """log B(α + n) - log B(α), without the gain of those levels that have no counts: zero."""
-        return (gammaln(alpha + count) - gammaln(alpha)) @ sum_over
+    def log_evidence(alpha: np.ndarray, count: np.ndarray, total: np.ndarray, of_all: np.ndarray) -> np.ndarray:
+        """(C, …, F) log B(α + n) - log B(α) of the levels of each child."""
+        return _log_rising(alpha, count) @ of - _log_rising(total, of_all)
 
-    one = np.swapaxes(counts @ of, 1, 2)  # (C, F, L): a level of the child, the parent observed
     parent = counts @ of  # (C, L, F): a level of the parent, the child observed
-    both = of.T @ parent
-    alone = log_evidence(one, alpha[:, None], of) - (gammaln(total[:, None] + both) - gammaln(total[:, None]))
-    given = of.T @ (
-        log_evidence(counts, alpha[:, None], of) - (gammaln(total[:, None] + parent) - gammaln(total[:, None]))
-    )
+    one, both = np.swapaxes(parent, 1, 2), of.T @ parent  # (C, F, L): a level of the child, the parent observed
+    alone = log_evidence(alpha[:, None], one, total[:, None], both)
+    given = of.T @ log_evidence(alpha[:, None] / values, counts, total[:, None] / values, parent)
     return np.sum(given - alone, axis=0)
+
+
+def share_among_parents(prior: Dirichlet, columns: NodeColumns) -> Dirichlet:
+    """The prior of each feature given its parents, α / (number of values of the parents): the BDeu prior.
+
+    `prior` is that of the features given the class alone. Its total, the number of rows that it is worth, is then the
+    same whatever the parents. With α a level for each of their values it would grow with their number: more parents
+    would mean more shrinkage, and arcs between independent features would win by the shrinkage alone.
+
+    References
+    ----------
+    Heckerman, Geiger & Chickering, *Learning Bayesian networks*, Machine Learning 20 (1995).
+    """
+    own = np.split(np.asarray(prior.concentration), columns.base.start()[1:], axis=1)
+    values = [math.prod(columns.shape(node)[:-1]) for node in columns.nodes]
+    tables = [np.tile(own[node[0]] / max(q, 1), (1, q)) for node, q in zip(columns.nodes, values, strict=True)]
+    group = columns.groups()
+    return Dirichlet(np.concatenate(tables, axis=1), group, int(group.max(initial=-1)) + 1)
 
 
 def maximum_spanning_tree(weight: np.ndarray, root: int) -> tuple[Node, ...]:
@@ -153,6 +170,10 @@ def maximum_branching(weight: np.ndarray) -> tuple[Node, ...]:
     graph.add_weighted_edges_from(arcs)
     parent = {j: i for i, j in nx.maximum_branching(graph).edges}
     return tuple((j, parent[j]) if j in parent else (j,) for j in range(len(weight)))
+
+
+def _log_rising(alpha: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return gammaln(alpha + count) - gammaln(alpha)
 
 
 def _membership(sizes: np.ndarray) -> np.ndarray:

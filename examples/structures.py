@@ -43,7 +43,8 @@ of one Congress do: naive Bayes counts each as new evidence, and is certain wher
 over pairs of features. The breast cancer table of 286 rows is too small for a whole tree: mutual information is never
 zero in a sample, so that the tree has all its F - 1 arcs, and its scores are those of naive Bayes or worse; by evidence
 only the arcs that the rows speak for are drawn. Whether an arc is there is asked of the same rows as its table: `loo`
-and the evidence of a TAN are given the tree. Cross-validation learns it anew, which is why it stands here.
+and the evidence of a TAN are given the tree, and so are its intervals: those of 90% cover .85-.86 under a learned tree,
+.90 under the true one. Cross-validation learns it anew, which is why it stands here.
 """
 
 

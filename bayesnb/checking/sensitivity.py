@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -99,13 +100,11 @@ def _strength(nb: Any) -> tuple[NaiveBayes, np.ndarray]:
     scalar = isinstance(alpha, Real) or getattr(alpha, "shape", None) == ()
     if not scalar or isinstance(nb.prior, NaiveBayes):
         return prior, np.ones(len(prior.blocks))
-    # A scalar `alpha` is what every concentration is, and so is the strength.
+    # A scalar `alpha` is what concentrations are, or are a share of, and so is the strength.
+    unit = copy(nb)
+    unit.alpha = 1.0
     levels = [isinstance(block, Dirichlet) for block in prior.blocks]
-    blocks = [
-        replace(block, concentration=np.ones_like(np.asarray(block.concentration))) if at_one else block
-        for block, at_one in zip(prior.blocks, levels, strict=True)
-    ]
-    return replace(prior, blocks=tuple(blocks)), np.where(levels, float(alpha), 1.0)
+    return unit.prior_, np.where(levels, float(alpha), 1.0)
 
 
 @float64

@@ -243,6 +243,11 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         return None
 
     @property
+    def _chosen(self) -> tuple[str, ...]:
+        """What beside the parameters was chosen on the rows that were counted, such as by `tune_alpha`."""
+        return getattr(self, "tuned_", ())
+
+    @property
     def _counted(self) -> Counted:
         return Counted(self.encoding_, self.statistics_)
 

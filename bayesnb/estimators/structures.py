@@ -54,7 +54,8 @@ class NetworkNB(StructuredNB):
     -----
     A cell counts and scores only if column and parents are observed; `query` sums over what is missing exactly. The
     evidence is refused where cells are missing on arcs. All that is said of parameters and predictions is given the
-    structure.
+    structure: intervals hold for the true one (those of 90% cover .90), and are too narrow for one that was learned
+    from the same rows (.85–.86, see `TAN`).
 
     References
     ----------
@@ -207,12 +208,20 @@ class TAN(StructuredNB):
     score : {"mi", "evidence"}
         What an arc is worth. "mi": the mutual information of the two columns given the class, in the training rows,
         times the number of those that have both; the arcs are the maximum spanning tree, F - 1 unless two columns were
-        never observed together. "evidence": the log Bayes factor of the arc against none, under `alpha`; the arcs are
-        the branching with the greatest evidence of all, a forest without those that the rows speak against.
+        never observed together. "evidence": the log posterior odds of the arc against none, where a priori a column
+        has no other parent with probability ½, and each of the F - 1 others with 1/(2 (F - 1)); the arcs are the most
+        probable branching of all, a forest without those that the rows do not speak for.
     root : column name or index, default the first that is categorical
         Where arcs lead away from, with "mi": that makes no difference to the maximum likelihood, and hardly any to the
         rest. With "evidence" arcs have their directions already.
     alpha : scalar or (F,) array, default 1
+        With "mi" as for `NetworkNB`: concentration of each level of a column given each value of its parent. With
+        "evidence" that of each level of a column given the class alone, also as a list of F arrays or a (C, L) array
+        over the levels of the columns; given a parent it is divided by the parent's number of values, in the scores of
+        arcs and in the tables (`prior_` shows it). So a column's prior is worth as many rows with a parent as without
+        one; else each arc would bring shrinkage with it, and be drawn for that. With `alpha=[s / n for n in levels]`
+        this is the BDeu prior of equivalent sample size s a class, under which an arc is worth the same in either
+        direction.
     class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, gaussian, gaussian_prior
         As for `NetworkNB`.
 
@@ -224,8 +233,11 @@ class TAN(StructuredNB):
     Notes
     -----
     The tree is learned from the same rows as the parameters, and everything (evidence, leave-one-out, intervals) is
-    given the tree: it tells nothing of how uncertain that is, and `loo` is a little too good. `partial_fit` counts
-    further rows for the tree that `fit` has found, and `tune_alpha` keeps it. A column whose parent is missing in a row
+    given the tree: it tells nothing of how uncertain that is. Intervals of 90% for P(class | row) cover .85–.86 under a
+    learned tree, .90 under the true one; `loo` and `bayes_factor` are too good, and say so in their `notes`
+    (`permutation_null` refits the tree too). `partial_fit` counts further rows for the tree that `fit` has found, and
+    `tune_alpha` keeps it. `run_nuts` with a hyperprior gives all tables concentrations of their own, whatever `score`
+    is. A column whose parent is missing in a row
     does not score there: columns that are mostly missing are poor parents, and `fit` warns of them.
 
     References
@@ -276,6 +288,10 @@ class TAN(StructuredNB):
         """Hyperparameters; `score` is that of the arcs."""
         return super().get_params(deep) | {"score": vars(self)["score"]}
 
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        return ("the tree", *super()._chosen)
+
     def _has_structure(self) -> bool:
         if not self.__sklearn_is_fitted__():
             raise AttributeError(
@@ -325,7 +341,16 @@ class TAN(StructuredNB):
         alpha = np.asarray(priors.dirichlet(self.alpha, columns.base, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={self.alpha!r} has zeros, and score='evidence' needs a proper prior.")
-        return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha))
+        # Each column has no other parent with probability ½, and else any of the others: there are many to choose from.
+        prior_odds = 1.0 / max(1, len(sizes) - 1)
+        return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
+
+    def _block_prior(self, columns: Any, statistics: Any) -> Any:
+        """By evidence the tables have the prior by which their arcs were chosen."""
+        if vars(self)["score"] != "evidence" or not isinstance(columns, NodeColumns):
+            return super()._block_prior(columns, statistics)
+        alone = priors.dirichlet(self.alpha, columns.base, statistics.count.shape[0])
+        return structure.share_among_parents(alone, columns)
 
 
 def _listed(own: Any) -> tuple[Any, ...]:

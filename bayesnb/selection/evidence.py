@@ -10,6 +10,7 @@ import numpy as np
 from bayesnb.arguments import require_evidence
 from bayesnb.encoding import NodeColumns
 from bayesnb.families import LevelCounts
+from bayesnb.selection.permutation import chosen_on_rows
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
     -----
     Rows are told apart by what was counted of them; the same statistics are taken for the same rows. A Bayes factor
     depends on the priors of the parameters, however many data there are, and says nothing of whether either model is
-    right; `loo` and `check_independence` do.
+    right; `loo` and `check_independence` do. A structure (as of `TAN`) or a strength of the prior (by `tune_alpha`)
+    that was chosen on the same rows makes it too favourable: `notes` say where that is so, and `permutation_null` what
+    the same choice gives for permuted labels.
 
     References
     ----------
@@ -77,6 +80,8 @@ def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
     for which, nb in (("first", nb1), ("second", nb2)):
         if _derived(nb):
             notes.append(f"Evidence of the {which} given a prior derived from these data.")
+        if chosen := chosen_on_rows(nb):
+            notes.append(f"Evidence of the {which} given {chosen}, chosen on these rows; see `permutation_null`.")
     weights = nb1.statistics_.class_count
     if (weights != np.round(weights)).any():
         notes.append("Fractional weights: a pseudo-evidence.")

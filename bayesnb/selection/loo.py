@@ -16,6 +16,7 @@ from bayesnb.arguments import require_choice, require_posterior
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
 from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
+from bayesnb.selection.permutation import chosen_on_rows
 
 Kind = Literal["label", "row"]
 
@@ -38,6 +39,8 @@ class LeaveOneOut:
     label : (N,) int array
         Index of the class of each row.
     classes : (C,) array
+    notes : tuple of str
+        What it is conditional on that was chosen on these rows, as far as is known.
     """
 
     pointwise: np.ndarray
@@ -46,6 +49,7 @@ class LeaveOneOut:
     weight: np.ndarray
     label: np.ndarray
     classes: np.ndarray
+    notes: tuple[str, ...] = ()
 
     @property
     def elpd(self) -> float:
@@ -89,7 +93,8 @@ class LeaveOneOut:
 
     def __repr__(self) -> str:
         n = f"{self.weight.sum():g} rows" if (self.weight != 1).any() else f"{len(self.weight)} rows"
-        return f"LeaveOneOut({n}, elpd {self.elpd:.3f} ± {self.se:.3f}, accuracy {self.accuracy:.4f})"
+        notes = "".join(f"\n{note}" for note in self.notes)
+        return f"LeaveOneOut({n}, elpd {self.elpd:.3f} ± {self.se:.3f}, accuracy {self.accuracy:.4f}){notes}"
 
 
 def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimate | None = None) -> LeaveOneOut:
@@ -120,8 +125,10 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
         p(x | y, D₋ᵢ) = B(α'_y - w x + x) / B(α'_y - w x).
 
     Leave-one-out takes rows for exchangeable: duplicates of a row vouch for one another, and where time matters the
-    future is asked about the past. It is conditional on whatever else was learned from the rows: a tuned α, a tree, a
-    vocabulary. An outlier so far out that it makes up all but 1e-10 of its class's sum of squares costs digits.
+    future is asked about the past. It is conditional on the prior, and on whatever else was chosen on the rows: a tuned
+    α, a tree, a vocabulary. Each makes it too good; `notes` say so of the first two, and `permutation_null` tells what
+    the same choice gives for permuted labels. An outlier so far out that it makes up all but 1e-10 of its class's sum
+    of squares costs digits.
 
     References
     ----------
@@ -143,7 +150,9 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
     else:
         joint, log_proba = _scores(nb, table, rows, label, weight, estimate).swapaxes(0, 1)
         row = joint[each, label] + scoring.log_base(rows, table.n_rows)
-    return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, nb.classes_)
+    chosen = chosen_on_rows(nb)
+    notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
+    return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, nb.classes_, notes)
 
 
 def of_the_others(estimate: Estimate) -> Estimate:

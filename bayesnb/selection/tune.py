@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -38,7 +38,7 @@ class Tuned:
     Attributes
     ----------
     estimator : classifier
-        As the one that was given, fitted, with the values below.
+        As the one that was given, fitted, with the values below; its `tuned_` names them, until it is fitted anew.
     values : dict {name: number}
     path : DataFrame
         Every evaluation, in order: the hyperparameters and "objective", in nats.
@@ -122,7 +122,8 @@ def tune_alpha(
     `examples/choose_prior.py` prints both.
 
     Gradients go through the closed form; SciPy's L-BFGS-B climbs in the logarithms from the best of six strengths. The
-    result is itself learned from the rows: `loo` of the tuned estimator is conditional on it.
+    result is itself learned from the rows: `loo` and `bayes_factor` of the tuned estimator are conditional on it, and
+    say so; `permutation_null` tells what such a choice gives where labels mean nothing.
     """
     import pandas as pd
     from scipy.optimize import minimize
@@ -189,16 +190,20 @@ def _current(nb: Any, name: str) -> float:
     return float(np.median(family.kappa if name == "kappa" else family.concentration))
 
 
-def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
-    """The prior with the hyperparameters in `values` in place of its own."""
+def _unit(nb: Any, names: tuple[str, ...]) -> NaiveBayes:
+    """The prior at 1 of those concentrations that are to be tuned; of tables by evidence it is a share of 1."""
+    unit = copy(nb)
+    for name in {"alpha", "class_alpha"} & set(names):
+        setattr(unit, name, 1.0)
+    return unit.prior_
 
-    def symmetric(family: Any, name: str) -> Any:
-        same = jnp.ones_like(jnp.asarray(family.concentration)) * values.get(name, 1.0)
-        return replace(family, concentration=same) if name in values else family
+
+def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
+    """The prior with the hyperparameters in `values` in place of its own, of which concentrations are of `_unit`."""
 
     def block(family: Any) -> Any:
         if isinstance(family, Dirichlet):
-            return symmetric(family, "alpha")
+            return family.scale(values.get("alpha", 1.0))
         if not isinstance(family, NormalInverseGamma):
             return family
         one = jnp.ones_like(jnp.asarray(family.loc))
@@ -207,13 +212,13 @@ def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
 
     class_prior = prior.class_prior
     if isinstance(class_prior, Dirichlet):
-        class_prior = symmetric(class_prior, "class_alpha")
+        class_prior = class_prior.scale(values.get("class_alpha", 1.0))
     return NaiveBayes(class_prior, tuple(map(block, prior.blocks)))
 
 
 def _by_evidence(nb: Any, names: tuple[str, ...]) -> Objective:
-    """log p(X, y), from histograms of the counts where α is the same for all levels."""
-    prior, statistics = nb.prior_, nb.statistics_
+    """log p(X, y), from histograms of the counts where α is one number."""
+    prior, statistics = _unit(nb, names), nb.statistics_
     if "alpha" in names:
         prior, statistics = one_level(prior), condense(prior, statistics)
 
@@ -236,7 +241,7 @@ def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...])
     encoding, estimate = nb.encoding_, of_the_others(nb.estimate)
     table, _, label, weight = counted_rows(nb, X, y, sample_weight, "tune_alpha")
     groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in alike(label, weight) if w > 0]
-    prior, statistics = pad(encoding, nb.prior_), pad_statistics(encoding, nb.statistics_)
+    prior, statistics = pad(encoding, _unit(nb, names)), pad_statistics(encoding, nb.statistics_)
     one_hot = np.eye(len(encoding.classes))
 
     @float64
@@ -281,6 +286,7 @@ def _label_score(
 def _estimator(nb: Any, values: dict[str, float]) -> Any:
     """A fitted copy: the statistics do not depend on the prior."""
     tuned = copy(nb)
+    tuned.tuned_ = tuple(values)
     for name in {"alpha", "class_alpha"} & set(values):
         setattr(tuned, name, values[name])
     if {"kappa", "a"} & set(values):

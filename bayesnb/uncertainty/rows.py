@@ -60,9 +60,9 @@ def predict_interval(
         Posterior probability of the interval.
     method : {"moments", "draws"}
         "moments" takes the scores log p(class, row | θ) for cubics of normal variates with their exact mean,
-        variance and skewness: two classes in closed form, more by `draws` of the scores. "draws" samples θ
-        itself, exactly: slower by far. Where classes share parameters, as those of `FeatureAveragedNB` do, there are
-        draws only.
+        variance and skewness: of two classes the quantiles are found to rounding, an accurate approximation; of more
+        by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation: slower by far.
+        Where classes share parameters, as those of `FeatureAveragedNB` do, there are draws only.
     given : {"row", "data"}
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
         it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
@@ -88,7 +88,9 @@ def predict_interval(
     distributions whose moments are known exactly, see `docs/derivations.md`.
 
     The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
-    probability of being right, and it shrinks as rows come whether or not the model is right.
+    probability of being right, and it shrinks as rows come whether or not the model is right. Of a structure it is
+    given the structure: with a tree that was learned from the same rows 90% intervals cover .85–.86, with the true one
+    .90.
     """
     require_probability("prob", prob)
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
@@ -139,7 +141,8 @@ def decompose_uncertainty(
 
     found = _distribution(nb, X, given, method, draws, seed, _quadrature, _entropies)
     columns = ["total", "aleatoric", "epistemic", "p_top"]
-    return pd.DataFrame(found, columns=columns, index=getattr(X, "index", None))
+    index = getattr(X, "index", None)  # of a list it is a method
+    return pd.DataFrame(found, columns=columns, index=index if isinstance(index, pd.Index) else None)
 
 
 def log_odds_moments(

@@ -177,10 +177,16 @@ def table(
 
 
 def brute_of(nb: Any, alpha: float = 1.0) -> Brute:
-    """The network of a fitted classifier of categorical columns, with one concentration of levels, 1 of classes."""
+    """The network of a fitted classifier of categorical columns, with one concentration of levels, 1 of classes.
+
+    Where arcs were chosen by evidence that of a column is divided by its parent's number of values.
+    """
     names = list(nb.parents_)
     listed = {j: (p,) if isinstance(p, str) else p or () for j, p in enumerate(nb.parents_.values())}
     parents = {j: tuple(map(names.index, p)) for j, p in listed.items()}
     levels = [tuple(own.tolist()) for own in nb.categories_]
     classes = tuple(nb.classes_.tolist())
-    return Brute(levels, parents, [alpha] * len(levels), [1.0] * len(classes), classes)
+    each = [alpha] * len(levels)
+    if nb.get_params().get("score") == "evidence":
+        each = [alpha / math.prod(len(levels[p]) for p in parents[j]) for j in range(len(levels))]
+    return Brute(levels, parents, each, [1.0] * len(classes), classes)

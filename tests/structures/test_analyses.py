@@ -204,7 +204,7 @@ def test_bayes_factor_against_naive_bayes(nb):
     found = bnb.bayes_factor(nb, naive)
     expected = [brute_of(m).evidence(brute_of(m).count(X, Y, np.ones(60))) for m in (nb, bnb.NetworkNB().fit(X, Y))]
     assert found.log == pytest.approx(expected[0] - expected[1], abs=1e-9)
-    assert found.notes == ()
+    assert len(found.notes) == isinstance(nb, bnb.TAN)  # which chose its tree on these rows
     assert bnb.bayes_factor(naive, nb).log == -found.log
     with pytest.raises(ValueError, match="rows differ"):
         bnb.bayes_factor(nb, bnb.CategoricalNB().fit(X, np.roll(Y, 1)))

@@ -68,8 +68,9 @@ def test_counts_of_pairs_and_what_arcs_are_worth(problem, fractional):
         assert found[i, j] == pytest.approx(information(problem.X, problem.y, weight, i, j), abs=1e-12)
         both = [row[i] is not None and row[j] is not None for row in problem.X]
         evidences = []
-        for parents in ({j: (i,)}, {}):
-            brute = Brute(levels, parents, problem.brute.alpha, problem.brute.class_alpha, classes)
+        for parents, values in (({j: (i,)}, len(levels[i])), ({}, 1)):
+            own = [a / values if k == j else a for k, a in enumerate(problem.brute.alpha)]
+            brute = Brute(levels, parents, own, problem.brute.class_alpha, classes)
             evidences.append(brute.evidence(brute.count(problem.X[both], problem.y[both], weight[both])))
         assert factors[i, j] == pytest.approx(evidences[0] - evidences[1], abs=1e-9)
 
@@ -93,7 +94,9 @@ def test_bayes_factors_are_differences_of_evidences():
         counts = structure.count_level_pairs(columns, rows, label, np.ones(60), 3)
         found = structure.log_bayes_factors(counts, columns.sizes(), np.full((3, columns.sizes().sum()), alpha))
         for i, j in itertools.permutations(range(4), 2):
-            arc = bnb.NetworkNB({j: i}, alpha=alpha).fit(X, y)
+            shared = np.full(4, alpha)
+            shared[j] /= columns.sizes()[i]
+            arc = bnb.NetworkNB({j: i}, alpha=shared).fit(X, y)
             assert found[i, j] == pytest.approx(arc.log_evidence_ - naive.log_evidence_, abs=1e-9)
 
 
@@ -145,16 +148,90 @@ def test_no_forest_weighs_more(weight):
     assert all(weight[i, j] > 0 for i, j in arcs_of(nodes))
 
 
+def shared(alpha, parents, sizes):
+    """One concentration a column: divided by its parents' number of values."""
+    return [alpha / math.prod(sizes[p] for p in parents.get(j, ())) for j in range(len(sizes))]
+
+
 @pytest.mark.parametrize("seed", thorough(range(4), [0]))
-def test_the_tree_by_evidence_has_the_most_of_it(seed):
+def test_the_tree_by_evidence_is_the_most_probable(seed):
+    """Of all forests, by log-gammas; a priori each of three candidates is a third as probable as no parent."""
+    alpha = [1.0, 0.4, 3.0, 0.1][seed]
     X, y = table(60, seed, n_classes=2 + seed % 2)
-    naive, by_evidence = bnb.CategoricalNB().fit(X, y), bnb.TAN("evidence").fit(X, y)
-    others = [bnb.TAN(root=root).fit(X, y).log_evidence_ for root in range(4)]
-    assert by_evidence.log_evidence_ >= max(naive.log_evidence_, *others) - 1e-9
-    for parents in itertools.product([None, *range(4)], repeat=4):
-        arcs = {j: p for j, p in enumerate(parents) if p is not None and p != j}
-        if nx.is_directed_acyclic_graph(nx.DiGraph([(p, j) for j, p in arcs.items()])) and seed == 0:
-            assert by_evidence.log_evidence_ >= bnb.NetworkNB(arcs).fit(X, y).log_evidence_ - 1e-9
+    nb = bnb.TAN("evidence", alpha=alpha).fit(X, y)
+    levels, classes = [tuple(own.tolist()) for own in nb.categories_], tuple(nb.classes_.tolist())
+    sizes = [len(own) for own in levels]
+    scores = {}
+    for chosen in itertools.product([None, *range(4)], repeat=4):
+        parents = {j: (p,) for j, p in enumerate(chosen) if p is not None}
+        if any(j in own for j, own in parents.items()) or not nx.is_directed_acyclic_graph(
+            nx.DiGraph([(p, j) for j, (p,) in parents.items()])
+        ):
+            continue
+        brute = Brute(levels, parents, shared(alpha, parents, sizes), [1.0] * len(classes), classes)
+        scores[chosen] = brute.evidence(brute.count(X, y, np.ones(60))) - len(parents) * math.log(3)
+    found = tuple(None if p is None else int(p) for p in nb.parents_.values())
+    assert scores[found] == pytest.approx(max(scores.values()), abs=1e-9)
+    arcs = sum(p is not None for p in found)
+    assert nb.log_evidence_ == pytest.approx(scores[found] + arcs * math.log(3), abs=1e-9)
+
+
+def test_by_evidence_every_analysis_sees_the_prior_of_the_scores(tmp_path):
+    """The same tables from a network that is told its concentrations column by column, and from streams and files."""
+    X, y = table(60, 1)
+    nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
+    parents = {int(j): (int(p),) for j, p in nb.parents_.items() if p is not None}
+    assert parents
+    told = bnb.NetworkNB(nb.parents_, alpha=shared(0.7, parents, [len(own) for own in nb.categories_])).fit(X, y)
+    bnb.save(nb, tmp_path / "tan.safetensors")
+    again = bnb.TAN("evidence", alpha=0.7).fit(X, y).forget(X[40:], y[40:]).partial_fit(X[40:], y[40:])
+    for other in (told, bnb.load(tmp_path / "tan.safetensors"), again):
+        np.testing.assert_array_equal(other.prior_.blocks[0].concentration, nb.prior_.blocks[0].concentration)
+        assert other.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-14)
+    np.testing.assert_allclose(bnb.loo(told, X, y).log_proba, bnb.loo(nb, X, y).log_proba, rtol=1e-12)
+    np.testing.assert_allclose(told.predict_proba(X), nb.predict_proba(X), rtol=1e-13)
+
+
+@pytest.mark.parametrize("by", thorough(["loo", "evidence"], ("evidence",)))
+def test_alpha_by_evidence_is_tuned_as_it_is_shared(by):
+    X, y = table(60, 1)
+    nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
+    found = bnb.tune_alpha(nb, X, y, by=by)
+    parents = {int(j): (int(p),) for j, p in nb.parents_.items() if p is not None}
+
+    def objective(alpha):
+        own = shared(alpha, parents, [len(v) for v in nb.categories_])
+        told = bnb.NetworkNB(nb.parents_, alpha=own).fit(X, y)
+        return told.log_evidence_ if by == "evidence" else bnb.loo(told, X, y).elpd
+
+    assert found.objective == pytest.approx(objective(found.alpha), abs=1e-9)
+    assert found.objective >= max(objective(found.alpha * factor) for factor in (0.7, 0.9, 1.1, 1.4)) - 1e-9
+
+
+@pytest.mark.slow  # compiles kernels of its own
+def test_sensitivity_by_evidence_is_that_of_refits():
+    X, y = table(60, 1)
+    nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
+    found = bnb.prior_sensitivity(nb, X[:5], alpha=(0.1, 2.0), steps=2)
+    np.testing.assert_allclose(found["probability"], nb.predict_proba(X[:5]).max(axis=1), rtol=1e-12)
+    ends = []
+    for alpha in (0.1, 0.7, 2.0):
+        own = bnb.TAN("evidence", alpha=0.7).fit(X, y).set_params(alpha=alpha)
+        ends.append(own.predict_proba(X[:5])[np.arange(5), nb.predict_proba(X[:5]).argmax(axis=1)])
+    np.testing.assert_allclose(found[["lower", "upper"]], np.stack([np.min(ends, axis=0), np.max(ends, axis=0)], 1))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.3, 2.0, 12.0]))
+def test_of_one_total_an_arc_is_worth_the_same_both_ways(seed, total):
+    """Likelihood equivalence of the BDeu score (Heckerman, Geiger & Chickering, 1995, theorem 8)."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, 3)
+    X = np.stack([rng.integers(0, size, 30) for size in sizes], axis=1)
+    hot = np.concatenate([np.eye(size)[own] for size, own in zip(sizes, X.T, strict=True)], axis=1)
+    counts = np.stack([hot[:20].T @ hot[:20], hot[20:].T @ hot[20:]])
+    alpha = np.repeat(total / sizes, sizes)[None]
+    found = structure.log_bayes_factors(counts, sizes, alpha)
+    np.testing.assert_allclose(found, found.T, rtol=1e-9, atol=1e-9)
 
 
 def test_the_tree_by_mutual_information_has_the_most_likelihood():
@@ -170,6 +247,21 @@ def test_the_tree_by_mutual_information_has_the_most_likelihood():
         tree = nx.bfs_tree(nx.from_prufer_sequence(list(sequence)), 0)
         assert found >= log_likelihood(bnb.NetworkNB({j: i for i, j in tree.edges})) - 1e-9
     assert log_likelihood(bnb.TAN(root=3)) == pytest.approx(found, rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("p", [[1 / 3, 1 / 3, 1 / 3], [0.8, 0.15, 0.05]])
+@pytest.mark.parametrize("rows", [5, 20])
+def test_independent_columns_have_hardly_an_arc(p, rows):
+    """Slow as a simulation: eight columns of three levels, 40 tables; there were 6.6 arcs of 7 in uniform ones."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], rows)
+    arcs = []
+    for _ in range(40):
+        X = rng.choice(3, (2 * rows, 8), p=p)
+        parents = bnb.TAN("evidence", categories=[range(3)] * 8).fit(X, y).parents_.values()
+        arcs.append(sum(parent is not None for parent in parents))
+    assert np.mean(arcs) <= 1.0
 
 
 def test_noise_has_a_tree_and_no_forest():

@@ -319,7 +319,7 @@ def test_a_tree_once_found_is_counted_for(score):
         nb.partial_fit(rows, labels, classes=np.unique(labels))
     assert nb.parents_ == tree
     X, y = (np.concatenate(part) for part in zip(*chunks, strict=True))
-    same(nb, bnb.NetworkNB(tree).fit(X, y), X)
+    same(nb, bnb.NetworkNB(tree, alpha=brute_of(nb).alpha).fit(X, y), X)
 
 
 def test_counts_of_different_structures_do_not_merge():

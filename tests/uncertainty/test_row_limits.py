@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import xlogy
 from scipy.stats import norm
@@ -184,3 +185,14 @@ def test_arguments_are_checked(function, options, message):
     nb, X = problem("gaussian", 2)
     with pytest.raises(ValueError, match=message):
         function(nb, X, **options)
+
+
+def test_rows_of_a_list_have_no_index_and_those_of_a_frame_have():
+    """A list has a method of that name, which was taken for the index."""
+    rows = [["a"], ["b"], ["a"]]
+    nb = bnb.CategoricalNB().fit(rows, [0, 0, 1])
+    expected = decompose_uncertainty(nb, np.array(rows, dtype=object))
+    for X in (rows, tuple(map(tuple, rows))):
+        pd.testing.assert_frame_equal(decompose_uncertainty(nb, X), expected)
+    named = pd.DataFrame(rows, index=["x", "y", "z"])
+    assert decompose_uncertainty(bnb.CategoricalNB().fit(named, [0, 0, 1]), named).index.tolist() == ["x", "y", "z"]

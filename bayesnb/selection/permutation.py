@@ -1,0 +1,91 @@
+"""What a comparison of models says where labels mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import shuffle
+
+from bayesnb.arguments import require_integer
+
+
+@dataclass(frozen=True, eq=False)
+class PermutationNull:
+    """A statistic of labelled rows, and its distribution over permutations of the labels.
+
+    Attributes
+    ----------
+    observed : float
+        With the labels as they are.
+    null : (P,) array
+        With permuted ones.
+    """
+
+    observed: float
+    null: np.ndarray
+
+    @property
+    def p_value(self) -> float:
+        """(1 + number of permutations that reach `observed`) / (1 + P): valid however few there are, and never 0."""
+        return float((1 + np.sum(self.null >= self.observed)) / (1 + len(self.null)))
+
+    def __repr__(self) -> str:
+        low, middle, high = np.quantile(self.null, [0.05, 0.5, 0.95])
+        return (
+            f"PermutationNull(observed {self.observed:.3f}; {len(self.null)} permutations: median {middle:.3f}, 90% "
+            f"within [{low:.3f}, {high:.3f}]; p = {self.p_value:.3g})"
+        )
+
+
+def permutation_null(
+    procedure: Callable[[Any], float], y: Any, permutations: int = 99, seed: int = 0
+) -> PermutationNull:
+    """The distribution of a score over permuted labels: what is chosen on the rows is chosen anew each time.
+
+    Parameters
+    ----------
+    procedure : function of labels
+        All that led to the number, with structures, strengths of priors and features chosen from the labels that it is
+        given: a log Bayes factor, an elpd, a difference of two.
+    y : array-like of shape (N,)
+    permutations : int, default 99
+    seed : int
+
+    Returns
+    -------
+    PermutationNull
+
+    Notes
+    -----
+    The evidence and `loo` of a model with a structure or an α that was chosen on the same rows are too good, and no
+    formula says by how much. Here labels tell nothing of the columns, so that what the procedure finds is the work of
+    choosing. Columns keep their dependence on each other: this is no null of independent columns, for which see
+    `check_independence`.
+
+    References
+    ----------
+    Phipson & Smyth, *Permutation p-values should never be zero*, Stat. Appl. Genet. Mol. Biol. 9 (2010).
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> X, y = [["a", "u"], ["b", "u"], ["a", "v"], ["b", "v"]] * 3, ["p", "p", "q", "q"] * 3
+    >>> def elpd(y):
+    ...     return bnb.loo(bnb.TAN("evidence").fit(X, y), X, y).elpd
+    >>> bnb.permutation_null(elpd, y, permutations=19).p_value
+    0.05
+    """
+    require_integer("permutations", permutations)
+    random = np.random.RandomState(seed)
+    null = [float(procedure(shuffle(y, random_state=random))) for _ in range(permutations)]
+    return PermutationNull(float(procedure(y)), np.array(null))
+
+
+def chosen_on_rows(nb: Any) -> str | None:
+    """What beside the parameters was chosen on the rows that `nb` has counted, in words."""
+    inside = getattr(nb, "estimator", None)
+    found = [*nb._chosen, *getattr(inside, "_chosen", ())]
+    return " and ".join(found) or None
