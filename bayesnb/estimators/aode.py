@@ -39,6 +39,7 @@ class AODE(StructuredNB):
     min_count : int, default 1
         Weight of the rows that must have had a row's value of a column for that column to be a parent.
     alpha : scalar or (F,) array, default 1
+        As for `NetworkNB`: of each level of a column given each value of a member's parent, as in Weka.
     class_alpha : scalar, (C,) array or "levels", default 1
         Concentration of the class probabilities of each member. "levels": the number of levels of its parent, so that
         P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.

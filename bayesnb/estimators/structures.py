@@ -30,8 +30,10 @@ class NetworkNB(StructuredNB):
         By name or index. Columns that are not mentioned have the class alone as their parent, so that without any
         this is naive Bayes. `parents_` of another classifier can be given.
     alpha : scalar or (F,) array, default 1
-        Concentration of each level of a column given each value of its parents. Or a list of F arrays, or a (C, L)
-        array, over the levels of parents and column together, the column's varying fastest.
+        Concentration of each level of a column given each value of its parents: Laplace smoothing of each table. Or a
+        list of F arrays, or a (C, L) array, over the levels of parents and column together, the column's varying
+        fastest. It is taken as given; an array with each column's divided by its parents' number of values is the prior
+        of `TAN("evidence")`, which compares tables of different sizes.
     class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
         As for `CategoricalNB`.
     gaussian : "auto", list of columns, or None
