@@ -97,7 +97,7 @@ def row_blocks(
 
     Those are the factorials of word counts: in a kernel they would take longer than all the rest.
     """
-    for piece, x, parts in blocks(tuple(r.plain() for r in rows), len(arrays[0]), *arrays, cells=cells):
+    for piece, x, parts in blocks(tuple(r.counted() for r in rows), len(arrays[0]), *arrays, cells=cells):
         log_base = np.zeros(len(parts[0]))
         for r in rows:
             log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
@@ -123,7 +123,7 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
 @float64
 def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistics:
     """Statistics of n rows, each counted as a class of its own; without their base measure."""
-    rows, parts = tuple(r.plain() for r in rows), []
+    rows, parts = tuple(r.counted() for r in rows), []
     for piece, x, (weight,) in blocks(rows, n, np.ones(n), cells=_CELLS_A_ROW):
         size = len(weight)
         empty = Statistics(np.zeros(size), tuple(r.empty(size) for r in rows), np.zeros(()))

@@ -6,7 +6,6 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from graphlib import TopologicalSorter
 from itertools import product
 from typing import ClassVar, Self
 
@@ -15,7 +14,7 @@ import numpy as np
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.rows import NodeRows
+from bayesnb.encoding.rows import NetworkRows, parents_first
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
 from bayesnb.pairs import require_room
@@ -41,7 +40,7 @@ class Conditional:
 class NodeColumns(GrowingColumns):
     """Categorical features, each given its parents: p(x_j | x_parents, class) is a simplex for each of their values.
 
-    A cell counts and scores only if the feature and all its parents are observed.
+    A cell counts only if the feature and all its parents are observed; rows score with missing cells summed out.
 
     Parameters
     ----------
@@ -92,8 +91,8 @@ class NodeColumns(GrowingColumns):
         )
         return replace(self, base=replace(base, levels=levels))
 
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
-        return NodeRows(self.base.rows(opened, policy), self.nodes, self.capacity)
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NetworkRows:
+        return NetworkRows(self.base.rows(opened, policy), self.nodes, self.capacity)
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
         """Nothing: all levels occurred, if not in every class and with every parent."""
@@ -192,7 +191,7 @@ class NodeColumns(GrowingColumns):
     def order(self) -> list[int]:
         """Positions of the nodes, parents before children."""
         at = {node[0]: i for i, node in enumerate(self.nodes)}
-        return [at[j] for j in TopologicalSorter({child: parents for child, *parents in self.nodes}).static_order()]
+        return [at[child] for child, *_ in parents_first(self.nodes)]
 
     def realized(self, chosen: np.ndarray) -> np.ndarray:
         """Of one level drawn from every group, (S, L) bool, those that come true: where the parents are as given."""

@@ -5,9 +5,10 @@ Blocks are padded to a few sizes, so that the number of compilations does not de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
+from graphlib import TopologicalSorter
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.special import gammaln
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.encoding.table import SideBySide
 from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts, Presence
+from bayesnb.families.network_rows import BARREN, Network, NetworkCells
 from bayesnb.families.rows import joint_code
 
 _CELLS = 2**20
@@ -37,6 +39,10 @@ class Rows(Protocol):
 
     def plain(self) -> Rows:
         """The same rows for kernels that are linear in the counts: nothing else is prepared."""
+        ...
+
+    def counted(self) -> Rows:
+        """The same rows for kernels that count them, and score no more than what counts."""
         ...
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
@@ -69,6 +75,9 @@ class _PlainRows:
 
     def plain(self) -> Self:
         return self
+
+    def counted(self) -> Rows:
+        return self.plain()
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
         return 0.0
@@ -139,6 +148,11 @@ class CodedRows(_PlainRows):
     def width(self) -> float:
         return len(self.codes)
 
+    @property
+    def complete(self) -> bool:
+        """Whether no cell is missing, as far as that can be told without reading them."""
+        return self.factors.complete and all((c >= 0).all() for c in self.codes)
+
     def coded(self, n: int) -> CodedRows:
         """The same n rows, for reading them many times: codes are looked up once."""
         code = np.asarray(self.block(0, n, n).code)
@@ -160,7 +174,10 @@ class CodedRows(_PlainRows):
 
 @dataclass(frozen=True, eq=False)
 class NodeRows(_PlainRows):
-    """Categorical cells together with those of their parents; `nodes` as in `NodeColumns`."""
+    """Categorical cells together with those of their parents, as they count: where all of these are observed.
+
+    `nodes` are as in `NodeColumns`.
+    """
 
     base: CodedRows
     nodes: tuple[tuple[int, ...], ...]
@@ -194,6 +211,68 @@ class NodeRows(_PlainRows):
         sizes = self._sizes
         code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-int(sizes.max()))))
         return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), _room(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRows(NodeRows):
+    """The same, where missing cells are summed out: `NetworkCells`, if any with an observed descendant is missing."""
+
+    def counted(self) -> NodeRows:
+        return NodeRows(self.base, self.nodes, self.capacity)
+
+    @cached_property
+    def _code(self) -> np.ndarray | None:
+        """(N, F) codes, `BARREN` where a missing cell has no observed descendant; None if none is missing."""
+        if self.base.complete:
+            return None
+        code = np.array(self.base.block(0, self.n_rows, self.n_rows).code)
+        below = np.zeros(code.shape, bool)
+        for child, *parents in reversed(parents_first(self.nodes)):
+            for p in parents:
+                below[:, p] |= below[:, child] | (code[:, child] >= 0)
+        code[(code < 0) & ~below] = BARREN
+        return code
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.base.factors.raw)
+
+    @cached_property
+    def summed(self) -> np.ndarray:
+        """(N,) whether a row has a missing cell that is to be summed out."""
+        return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)
+
+    @cached_property
+    def _network(self) -> Network:
+        network = Network.of(self.nodes, self.base.sizes.tolist())
+        if network.room() > _CELLS:
+            raise ValueError(
+                f"Input X has missing cells with observed descendants (first row: {int(np.argmax(self.summed))}), and "
+                f"to sum them out of this network takes tables of {network.room():,} numbers a row and class; the "
+                f"limit is {_CELLS:,}. Give missing cells a level of their own, leave out arcs, or group levels."
+            )
+        return network
+
+    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
+        observed = super().block(start, stop, size)
+        if not self.summed.any():
+            return observed
+        which = np.flatnonzero(self.summed[start:stop])
+        room = min(size, _power_of_four(len(which)))
+        code = self._code[start:stop][which]  # type: ignore[index]
+        return NetworkCells(observed, _pad(which, room, size), _pad(code, room), self._network)
+
+
+def parents_first(nodes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The nodes of a network, parents before children.
+
+    Raises
+    ------
+    CycleError
+        If some feature depends on itself.
+    """
+    of = {node[0]: node for node in nodes}
+    return [of[j] for j in TopologicalSorter({child: parents for child, *parents in nodes}).static_order()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +329,9 @@ class CountRows:
 
     def plain(self) -> CountRows:
         return CountRows(self.matrix, with_pairs=False)
+
+    def counted(self) -> CountRows:
+        return self.plain()
 
     def log_base(self, start: int, stop: int) -> np.ndarray:
         """Log multinomial coefficients, log t! - Σ log x_l!"""

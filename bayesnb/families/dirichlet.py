@@ -171,7 +171,12 @@ class Dirichlet(Conjugate):
         """Normalised gamma variates, in log space: small concentrations do not underflow."""
         alpha = jnp.asarray(self.concentration)
         log_gamma = variates.log_gamma(alpha, n)
-        return Multinomial(jax.vmap(lambda draw: draw - self._logsumexp(draw)[:, self.group])(log_gamma))
+        return Multinomial(jax.vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
+
+    def log_total(self, log_gamma: jax.Array) -> jax.Array:
+        """(C, L) logarithm of the sum over each level's group of gamma variates, whose logarithms are given."""
+        top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
+        return (top + jnp.log(self._sum(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
     def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
         """With α = α' + added · x, the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
@@ -222,10 +227,6 @@ class Dirichlet(Conjugate):
         values = jnp.asarray(values)
         values = values.astype(jnp.asarray(self.concentration).dtype) if values.dtype == bool else values
         return jax.ops.segment_sum(values.T, self.group, self.num_groups, indices_are_sorted=True).T
-
-    def _logsumexp(self, values: jax.Array) -> jax.Array:
-        top = jax.ops.segment_max(values.T, self.group, self.num_groups, indices_are_sorted=True).T
-        return top + jnp.log(self._sum(jnp.exp(values - top[:, self.group])))
 
 
 @pytree

@@ -7,6 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesnb.families.network_rows import NetworkCells
 from bayesnb.families.rows import Dense, OneHot
 from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
 from bayesnb.families.terms import linear
@@ -22,6 +23,9 @@ def draw_log_likelihood(family: Any, variates: Variates, n: int, x: Any, added: 
         return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), family.draw(variates, n).log_theta)
     if isinstance(x, OneHot | Presence):
         return _one_each(family, variates, n, x, added)
+    if isinstance(x, NetworkCells):
+        found = _one_each(family, variates, n, x.observed, added)
+        return found.at[:, x.which].add(x.draw_with_row(variates, n, family, added), mode="drop")
     alpha = jnp.asarray(family.concentration)
     log_gamma = variates.log_gamma(alpha, n)
     if isinstance(x, Dense):

@@ -15,7 +15,6 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
 from bayesnb.families.terms import Term, add_at, index_of, linear, single
 
 _UNROLL = 64
@@ -189,7 +188,7 @@ def _packing(width: int) -> int:
 
 def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
     """Take an (N, L) array of counts for `Dense` rows over the given groups (default: one)."""
-    if isinstance(x, Dense | OneHot | Counts | PairedCounts | Presence):
+    if hasattr(x, "contrast"):
         return x
     x = jnp.asarray(x, float)
     return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)

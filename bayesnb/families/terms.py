@@ -15,12 +15,14 @@ class Term(NamedTuple):
     """A function f(x, a) of a count and a parameter, zero at x = 0.
 
     `once` is f(1, a), and `single` f(1, a) - f(1, a0[group]). Classes are the last axis of a; several functions may be
-    concatenated there, to share one product.
+    concatenated there, to share one product. `apart` is the log probability of a level that the row is not among the
+    data of, of a and its a0, where f is the logarithm of a probability.
     """
 
     f: Callable[[jax.Array, jax.Array], jax.Array]
     once: Callable[[jax.Array], jax.Array]
     single: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    apart: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
 def linear(x: jax.Array, table: jax.Array) -> jax.Array:
@@ -51,6 +53,7 @@ def _logarithm(added: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
         lambda x, a: f(with_row(a, x), x),
         lambda a: jnp.log(with_row(a, 1.0)),
         lambda a, total, group: jnp.log(with_row(a, 1.0) / with_row(total, 1.0)[group]),
+        lambda a, total: jnp.log(with_row(a, 0.0) / with_row(total, 0.0)),
     )
 
 

@@ -1,0 +1,273 @@
+"""Rows of a network with missing cells: scored by the sum over what those cells may be, one feature after the other.
+
+With the parameters integrated out, or plugged in, a row's probability is a product of one table a feature, p(x_j | its
+parents, class). What is missing is summed out of that product by variable elimination [1]_; in a tree this is the
+upward pass. Observed cells are indicators, so that one order of elimination does for all rows.
+
+References
+----------
+.. [1] Koller & Friedman, *Probabilistic Graphical Models* (2009), ch. 9; for drawing what was eliminated, ch. 12.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families.rows import OneHot
+from bayesnb.families.terms import Term, single
+from bayesnb.families.variates import Variates
+
+MISSING = -1
+BARREN = -2
+"""Code of a missing cell without an observed descendant: whatever it is, what follows sums to one."""
+
+_CELLS = 2**20
+
+Scope = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Network:
+    """Tables p(x_child | x_parents), and the order in which features are summed out.
+
+    Parameters
+    ----------
+    scopes : tuple of tuples
+        The features of each table: parents, outermost first, then the child.
+    at : tuple of int
+        Which of the rows' tables each is.
+    start : tuple of int
+        Where each begins on the axis of all levels; -1 where there is none, as some parent has no level: uniform.
+    sizes : tuple of int
+        Number of levels of each feature.
+    order : tuple of int
+        Features as they are summed out.
+    """
+
+    scopes: tuple[Scope, ...]
+    at: tuple[int, ...]
+    start: tuple[int, ...]
+    sizes: tuple[int, ...]
+    order: tuple[int, ...]
+
+    @classmethod
+    def of(cls, nodes: Sequence[Scope], sizes: Sequence[int]) -> Network:
+        """Of features, each with its parents behind it. Least table first, which in a tree is leaves first."""
+        scopes, at, starts, start = [], [], [], 0
+        for i, (child, *parents) in enumerate(nodes):
+            known = all(sizes[j] for j in parents)
+            if sizes[child]:
+                scopes.append((*parents, child) if known else (child,))
+                at.append(i)
+                starts.append(start if known else -1)
+            start += math.prod(sizes[j] for j in nodes[i])
+        return cls(tuple(scopes), tuple(at), tuple(starts), tuple(sizes), _order(scopes, sizes))
+
+    def cliques(self) -> Iterator[Scope]:
+        """For each feature of the order those in the tables that it is summed out of, itself last."""
+        scopes = [set(scope) for scope in self.scopes]
+        for v in self.order:
+            joined = set().union(*(s for s in scopes if v in s)) - {v}
+            scopes = [s for s in scopes if v not in s] + [joined]
+            yield (*sorted(joined), v)
+
+    def room(self) -> int:
+        """Entries of all tables on the way, of one row and class."""
+        return sum(math.prod(self.sizes[j] for j in clique) for clique in self.cliques())
+
+    def split(self, flat: jax.Array, unknown: Any) -> list[jax.Array]:
+        """(C, *shape) of each table, from (C, L); `unknown` where there is none."""
+        shapes = [tuple(self.sizes[j] for j in scope) for scope in self.scopes]
+        return [
+            jnp.broadcast_to(unknown / shape[-1], (len(flat), *shape))
+            if at < 0
+            else flat[:, at : at + math.prod(shape)].reshape(len(flat), *shape)
+            for at, shape in zip(self.start, shapes, strict=True)
+        ]
+
+
+@pytree
+class NetworkCells:
+    """Rows of a network, of which some are to be summed over.
+
+    What is observed together with all its parents scores by itself, as it counts: `observed`. Of the rows `which` the
+    other tables are added: log Σ over the missing cells of their product.
+
+    Parameters
+    ----------
+    observed : OneHot
+        The tables' codes; -1 where the child or a parent is missing.
+    which : (M,) int array
+        Rows to be summed over; the number of rows, where there are fewer.
+    code : (M, F) int array
+        Their cells: level, `MISSING` or `BARREN`.
+    network : Network
+    """
+
+    observed: OneHot
+    which: Any
+    code: Any
+    network: Network = static()
+
+    def layout(self, table: jax.Array) -> tuple[Any, jax.Array]:
+        return self.observed.layout(table), jnp.exp(table)
+
+    def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
+        of_observed, theta = tables
+        score = self.observed.dot(of_observed)
+        summed = _over_rows(lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room())
+        summed = _plus(summed, score.at[self.which].get(mode="fill", fill_value=0.0))
+        return score.at[self.which].set(summed, mode="drop")
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """A cell counts where it and its parents are observed: only there is the row among the data, or left out."""
+        if term.apart is None:
+            raise NotImplementedError("Of rows with missing cells on arcs there are no cumulants in closed form.")
+        theta = jnp.exp(term.apart(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
+        return self.observed.layout(single(term, table, total, group)), theta
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        return self.dot(tables)
+
+    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        return self.observed.tally(count, label, weight)
+
+    def log_base(self) -> jax.Array:
+        return self.observed.log_base()
+
+    def draw_with_row(self, variates: Variates, n: int, family: Any, added: float) -> jax.Array:
+        """(n, M, C) draws of the logarithms of the sums, the row `added` times among the data of its class.
+
+        θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
+        network at the posterior means, and the tables are updated with the completed row.
+        """
+        width = len(self.network.sizes)
+        own = variates.log_gamma(jnp.full(width, added), n)
+        uniform = jnp.exp(-jnp.exp(variates.log_gamma(jnp.ones(width), n)))
+        log_gamma, mean = variates.log_gamma(family.concentration, n), family.mean().theta
+        log_total = jax.vmap(family.log_total)(log_gamma)
+
+        def of_row(row: tuple[jax.Array, jax.Array]) -> jax.Array:
+            given = list(_eliminate(self.network, mean, *row))
+
+            def of_draw(draw: tuple[jax.Array, ...]) -> jax.Array:
+                log_gamma, log_total, own, uniform = draw
+                cells = _complete(self.network, [clique for clique, *_ in given], uniform)
+                theta = jnp.exp(log_gamma - log_total)
+                tables = _with_cells(self.network, theta, log_total, own, cells)
+                return _log_sum(self.network, tables, *row)
+
+            return jax.lax.map(of_draw, (log_gamma, log_total, own, uniform))
+
+        return _over_rows(of_row, self._rows(), mean.shape[0] * self.network.room()).swapaxes(0, 1)
+
+    def _rows(self) -> tuple[jax.Array, jax.Array]:
+        """Codes of the cells (M, F), and of the tables (M, G)."""
+        code = jnp.asarray(self.observed.code)
+        return jnp.asarray(self.code), code.at[self.which].get(mode="fill", fill_value=MISSING)
+
+
+def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
+    neighbours = {j: {k for scope in scopes if j in scope for k in scope} - {j} for j in {j for s in scopes for j in s}}
+    order = []
+    while neighbours:
+        v = min(neighbours, key=lambda j: (math.prod(sizes[k] for k in neighbours[j]), j))
+        around = neighbours.pop(v)
+        order.append(v)
+        for j in around:
+            neighbours[j] = (neighbours[j] | around) - {j, v}
+    return tuple(order)
+
+
+def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Array:
+    """f of each row, so many at a time that their tables fit."""
+    most = max(1, _CELLS // max(1, cells))
+    return jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
+
+
+def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> jax.Array:
+    """(C,) log Σ over the missing cells of one row of the product of all tables but the observed ones."""
+    return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), jnp.zeros(()))
+
+
+def _eliminate(
+    network: Network, theta: Any, code: jax.Array, observed: jax.Array
+) -> Iterator[tuple[tuple[Scope, jax.Array], jax.Array]]:
+    """Of each feature summed out what it was summed out of, (C, *clique), and (C,) the log of the sum's scale.
+
+    `theta` is (C, L), or one table for each scope.
+    """
+    factors = []
+    tables = theta if isinstance(theta, list) else network.split(theta, 1.0)
+    for i, scope, table in zip(network.at, network.scopes, tables, strict=True):
+        table = jnp.where(code[scope[-1]] == BARREN, 1.0 / network.sizes[scope[-1]], table)
+        factors.append((scope, jnp.where(observed[i] >= 0, 1.0, table)))
+    for clique in network.cliques():
+        *rest, v = clique
+        seen = (code[v] < 0) | (jnp.arange(network.sizes[v]) == code[v])
+        product = jnp.where(seen, 1.0, 0.0).reshape(1, *[1] * len(rest), -1)
+        for scope, factor in factors:
+            if v in scope:
+                product = _times(product, _along(factor, scope, clique))
+        message = jnp.sum(product, axis=-1)
+        factors = [(s, f) for s, f in factors if v not in s]
+        if not rest:
+            yield (clique, product), jnp.log(message)
+            continue
+        top = jnp.max(jnp.where(jnp.isnan(message), 0.0, message), tuple(range(1, message.ndim)), keepdims=True)
+        scale = jnp.where(top == 0, 1.0, top)
+        factors.append((tuple(rest), message / scale))
+        yield (clique, product), jnp.log(scale.reshape(-1))
+
+
+def _along(factor: jax.Array, scope: Scope, clique: Scope) -> jax.Array:
+    """With an axis for each feature of the clique, behind that of the classes."""
+    order = [scope.index(j) for j in clique if j in scope]
+    shape = [factor.shape[1 + scope.index(j)] if j in scope else 1 for j in clique]
+    return jnp.transpose(factor, (0, *(1 + k for k in order))).reshape(factor.shape[0], *shape)
+
+
+def _complete(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform: jax.Array) -> dict[int, jax.Array]:
+    """(C,) a level of each feature given the observed cells and each class, those summed out last first."""
+    found: dict[int, jax.Array] = {}
+    for (*rest, v), product in reversed(cliques):
+        each = jnp.arange(product.shape[0])
+        full = jnp.broadcast_to(product, (product.shape[0], *(network.sizes[j] for j in rest), network.sizes[v]))
+        below = jnp.cumsum(full[(each, *(found[j] for j in rest))], axis=-1)
+        found[v] = jnp.sum(uniform[v] * below[:, -1:] >= below[:, :-1], axis=-1)
+    return found
+
+
+def _with_cells(
+    network: Network, theta: jax.Array, log_total: jax.Array, own: jax.Array, cells: dict[int, jax.Array]
+) -> list[jax.Array]:
+    """Tables with one more count at the completed cells: a Gamma(1) variate each, `own`, beside those of the group."""
+    found = []
+    tables = network.split(theta, 1.0), network.split(log_total, jnp.inf)
+    for scope, table, log_mass in zip(network.scopes, *tables, strict=True):
+        *parents, child = (
+            (cells[j][:, None] == jnp.arange(network.sizes[j])).reshape(-1, *(-1 if k == j else 1 for k in scope))
+            for j in scope
+        )
+        chosen = jnp.ones((), bool)
+        for parent in parents:
+            chosen = chosen & parent
+        share = jax.nn.sigmoid(own[scope[-1]] - log_mass)
+        found.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
+    return found
+
+
+def _times(a: jax.Array, b: jax.Array) -> jax.Array:
+    """a · b, where nothing times what does not exist is nothing."""
+    return jnp.where((a == 0) | (b == 0), 0.0, a * b)
+
+
+def _plus(a: jax.Array, b: jax.Array) -> jax.Array:
+    return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)
