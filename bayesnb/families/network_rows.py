@@ -252,13 +252,8 @@ def _with_cells(
     found = []
     tables = network.split(theta, 1.0), network.split(log_total, jnp.inf)
     for scope, table, log_mass in zip(network.scopes, *tables, strict=True):
-        *parents, child = (
-            (cells[j][:, None] == jnp.arange(network.sizes[j])).reshape(-1, *(-1 if k == j else 1 for k in scope))
-            for j in scope
-        )
-        chosen = jnp.ones((), bool)
-        for parent in parents:
-            chosen = chosen & parent
+        *parents, child = (_along(cells[j][:, None] == jnp.arange(network.sizes[j]), (j,), scope) for j in scope)
+        chosen = math.prod(parents, start=jnp.ones((), bool))
         share = jax.nn.sigmoid(own[scope[-1]] - log_mass)
         found.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
     return found

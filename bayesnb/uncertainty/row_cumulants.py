@@ -30,14 +30,19 @@ class RowCumulants:
 
 
 @jax.jit
+def predictive(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
+    """(N, C) log P(class | row), parameters integrated out."""
+    return log_normalize(model.log_joint(x))
+
+
+@jax.jit
 def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
     """Of each row of a block; features are independent given the class, so that cumulants add."""
-    log_proba = log_normalize(model.log_joint(x))
     parts = [
         [family.log_likelihood_cumulants(rows, added) for family, rows in zip(model.blocks, x, strict=True)]
         for added in (0.0, 1.0)
     ]
-    return RowCumulants(log_proba, *(reduce(operator.add, part) for part in parts))
+    return RowCumulants(predictive(model, x), *(reduce(operator.add, part) for part in parts))
 
 
 def class_cumulants(class_prior: Any, added: jax.Array) -> Cumulants:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -14,8 +14,8 @@ from bayesnb.families import Known
 from bayesnb.families.protocol import Cumulants
 from bayesnb.families.variates import Variates
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.blocks import over_blocks
-from bayesnb.uncertainty.row_cumulants import row_cumulants
+from bayesnb.uncertainty.blocks import PerBlock, over_blocks
+from bayesnb.uncertainty.row_cumulants import predictive, row_cumulants
 from bayesnb.uncertainty.skew import skewed, skewness
 from bayesnb.uncertainty.variates import Kernel, ask, run
 
@@ -28,7 +28,7 @@ class Sampler:
 
     For θ | D, row the class k of the row is drawn from P(k | row, D); then the parameters of class k know the
     row, and those of the others do not. `method` says whether the row's log-likelihoods are cubics of normal
-    variates with three exact moments, or come from draws of θ.
+    variates with three exact moments, or come from draws of θ; so they do where missing cells are summed out.
     """
 
     method: str
@@ -38,27 +38,32 @@ class Sampler:
 
     def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
+        return over_blocks(nb, X, self.of(nb, output), replace(self, method="draws").of(nb, output))
+
+    def of(self, nb: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> PerBlock:
+        """The same of one block."""
         n_classes = len(nb.classes_)
 
         def answer(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
             # Every block has the same variates: the answer for a row does not depend on its place.
             rng = np.random.default_rng(self.seed)
-            row = row_cumulants(model, x)
+            row = row_cumulants(model, x) if self.method == "moments" else None
+            log_predictive = predictive(model, x) if row is None else row.log_proba
             log_class, own_log_class = _log_class(model.class_prior, self.draws, n_classes, rng)
-            parts = [self._log_likelihood(model, x, row.other, _other, rng)]
+            parts = [self._log_likelihood(model, x, row and row.other, _other, rng)]
             if self.given == "row":
-                parts.append(self._log_likelihood(model, x, row.own, _own, rng))
+                parts.append(self._log_likelihood(model, x, row and row.own, _own, rng))
             order = (rng.permutation(self.draws) + rng.random(self.draws)) / self.draws
-            log_proba = _combine(row.log_proba, log_class, own_log_class, order, *parts)
-            return output(np.asarray(log_proba)[:, real], np.asarray(row.log_proba)[real])
+            log_proba = _combine(log_predictive, log_class, own_log_class, order, *parts)
+            return output(np.asarray(log_proba)[:, real], np.asarray(log_predictive)[real])
 
-        return over_blocks(nb, X, self.draws * n_classes / 16, answer)
+        return PerBlock(answer, self.draws * n_classes / 16)
 
     def _log_likelihood(
-        self, model: NaiveBayes, x: tuple[Any, ...], score: Cumulants, kernel: Kernel, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[Any, ...], score: Cumulants | None, kernel: Kernel, rng: np.random.Generator
     ) -> Any:
         """(S, n, C) draws of log p(row | class, θ), by its cumulants or by the kernel."""
-        if self.method == "moments":
+        if score is not None:
             z = rng.standard_normal((self.draws, 1, score.mean.shape[1]))
             return score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
         total: Any = 0.0

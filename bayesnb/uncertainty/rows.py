@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +20,7 @@ from bayesnb.arguments import (
 )
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.blocks import over_blocks
+from bayesnb.uncertainty.blocks import PerBlock, over_blocks
 from bayesnb.uncertainty.draws import posterior_draws
 from bayesnb.uncertainty.given_draws import DrawnSampler, read_draws
 from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
@@ -62,7 +63,8 @@ def predict_interval(
         "moments" takes the scores log p(class, row | θ) for cubics of normal variates with their exact mean,
         variance and skewness: of two classes the quantiles are found to rounding, an accurate approximation; of more
         by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation: slower by far.
-        Where classes share parameters, as those of `FeatureAveragedNB` do, there are draws only.
+        Where classes share parameters, as those of `FeatureAveragedNB` do, there are draws only; and where missing
+        cells on arcs of a network are summed out, those rows take draws of θ.
     given : {"row", "data"}
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
         it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
@@ -170,7 +172,8 @@ def log_odds_moments(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If classes share parameters, as those of `FeatureAveragedNB` do, and there are no `draws`.
+        If classes share parameters, as those of `FeatureAveragedNB` do, or rows of a network have missing cells on
+        arcs, and there are no `draws`.
     ValueError
         If `against` is no class of `nb`.
 
@@ -191,7 +194,8 @@ def log_odds_moments(
                 f"log_odds_moments: the classes of {type(nb).__name__} share parameters, which leaves no closed form; "
                 "pass draws=posterior_draws(nb)."
             )
-        found = _from_scores(nb, X, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+        closed = _from_scores(nb, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+        found = over_blocks(nb, X, closed, replace(closed, answer=_no_moments))
     else:
         found = DrawnSampler(read_draws(nb, draws), given).map(nb, X, lambda log_proba, _: _drawn_odds(log_proba, a))
     return found[:, 0], found[:, 1]
@@ -208,7 +212,7 @@ def _distribution(
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
     chosen = sampler(nb, given, method, draws, seed)
     if isinstance(chosen, Sampler) and method == "moments" and len(nb.classes_) == 2:
-        return _from_scores(nb, X, given, of_two)
+        return over_blocks(nb, X, _from_scores(nb, given, of_two), replace(chosen, method="draws").of(nb, of_draws))
     return chosen.map(nb, X, of_draws)
 
 
@@ -226,12 +230,19 @@ def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sam
     return Sampler(method, given, int(draws), seed)
 
 
-def _from_scores(nb: Any, X: Any, given: Given, output: OfScores) -> np.ndarray:
+def _from_scores(nb: Any, given: Given, output: OfScores) -> PerBlock:
     def answer(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
         scores = jax.tree.map(np.asarray, _scores(model, x, given))
         return output(*jax.tree.map(itemgetter(real), scores))
 
-    return over_blocks(nb, X, 4 * len(nb.classes_) ** 2, answer)
+    return PerBlock(answer, 4 * len(nb.classes_) ** 2)
+
+
+def _no_moments(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
+    raise NotImplementedError(
+        f"log_odds_moments: {real.stop} rows or more have missing cells on arcs, and sums over them have no moments in "
+        "closed form; pass draws=posterior_draws(nb)."
+    )
 
 
 @jax.jit(static_argnames="given")
