@@ -115,7 +115,8 @@ def fit_em(
     basis, Σ α log θ, of a Poisson rate that of its logarithm, a log λ - b λ, of a Gaussian feature that of (μ, σ²). So
     θ is the posterior mean of the counts in shares for the first two, for every prior of positive weight, and the
     joint mode for the third. Shares are P(class | row, θ). The estimator that is returned predicts from its counts as
-    `nb.estimate` says.
+    `nb.estimate` says. Of a network a row enters with those cells of which all parents are observed, as cells count;
+    its predictions sum missing ones out.
 
     A prior derived from the data is that of all rows, labelled or not. Counts in shares are no data: the posterior
     would be too sure, and draws, intervals, evidence and leave-one-out are refused. If every row is labelled, or

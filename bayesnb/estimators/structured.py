@@ -92,8 +92,8 @@ class StructuredNB(NaiveBayesClassifier):
         Notes
         -----
         A row's parameters are independent of each other, each used once, so that its predictive distribution is the
-        network with all probabilities at their posterior means. Summing out is exact also where `predict_proba`,
-        which leaves out an arc whose parent is missing, is not.
+        network with all probabilities at their posterior means. `predict_proba` is this of the class, given the cells
+        that a row has.
 
         Examples
         --------

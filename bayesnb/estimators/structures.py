@@ -54,10 +54,12 @@ class NetworkNB(StructuredNB):
 
     Notes
     -----
-    A cell counts and scores only if column and parents are observed; `query` sums over what is missing exactly. The
-    evidence is refused where cells are missing on arcs. All that is said of parameters and predictions is given the
-    structure: intervals hold for the true one (those of 90% cover .90), and are too narrow for one that was learned
-    from the same rows (.85–.86, see `TAN`).
+    A cell counts where column and parents are observed. A row scores with its missing cells summed out, exactly: it is
+    the density of what is observed, if cells are missing at random, and `predict_proba` is `query` of the class. What
+    θ | data, row says of such rows, `predict_interval` and its like, are draws. The evidence is refused where cells are
+    missing on arcs: the sum over those of all rows has no closed form. All that is said of parameters and predictions
+    is given the structure: intervals hold for the true one, and are too narrow for one that was learned from the same
+    rows, see `TAN`.
 
     References
     ----------
@@ -235,12 +237,13 @@ class TAN(StructuredNB):
     Notes
     -----
     The tree is learned from the same rows as the parameters, and everything (evidence, leave-one-out, intervals) is
-    given the tree: it tells nothing of how uncertain that is. Intervals of 90% for P(class | row) cover .85–.86 under a
-    learned tree, .90 under the true one; `loo` and `bayes_factor` are too good, and say so in their `notes`
-    (`permutation_null` refits the tree too). `partial_fit` counts further rows for the tree that `fit` has found, and
-    `tune_alpha` keeps it. `run_nuts` with a hyperprior gives all tables concentrations of their own, whatever `score`
-    is. A column whose parent is missing in a row
-    does not score there: columns that are mostly missing are poor parents, and `fit` warns of them.
+    given the tree: it tells nothing of how uncertain that is. Intervals of 90% for P(class | row, θ) covered 90 to 91%
+    of 1,500 data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 where the tree was
+    learned from the same rows. `loo` and `bayes_factor` are too good, and say so in their `notes` (`permutation_null`
+    refits the tree too). `partial_fit` counts further rows for the tree that `fit` has found, and `tune_alpha` keeps
+    it. `run_nuts` with a hyperprior gives all tables concentrations of their own, whatever `score` is. Missing cells as
+    for `NetworkNB`: a column whose parent is missing in a row does not count there, so that columns that are mostly
+    missing are poor parents, and `fit` warns of them.
 
     References
     ----------
@@ -318,8 +321,8 @@ class TAN(StructuredNB):
         if seldom:
             warn(
                 "TAN: the parents of these columns are missing in most of the rows that have them, {column: parent}: "
-                f"{seldom}. They neither count nor score there. Leave such parents out, give missing cells a level of "
-                "their own, or use AODE."
+                f"{seldom}. They do not count there, and their tables are of the other rows alone. Leave such parents "
+                "out, or give missing cells a level of their own."
             )
 
     def _arcs(

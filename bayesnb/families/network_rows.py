@@ -122,7 +122,9 @@ class NetworkCells:
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
-        summed = _over_rows(lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room())
+        summed = _over_rows(
+            lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room()
+        )
         summed = _plus(summed, score.at[self.which].get(mode="fill", fill_value=0.0))
         return score.at[self.which].set(summed, mode="drop")
 

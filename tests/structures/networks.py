@@ -59,15 +59,23 @@ class Brute:
         return (counts.get((c, j, values), 0.0) + self.alpha[j]) / sum(of_level)
 
     def log_joint(self, counts: dict[Any, float], row: Any) -> np.ndarray:
-        """(C,) log p(c, row), of the cells that are observed together with all their parents."""
+        """(C,) log p(c, observed cells of the row): the sum over whatever the missing ones may be."""
+        whole = list(
+            itertools.product(*(own if v is None and own else [v] for v, own in zip(row, self.levels, strict=True)))
+        )
         found = []
         for c in self.classes:
-            value = math.log(self.prob_class(counts, c))
-            for j in range(len(self.levels)):
-                if self.observed(row, j):
-                    value += math.log(self.prob_cell(counts, c, j, tuple(row[k] for k in self.node(j))))
-            found.append(value)
+            each = [math.prod(self.prob_of(counts, c, j, full) for j in range(len(full))) for full in whole]
+            found.append(math.log(self.prob_class(counts, c)) + math.log(math.fsum(each)))
         return np.array(found)
+
+    def prob_of(self, counts: dict[Any, float], c: Any, j: int, row: Any) -> float:
+        """p(x_j | parents, c) in a row without missing cells, but of columns of which there never was any."""
+        if row[j] is None:
+            return 1.0
+        if any(row[p] is None for p in self.parents.get(j, ())):
+            return 1.0 / len(self.levels[j])
+        return self.prob_cell(counts, c, j, tuple(row[k] for k in self.node(j)))
 
     def log_joints(self, counts: dict[Any, float], X: Any) -> np.ndarray:
         return np.array([self.log_joint(counts, row) for row in X])

@@ -163,7 +163,7 @@ def names_on_arcs(problem):
 
 @settings(max_examples=10)
 @given(problems(missing=True))
-def test_a_cell_counts_and_scores_only_with_all_its_parents(problem):
+def test_a_cell_counts_with_all_its_parents_and_missing_ones_are_summed_out(problem):
     nb, counts = fitted(problem), problem.counts()
     np.testing.assert_allclose(
         nb.predict_joint_log_proba(problem.X), problem.brute.log_joints(counts, problem.X), rtol=0, atol=1e-10
@@ -172,6 +172,8 @@ def test_a_cell_counts_and_scores_only_with_all_its_parents(problem):
     without = [problem.brute.log_joint(problem.counts(each != i), problem.X[i]) for i in each]
     found = bnb.loo(nb, problem.X, problem.y, problem.weight)
     np.testing.assert_allclose(found.log_proba, log_proba(np.array(without)), rtol=0, atol=1e-10)
+    at = [CLASSES.index(label) for label in problem.y]
+    np.testing.assert_allclose(found.row_pointwise, np.array(without)[each, at], rtol=0, atol=1e-10)
     check_refusals(problem, nb)
 
 

@@ -1,0 +1,226 @@
+"""Missing cells on arcs are summed out: the joint table by NumPy, sums over completions, refits; no kernel of ours."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import bayesnb as bnb
+from tests.strategies import thorough
+from tests.structures.networks import CLASSES, brute_of, table
+
+X, Y = table(60, 0)
+HOLES = np.where(np.random.default_rng(1).random(X.shape) < 0.3, None, X)
+HOLES[0] = None
+MAKE = {
+    "tan": bnb.TAN(),
+    "spode": bnb.SPODE(1),
+    "network": bnb.NetworkNB({1: [0, 2], 3: [1, 0]}),
+    "chain": bnb.NetworkNB({1: 0, 2: 1, 3: 2}),
+}
+
+
+@pytest.fixture(scope="module", params=thorough(list(MAKE), ["network"]))
+def nb(request):
+    return MAKE[request.param].fit(HOLES, Y)
+
+
+def joint_table(nb, alpha, class_alpha=1.0):
+    """(C, levels of each column) p(class, row) with α added to the counts, by loops; 0/0 is left out: 0."""
+    brute = brute_of(nb)
+    counts = brute.count(HOLES, Y, np.ones(60))
+    n = np.array([counts.get((c,), 0.0) + class_alpha for c in brute.classes])
+    found = np.ones((len(n), *map(len, brute.levels))) * (n / n.sum()).reshape(-1, *[1] * len(brute.levels))
+    for at in np.ndindex(*found.shape):
+        row = [own[i] for own, i in zip(brute.levels, at[1:], strict=True)]
+        for j, own in enumerate(brute.levels):
+            *given, value = (row[k] for k in brute.node(j))
+            cells = {v: counts.get((brute.classes[at[0]], j, (*given, v)), 0.0) + alpha for v in own}
+            found[at] *= cells[value] / sum(cells.values()) if sum(cells.values()) else 0.0
+    return found
+
+
+def summed(nb, joint, rows):
+    """(N, C) of the table, what is missing summed over."""
+    levels = brute_of(nb).levels
+    at = [[slice(None) if v is None else own.index(v) for v, own in zip(row, levels, strict=True)] for row in rows]
+    return np.array([joint[(slice(None), *one)].reshape(len(joint), -1).sum(axis=1) for one in at])
+
+
+def test_all_readings_are_sums_of_the_joint_table(nb):
+    rows = np.vstack([HOLES, X])
+    for estimate, alpha in (("predictive", 1.0), ("mean", 1.0), ("mle", 0.0)):
+        joint = summed(nb, joint_table(nb, alpha, alpha), rows)
+        found = np.exp(nb.predict_joint_log_proba(rows, estimate=estimate))
+        np.testing.assert_allclose(found, joint, rtol=1e-12, atol=1e-15)
+        defined = joint.sum(axis=1) > 0
+        proba = joint[defined] / joint[defined].sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(nb.predict_proba(rows[defined], estimate=estimate), proba, rtol=1e-11, atol=1e-15)
+
+
+def test_the_mode_too():
+    nb = bnb.NetworkNB({1: [0, 2], 3: [1, 0]}, alpha=1.5, class_alpha=1.5).fit(HOLES, Y)
+    joint = summed(nb, joint_table(nb, 0.5, 0.5), HOLES)
+    np.testing.assert_allclose(np.exp(nb.predict_joint_log_proba(HOLES, estimate="map")), joint, rtol=1e-12)
+
+
+def test_predictions_are_queries(nb):
+    for row in HOLES[:4]:
+        known = {j: v for j, v in enumerate(row) if v is not None}
+        np.testing.assert_allclose(nb.query("(class)", known), nb.predict_proba(row[None])[0], rtol=1e-10)
+    np.testing.assert_allclose(nb.predict_proba(HOLES[:1])[0], np.exp(nb.class_log_prior_), rtol=1e-12)
+
+
+def test_leaving_out_is_refitting(nb):
+    found, brute = bnb.loo(nb, HOLES, Y), brute_of(nb)
+    for i in range(0, 60, 13):
+        keep = np.arange(60) != i
+        refit = bnb.NetworkNB(brute.parents, categories=[list(v) for v in brute.levels])
+        refit.partial_fit(HOLES[keep], Y[keep], list(nb.classes_))
+        own = CLASSES.index(Y[i])
+        np.testing.assert_allclose(found.log_proba[i], refit.predict_log_proba(HOLES[[i]])[0], rtol=0, atol=1e-10)
+        joint = refit.predict_joint_log_proba(HOLES[[i]])[0, own]
+        np.testing.assert_allclose(found.row_pointwise[i], joint, rtol=0, atol=1e-10)
+
+
+def test_given_parameters_the_row_is_summed_too():
+    nb = MAKE["network"].fit(HOLES, Y)
+    drawn, brute = bnb.posterior_draws(nb, 3), brute_of(nb)
+    joint = np.empty((3, 2, *map(len, brute.levels)))
+    tables, start = [], 0
+    for j, own in enumerate(brute.levels):
+        shape = [len(brute.levels[p]) for p in brute.parents.get(j, ())] + [len(own)]
+        tables.append(drawn["theta"][..., start : start + np.prod(shape)].reshape(3, 2, *shape))
+        start += np.prod(shape)
+    for at in np.ndindex(*joint.shape[2:]):
+        cells = [tables[j][(..., *(at[k] for k in brute.node(j)))] for j in range(4)]
+        joint[(..., *at)] = drawn["class_prob"] * np.prod(cells, axis=0)
+    for s in range(3):
+        one = {name: values[s : s + 1] for name, values in drawn.items()}
+        expected = summed(nb, joint[s], HOLES[:16])
+        expected /= expected.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(nb.predict_proba(HOLES[:16], draws=one), expected, rtol=1e-11)
+
+
+def test_columns_of_noise_do_not_win_because_cells_are_missing():
+    """One density of the same observed cells each: arcs between noise cost, and gain nothing by leaving cells out."""
+    rng = np.random.default_rng(0)
+    noise = np.where(rng.random((200, 4)) < 0.3, None, np.array(["u", "v", "w"], object)[rng.integers(0, 3, (200, 4))])
+    y = np.arange(200) % 2
+    rows = {
+        type(nb): bnb.loo(nb.fit(noise, y), noise, y).row_pointwise.sum() for nb in (bnb.TAN(), bnb.CategoricalNB())
+    }
+    assert -80 < rows[bnb.TAN] - rows[bnb.CategoricalNB] < 0
+
+
+def test_no_moments_in_closed_form(nb):
+    rows = np.array([["u", "v", "u", "w"], ["u", "v", None, "w"], [None, None, "u", "w"]], dtype=object)
+    with pytest.raises(NotImplementedError, match=r"missing cells on arcs.*draws=posterior_draws"):
+        bnb.log_odds_moments(nb, rows)
+
+
+@pytest.mark.slow  # six shapes of rows to compile for
+def test_a_row_does_not_depend_on_its_neighbours(nb):
+    """Rows with closed forms keep them beside rows that have none; and these have the same draws anywhere."""
+    rows = np.vstack([X[:3], [[None, None, "u", "w"]], X[3:5]])
+    together = bnb.predict_interval(nb, rows, draws=50)
+    apart = [bnb.predict_interval(nb, part, draws=50) for part in (rows[:3], rows[3:4], rows[4:])]
+    for mine, theirs in zip(together, zip(*apart, strict=True), strict=True):
+        np.testing.assert_allclose(mine, np.concatenate(theirs), rtol=1e-9)
+
+
+def test_a_network_that_is_too_wide_is_refused():
+    wide = np.random.default_rng(0).integers(0, 18, (60, 7)).astype(object)
+    holes = wide.copy()
+    holes[5, :6] = None
+    nb = bnb.NetworkNB({6: [0], 5: [0, 1], 4: [1, 2, 5], 3: [2, 4, 6]}).fit(wide, Y)
+    with pytest.raises(ValueError, match=r"missing cells with observed descendants \(first row: 5\).*numbers a row"):
+        nb.predict(holes)
+
+
+# -- uncertainty -------------------------------------------------------------------------------------
+
+
+def drawn_proba(nb, row, given, size, rng):
+    """(size, C) P(class | row, θ): θ given the data, or the data and the row, each completion of it a component."""
+    brute = brute_of(nb)
+    completions = list(
+        itertools.product(*([v] if v is not None else own for v, own in zip(row, brute.levels, strict=True)))
+    )
+
+    def of(counts, n):
+        score = np.log(rng.dirichlet([counts.get((c,), 0.0) + 1 for c in brute.classes], n))
+        for i, c in enumerate(brute.classes):
+            theta = {
+                (j, u): rng.dirichlet([counts.get((c, j, (*u, v)), 0.0) + 1 for v in own], n)
+                for j, own in enumerate(brute.levels)
+                for u in itertools.product(*(brute.levels[p] for p in brute.parents.get(j, ())))
+            }
+            each = [
+                np.prod(
+                    [
+                        theta[j, tuple(full[p] for p in brute.parents.get(j, ()))][:, own.index(full[j])]
+                        for j, own in enumerate(brute.levels)
+                    ],
+                    axis=0,
+                )
+                for full in completions
+            ]
+            score[:, i] += np.log(np.sum(each, axis=0))
+        joint = np.exp(score - score.max(axis=1, keepdims=True))
+        return joint / joint.sum(axis=1, keepdims=True)
+
+    if given == "data":
+        return of(brute.count(HOLES, Y, np.ones(60)), size)
+    joint = joint_table(nb, 1.0)
+    at = [[brute.levels[j].index(v) for j, v in enumerate(full)] for full in completions]
+    weight = np.array([[joint[(i, *one)] for one in at] for i in range(2)])
+    parts = []
+    for i, m in np.ndindex(*weight.shape):
+        more = np.vstack([HOLES, np.array([completions[m]], dtype=object)])
+        counts = brute.count(more, np.append(Y, brute.classes[i]), np.ones(61))
+        parts.append(of(counts, round(size * weight[i, m] / weight.sum())))
+    return np.concatenate(parts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given", ["row", "data"])
+def test_intervals_and_entropies_are_those_of_draws(nb, given):
+    """Draws of all completions of a row; slow, as kernels are compiled for each network and many draws are taken."""
+    rng = np.random.default_rng(5)
+    rows = np.array([[None, "u", "v", None], [None, "v", None, "w"], ["u", None, None, "w"]], dtype=object)
+    for method in ("moments", "draws"):
+        lower, upper = bnb.predict_interval(nb, rows, given=given, method=method, draws=10_000, seed=3)
+        split = bnb.decompose_uncertainty(nb, rows, given=given, method=method, draws=10_000, seed=3)
+        decided = bnb.decide(nb, rows, [[0, 1], [1, 0]], given=given, method=method, draws=10_000, seed=3)
+        for i, row in enumerate(rows):
+            drawn = drawn_proba(nb, row, given, 20_000, rng)
+            np.testing.assert_allclose([lower[i, 1], upper[i, 1]], np.quantile(drawn[:, 1], [0.05, 0.95]), atol=0.02)
+            assert split["aleatoric"][i] == pytest.approx(stats.entropy(drawn, axis=1).mean(), abs=0.01)
+            assert split["total"][i] == pytest.approx(stats.entropy(drawn.mean(axis=0)), abs=0.01)
+            top = nb.predict_proba(rows)[i].argmax()
+            assert decided.p_optimal[i] == pytest.approx((drawn.argmax(axis=1) == top).mean(), abs=0.02)
+
+
+@pytest.mark.slow
+def test_many_summed_cells_neither_overflow_nor_underflow():
+    """200 pairs of which the parent is missing: the log odds are a sum over pairs. Slow: 400 steps to compile."""
+    rng = np.random.default_rng(0)
+    many = rng.integers(0, 8, (60, 400)).astype(object)
+    row = many[:1].copy()
+    row[0, ::2] = None
+    nb = bnb.NetworkNB({2 * k + 1: 2 * k for k in range(200)}).fit(many, Y)
+    known = {2 * k + 1: row[0, 2 * k + 1] for k in range(200)}
+    np.testing.assert_allclose(nb.predict_proba(row)[0], nb.query("(class)", known), rtol=1e-9)
+    total = np.zeros(2)
+    for i, c in enumerate(nb.classes_):
+        for k in range(200):
+            own = many[c == Y]
+            u = np.array([(own[:, 2 * k] == v).sum() + 1 for v in range(8)])
+            both = [((own[:, 2 * k] == v) & (own[:, 2 * k + 1] == known[2 * k + 1])).sum() + 1 for v in range(8)]
+            total[i] += np.log(np.sum(u / u.sum() * np.array(both) / (u + 7)))
+    expected = nb.class_log_prior_ + total
+    np.testing.assert_allclose(nb.predict_joint_log_proba(row)[0], expected, rtol=1e-10)
