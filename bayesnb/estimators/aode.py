@@ -58,8 +58,8 @@ class AODE(StructuredNB):
     -----
     Weights are equal. Weights by evidence would fall to one member as rows come (the joint evidences differ by
     hundreds of nats), and the average would be lost. The average has no posterior of its own: draws, intervals and
-    evidence are those of members. `loo` has labels only. A row leaves out the members whose parent is missing there: that is an
-    omission, not a sum over what the cell may be, and which members vote differs from row to row.
+    evidence are those of members. `loo` has labels only. A row leaves out the members whose parent is missing there:
+    that is an omission, not a sum over what the cell may be, and which members vote differs from row to row.
 
     References
     ----------

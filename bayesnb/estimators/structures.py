@@ -242,7 +242,7 @@ class TAN(StructuredNB):
     learned from the same rows. `loo` and `bayes_factor` are too good, and say so in their `notes` (`permutation_null`
     refits the tree too). `partial_fit` counts further rows for the tree that `fit` has found, and `tune_alpha` keeps
     it. `run_nuts` with a hyperprior gives all tables concentrations of their own, whatever `score` is. Missing cells as
-    for `NetworkNB`: a column whose parent is missing in a row does not count there, so that columns that are mostly
+    for `NetworkNB`: a cell whose parent is missing in a row does not count there, so that columns that are mostly
     missing are poor parents, and `fit` warns of them.
 
     References
