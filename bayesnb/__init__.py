@@ -90,10 +90,6 @@ __all__ = [
 ]
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
-
 def __getattr__(name: str) -> Any:
     """Dask, NumPyro, and what scikit-learn has for text, take long to import: not before they are asked for."""
     if name in ("distributed", "text"):

@@ -14,7 +14,7 @@ import numpy as np
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.rows import NetworkRows, parents_first
+from bayesnb.encoding.node_rows import NetworkRows, parents_first
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
 from bayesnb.pairs import require_room

@@ -5,10 +5,9 @@ Blocks are padded to a few sizes, so that the number of compilations does not de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from graphlib import TopologicalSorter
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -18,10 +17,8 @@ from scipy.special import gammaln
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.encoding.table import SideBySide
 from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts, Presence
-from bayesnb.families.network_rows import BARREN, Network, NetworkCells
-from bayesnb.families.rows import joint_code
 
-_CELLS = 2**20
+CELLS = 2**20
 _MOST_ROWS = 2**14  # what kernels make of more leaves holes in memory, and a stream would take ever more of it
 _FEWEST_ROWS = 16
 
@@ -62,15 +59,15 @@ def blocks(
     `cells` is the room that a row takes in what is made of it, if that is more than the row itself.
     """
     width = max(1.0, cells, sum(r.width() for r in rows))
-    largest = min(_MOST_ROWS, _power_of_four(_CELLS / width, down=True))
+    largest = min(_MOST_ROWS, power_of_four(CELLS / width, down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
-        size = min(largest, _power_of_four(stop - start))
+        size = min(largest, power_of_four(stop - start))
         x = tuple(r.block(start, stop, size) for r in rows)
-        yield slice(start, stop), x, [_pad(a[start:stop], size) for a in arrays]
+        yield slice(start, stop), x, [pad_rows(a[start:stop], size) for a in arrays]
 
 
-class _PlainRows:
+class PlainRows:
     """Rows with nothing to leave out."""
 
     def plain(self) -> Self:
@@ -84,7 +81,7 @@ class _PlainRows:
 
 
 @dataclass(frozen=True, eq=False)
-class RealRows(_PlainRows):
+class RealRows(PlainRows):
     """Numbers, NaN where missing; for Gaussian and Poisson features.
 
     `check` refuses infinite cells of a block, told its first row, and says whether none is missing: block by
@@ -105,11 +102,11 @@ class RealRows(_PlainRows):
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
         values = self.values[start:stop]
         complete = self.check(values, start=start)
-        return Complete(_pad(values, size)) if complete else _pad(values, size)
+        return Complete(pad_rows(values, size)) if complete else pad_rows(values, size)
 
 
 @dataclass(frozen=True, eq=False)
-class CodedRows(_PlainRows):
+class CodedRows(PlainRows):
     """Categorical cells as codes of their level within the feature."""
 
     factors: Factors
@@ -123,7 +120,7 @@ class CodedRows(_PlainRows):
 
     @cached_property
     def _width(self) -> int:
-        return _room(self.sizes)
+        return room(self.sizes)
 
     @cached_property
     def _dtype(self) -> np.dtype:
@@ -169,114 +166,11 @@ class CodedRows(_PlainRows):
         else:
             table, offset = self._table
             code = table[raw.astype(np.int64) + offset]
-        return OneHot(_pad(code, size, MISSING), self.start, self.sizes, self._width)
+        return OneHot(pad_rows(code, size, MISSING), self.start, self.sizes, self._width)
 
 
 @dataclass(frozen=True, eq=False)
-class NodeRows(_PlainRows):
-    """Categorical cells together with those of their parents, as they count: where all of these are observed.
-
-    `nodes` are as in `NodeColumns`.
-    """
-
-    base: CodedRows
-    nodes: tuple[tuple[int, ...], ...]
-    capacity: int
-
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, self.capacity)))
-
-    def width(self) -> float:
-        return len(self.nodes)
-
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        """Levels of each feature together with its parents."""
-        return np.array([np.prod(self.base.sizes[list(node)], dtype=np.int64) for node in self.nodes])
-
-    @cached_property
-    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """(K, G) the features behind each node, and what a step in each of their codes is worth in the node's code."""
-        column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
-        stride = np.zeros(column.shape, np.int32)
-        for g, (child, *parents) in enumerate(self.nodes):
-            inner_first = [child, *reversed(parents)]
-            column[:, g] = child  # again, worth nothing, where there are fewer parents
-            column[: len(inner_first), g] = inner_first
-            stride[: len(inner_first), g] = np.cumprod([1, *self.base.sizes[inner_first[:-1]]])
-        return column, stride
-
-    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        x = self.base.block(start, stop, size)
-        sizes = self._sizes
-        code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
-        return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), _room(sizes))
-
-
-@dataclass(frozen=True, eq=False)
-class NetworkRows(NodeRows):
-    """The same, where missing cells are summed out: `NetworkCells`, if any with an observed descendant is missing."""
-
-    def counted(self) -> NodeRows:
-        return NodeRows(self.base, self.nodes, self.capacity)
-
-    @cached_property
-    def _code(self) -> np.ndarray | None:
-        """(N, F) codes, `BARREN` where a missing cell has no observed descendant; None if none is missing."""
-        if self.base.complete:
-            return None
-        code = np.array(self.base.block(0, self.n_rows, self.n_rows).code)
-        below = np.zeros(code.shape, bool)
-        for child, *parents in reversed(parents_first(self.nodes)):
-            for p in parents:
-                below[:, p] |= below[:, child] | (code[:, child] >= 0)
-        code[(code < 0) & ~below] = BARREN
-        return code
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.base.factors.raw)
-
-    @cached_property
-    def summed(self) -> np.ndarray:
-        """(N,) whether a row has a missing cell that is to be summed out."""
-        return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)
-
-    @cached_property
-    def _network(self) -> Network:
-        network = Network.of(self.nodes, self.base.sizes.tolist())
-        if network.room() > _CELLS:
-            raise ValueError(
-                f"Input X has missing cells with observed descendants (first row: {int(np.argmax(self.summed))}), and "
-                f"to sum them out of this network takes tables of {network.room():,} numbers a row and class; the "
-                f"limit is {_CELLS:,}. Give missing cells a level of their own, leave out arcs, or group levels."
-            )
-        return network
-
-    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        observed: Any = super().block(start, stop, size)
-        if not self.summed.any():
-            return observed
-        which = np.flatnonzero(self.summed[start:stop])
-        room = min(size, _power_of_four(len(which)))
-        code = self._code[start:stop][which]  # type: ignore[index]
-        return NetworkCells(observed, _pad(which, room, size), _pad(code, room), self._network)
-
-
-def parents_first(nodes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The nodes of a network, parents before children.
-
-    Raises
-    ------
-    CycleError
-        If some feature depends on itself.
-    """
-    of = {node[0]: node for node in nodes}
-    return [of[j] for j in TopologicalSorter({child: parents for child, *parents in nodes}).static_order()]
-
-
-@dataclass(frozen=True, eq=False)
-class BinaryRows(_PlainRows):
+class BinaryRows(PlainRows):
     """Bernoulli cells of a dense array: absent, present, or missing where NaN."""
 
     values: np.ndarray
@@ -294,11 +188,11 @@ class BinaryRows(_PlainRows):
         if values.dtype.kind == "f":
             code[np.isnan(values)] = MISSING
         n = values.shape[1]
-        return OneHot(_pad(code, size, MISSING), 2 * np.arange(n, dtype=np.int32), np.full(n, 2, np.int32), 3)
+        return OneHot(pad_rows(code, size, MISSING), 2 * np.arange(n, dtype=np.int32), np.full(n, 2, np.int32), 3)
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceRows(_PlainRows):
+class PresenceRows(PlainRows):
     """Bernoulli cells of a sparse matrix: what is stored is present."""
 
     matrix: sp.csr_array
@@ -354,15 +248,15 @@ class CountRows:
             return Counts(count, level, row, indptr)
         often, often_row, often_count, totals = self._often(start, stop)
         pair, pair_level, pair_count = _distinct_pairs(level[often], often_count, self.matrix.shape[1])
-        total_count, total = np.unique(_pad(totals, size), return_inverse=True)
+        total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
         return PairedCounts(
             Counts(count, level, row, indptr),
-            _pad(pair, _capacity(len(pair))),
+            pad_rows(pair, _capacity(len(pair))),
             np.concatenate([[0], np.cumsum(np.bincount(often_row, minlength=size))]).astype(np.int32),
-            _pad(pair_level, _capacity(len(pair_level))),
-            _pad(pair_count, _capacity(len(pair_count)), 1.0),
+            pad_rows(pair_level, _capacity(len(pair_level))),
+            pad_rows(pair_count, _capacity(len(pair_count)), 1.0),
             total.astype(np.int32),
-            _pad(total_count, _capacity(len(total_count), least=_FEWEST_ROWS)),
+            pad_rows(total_count, _capacity(len(total_count), least=_FEWEST_ROWS)),
         )
 
 
@@ -389,7 +283,7 @@ def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np
     indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
     row = _row_of_entry(indptr)
     capacity = _capacity(len(row))
-    return _from(matrix.indices, first, capacity).astype(np.int32, copy=False), _pad(row, capacity), indptr
+    return _from(matrix.indices, first, capacity).astype(np.int32, copy=False), pad_rows(row, capacity), indptr
 
 
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
@@ -398,7 +292,7 @@ def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
 
 def _from(array: np.ndarray, first: int, length: int) -> np.ndarray:
     """`length` elements from `first` on: a view where there are as many, whatever they are."""
-    return _pad(array[first : first + length], length)
+    return pad_rows(array[first : first + length], length)
 
 
 def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
@@ -417,7 +311,7 @@ def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tupl
     return index.astype(np.int32), distinct_pairs[:, 0].astype(np.int32), distinct_pairs[:, 1]
 
 
-def _room(sizes: np.ndarray) -> int:
+def room(sizes: np.ndarray) -> int:
     """For a power of two of levels and a missing cell: growth seldom compiles anew."""
     return (1 << max(1, int(sizes.max() - 1).bit_length())) + 1
 
@@ -434,14 +328,14 @@ def _capacity(n: int, least: int = 1024) -> int:
     return capacity
 
 
-def _power_of_four(n: float, *, down: bool = False) -> int:
+def power_of_four(n: float, *, down: bool = False) -> int:
     size = _FEWEST_ROWS
     while size < n:
         size *= 4
     return size // 4 if down and size > max(n, _FEWEST_ROWS) else size
 
 
-def _pad(array: np.ndarray, size: int, value: Any = 0) -> np.ndarray:
+def pad_rows(array: np.ndarray, size: int, value: Any = 0) -> np.ndarray:
     if len(array) == size:
         return array
     padded = np.full((size, *array.shape[1:]), value, array.dtype)

@@ -15,7 +15,7 @@ from bayesnb import scoring, structure
 from bayesnb.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, UnknownPolicy
-from bayesnb.encoding.rows import NodeRows
+from bayesnb.encoding.node_rows import NodeRows
 from bayesnb.estimators.display import NotOfferedError
 from bayesnb.estimators.structured import StructuredNB
 from bayesnb.estimators.structures import SPODE, NetworkNB

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb import scoring
 from bayesnb.arguments import require_mapping
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
-from bayesnb.encoding.rows import NodeRows
+from bayesnb.encoding.node_rows import NodeRows
 from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb.encoding import Rows, blocks
-from bayesnb.encoding.rows import NetworkRows
+from bayesnb.encoding.node_rows import NetworkRows
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.scoring import pad

@@ -347,7 +347,9 @@ def test_a_size_that_is_estimated_to_be_negative_is_no_size():
     """Of eight draws that go to and fro NumPyro estimates -41."""
     draws = np.array([2.0, 2, 0, 2, 1, 2, 0, 2])
     (found,) = (text for text in raised({"alpha": draws[None]}, np.zeros((1, 8), bool)) if "effective" in text)
-    assert re.match(r"NUTS: the effective sample size of 'alpha' cannot be estimated.*too few.*Raise warmup and draws", found)
+    assert re.match(
+        r"NUTS: the effective sample size of 'alpha' cannot be estimated.*too few.*Raise warmup and draws", found
+    )
 
 
 def test_warnings_of_a_run_that_is_too_short_point_here():

@@ -1,0 +1,120 @@
+"""Rows of a structure: categorical cells together with those of their parents, as they count and as they score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import TopologicalSorter
+from typing import Any
+
+import numpy as np
+
+from bayesnb.encoding.levels import MISSING
+from bayesnb.encoding.rows import CELLS, CodedRows, PlainRows, pad_rows, power_of_four, room
+from bayesnb.families import LevelCounts, OneHot
+from bayesnb.families.network_rows import BARREN, Network, NetworkCells
+from bayesnb.families.rows import joint_code
+
+
+@dataclass(frozen=True, eq=False)
+class NodeRows(PlainRows):
+    """Categorical cells together with those of their parents, as they count: where all of these are observed.
+
+    `nodes` are as in `NodeColumns`.
+    """
+
+    base: CodedRows
+    nodes: tuple[tuple[int, ...], ...]
+    capacity: int
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, self.capacity)))
+
+    def width(self) -> float:
+        return len(self.nodes)
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Levels of each feature together with its parents."""
+        return np.array([np.prod(self.base.sizes[list(node)], dtype=np.int64) for node in self.nodes])
+
+    @cached_property
+    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """(K, G) the features behind each node, and what a step in each of their codes is worth in the node's code."""
+        column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
+        stride = np.zeros(column.shape, np.int32)
+        for g, (child, *parents) in enumerate(self.nodes):
+            inner_first = [child, *reversed(parents)]
+            column[:, g] = child  # again, worth nothing, where there are fewer parents
+            column[: len(inner_first), g] = inner_first
+            stride[: len(inner_first), g] = np.cumprod([1, *self.base.sizes[inner_first[:-1]]])
+        return column, stride
+
+    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
+        x = self.base.block(start, stop, size)
+        sizes = self._sizes
+        code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
+        return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), room(sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkRows(NodeRows):
+    """The same, where missing cells are summed out: `NetworkCells`, if any with an observed descendant is missing."""
+
+    def counted(self) -> NodeRows:
+        return NodeRows(self.base, self.nodes, self.capacity)
+
+    @cached_property
+    def _code(self) -> np.ndarray | None:
+        """(N, F) codes, `BARREN` where a missing cell has no observed descendant; None if none is missing."""
+        if self.base.complete:
+            return None
+        code = np.array(self.base.block(0, self.n_rows, self.n_rows).code)
+        below = np.zeros(code.shape, bool)
+        for child, *parents in reversed(parents_first(self.nodes)):
+            for p in parents:
+                below[:, p] |= below[:, child] | (code[:, child] >= 0)
+        code[(code < 0) & ~below] = BARREN
+        return code
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.base.factors.raw)
+
+    @cached_property
+    def summed(self) -> np.ndarray:
+        """(N,) whether a row has a missing cell that is to be summed out."""
+        return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)
+
+    @cached_property
+    def _network(self) -> Network:
+        network = Network.of(self.nodes, self.base.sizes.tolist())
+        if network.room() > CELLS:
+            raise ValueError(
+                f"Input X has missing cells with observed descendants (first row: {int(np.argmax(self.summed))}), and "
+                f"to sum them out of this network takes tables of {network.room():,} numbers a row and class; the "
+                f"limit is {CELLS:,}. Give missing cells a level of their own, leave out arcs, or group levels."
+            )
+        return network
+
+    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
+        observed: Any = super().block(start, stop, size)
+        if not self.summed.any():
+            return observed
+        which = np.flatnonzero(self.summed[start:stop])
+        n = min(size, power_of_four(len(which)))
+        code = self._code[start:stop][which]  # type: ignore[index]
+        return NetworkCells(observed, pad_rows(which, n, size), pad_rows(code, n), self._network)
+
+
+def parents_first(nodes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The nodes of a network, parents before children.
+
+    Raises
+    ------
+    CycleError
+        If some feature depends on itself.
+    """
+    of = {node[0]: node for node in nodes}
+    return [of[j] for j in TopologicalSorter({child: parents for child, *parents in nodes}).static_order()]
