@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Number
 from pathlib import Path
@@ -213,10 +214,11 @@ def read_table(
 
 def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: str) -> None:
     """Refuse columns that a file does not have, or that could not be decoded, or that are asked for twice."""
-    absent = [name for name in wanted if name not in table.schema.names]
+    named = set(table.schema.names)
+    absent = [name for name in wanted if name not in named]
     if absent:
         raise ValueError(f"{source!r} has no column {absent[0]!r}, only {table.schema.names[:20]}.")
-    twice = next((name for name in wanted if wanted.count(name) > 1), None)
+    twice = next((name for name, times in Counter(wanted).items() if times > 1), None)
     if twice is not None:
         raise ValueError(f"column {twice!r} is asked for twice: features, target and weight are {wanted!r}.")
     if type(table.format).__name__ == "CsvFileFormat":
@@ -227,8 +229,8 @@ def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: s
         return
     for part in table.get_fragments():
         there = part.physical_schema.names
-        absent = [name for name in wanted if name not in there]
-        more = [name for name in there if name not in table.schema.names] if all_of_them else []
+        absent = sorted(set(wanted) - set(there), key=wanted.index)
+        more = [name for name in there if name not in named] if all_of_them else []
         if absent:
             raise ValueError(f"{part.path!r} has no column {absent[0]!r}, which the first file has.")
         if more:

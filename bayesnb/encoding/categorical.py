@@ -122,7 +122,8 @@ class LevelColumns(GrowingColumns):
         return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
 
     def union(self, other: Self) -> Self:
-        levels = tuple(a.union(b) for a, b in zip(self.levels, other.levels, strict=True))
+        columns = zip(self.names, self.levels, other.levels, strict=True)
+        levels = tuple(mine.union(theirs, f"levels of column {name!r}") for name, mine, theirs in columns)
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
         return replace(self, levels=levels, declared=declared)
 

@@ -58,7 +58,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        Naming the first weight that is negative, not finite or subnormal; if all are zero; on a wrong shape.
+        Naming the first weight that is negative, not finite, or positive and subnormal; if all are zero; on a wrong
+        shape.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -84,11 +85,12 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
             else "Input sample_weight contains NaN or infinity"
         )
         raise ValueError(f"{kind}: {weight[row]} at row {row}; weights are replication counts.")
-    tiny = (weight > 0) & (weight < np.finfo(np.float64).tiny)
-    if tiny.any():
-        row = int(np.argmax(tiny))
+    subnormal = (weight > 0) & (weight < np.finfo(np.float64).tiny)
+    if subnormal.any():
+        row = int(np.argmax(subnormal))
         raise ValueError(
-            f"sample_weight: {weight[row]} at row {row} is less than float64 can reckon with; use 0, or larger weights."
+            f"sample_weight: {weight[row]} at row {row} is positive but below {np.finfo(np.float64).tiny:.2g}, so that "
+            "its inverse overflows; rescale the weights, or set it to zero."
         )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")

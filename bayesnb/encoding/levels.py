@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb.reporting import warn
+
 MISSING = -1
 UNKNOWN = -2
 _WIDEST_RANGE = 4096
@@ -40,10 +42,28 @@ class Levels:
     def _index(self) -> dict[Hashable, int]:
         return {value: i for i, value in enumerate(self.values)}
 
-    def union(self, other: Levels) -> Levels:
-        """The levels of both."""
+    def union(self, other: Levels, what: str = "labels") -> Levels:
+        """The levels of both; `what` they are called in the warning that 0 and '0' are two."""
         same = self.values == other.values and list(map(type, self.values)) == list(map(type, other.values))
-        return self if same else Levels.of((*self.values, *other.values))
+        if same:
+            return self
+        self._warn_of_lookalikes(other, what)
+        return Levels.of((*self.values, *other.values))
+
+    def _warn_of_lookalikes(self, other: Levels, what: str) -> None:
+        """Of levels of `other` that print as one of these, and are none of them."""
+        new = [value for value in other.values if value not in self._index]
+        if not new or not self.values or {type(v) for v in new} == {type(v) for v in self.values}:
+            return
+        printed = {str(value): value for value in self.values}
+        alike = [(printed[str(value)], value) for value in new if str(value) in printed]
+        if alike:
+            mine, theirs = alike[0]
+            warn(
+                f"{what}: {theirs!r} ({type(theirs).__name__}) came after {mine!r} ({type(mine).__name__}), which prints "
+                f"alike and is another one; so {'does' if len(alike) == 1 else 'do'} {len(alike)} in all. Give all "
+                "batches one type."
+            )
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""

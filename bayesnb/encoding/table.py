@@ -133,6 +133,7 @@ class Table:
         canonical = self.data.has_canonical_format
         matrix = sp.csr_array(self.data, copy=not canonical)
         if not canonical:
+            matrix = _summable(matrix)
             matrix.sum_duplicates()
         if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
             for bad, refuse in (
@@ -214,9 +215,7 @@ def check_table(X: Any, owner: str) -> Table:
         X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
-        if X.dtype.kind in "iu" and X.dtype.itemsize < 8 and not getattr(X, "has_canonical_format", True):
-            X = X.astype(np.int64)  # entries of one cell are added, and may not fit their own type
-        X = X.tocsr()
+        X = (_summable(X) if X.format == "coo" else X).tocsr()  # which adds up the duplicates of such a matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     array = check_array(
@@ -239,6 +238,11 @@ def row_major(columns: Sequence[np.ndarray], dtype: Any = None) -> np.ndarray:
         piece = slice(start, start + step)
         out[piece] = np.array([column[piece] for column in columns], dtype).T
     return out
+
+
+def _summable(matrix: Any) -> Any:
+    """A sparse matrix in whose type the sums of its duplicates do not wrap around."""
+    return matrix.astype(np.float64) if matrix.dtype.kind in "iu" else matrix
 
 
 def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
