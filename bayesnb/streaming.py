@@ -6,17 +6,16 @@ import copy
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from numbers import Number
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from bayesnb.arguments import INT64, require_classifier, require_integer, require_iterable, require_path
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.files import require_writable
+from bayesnb.fingerprint import FirstRows, n_rows, take
 from bayesnb.persistence import hyperparameters, load, save
 from bayesnb.progress import progress as progress_bar
 
@@ -30,6 +29,7 @@ MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", 
 _BATCH = 65_536
 _CSV_BLOCK = 2**23
 _READ_AHEAD = 4
+_ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # of a checkpoint, beside what fit stores
 
 Batch = tuple[Any, ...]
 
@@ -55,7 +55,8 @@ def fit_stream(
         Labels that belong to the model whether or not they occur. Others are found on the way.
     checkpoint : path, optional
         A file that is written every so many rows, and at the end. If it is there at the beginning, its rows are not
-        counted again: `batches` must yield the same rows in the same order, in batches of any size.
+        counted again: `batches` must yield the same rows in the same order, in batches of any size. Columns and labels
+        of the rows that are passed over, and the cells of the first ones, are held against the checkpoint's.
     progress : bool
         Show how many rows were counted.
     every : int
@@ -71,8 +72,8 @@ def fit_stream(
     TypeError
         If `nb` has no `partial_fit`: its statistics do not add up, or a structure would have to be known first.
     ValueError
-        If a batch cannot be used; if there is none; if the checkpoint is of another classifier, or of more rows than
-        there are. `nb` and the checkpoint are left as they were.
+        If a batch cannot be used; if there is none; if the checkpoint is of another classifier, of other rows, or of
+        more than there are. `nb` and the checkpoint are left as they were.
     OSError
         If the checkpoint cannot be written, at the beginning already if its folder does not let files be made; the
         last one is as it was.
@@ -99,25 +100,30 @@ def fit_stream(
         require_path("checkpoint", checkpoint)
         require_writable(checkpoint)
     draft, counted = _begin(nb, checkpoint)
-    skip, saved = counted, counted
+    skip, saved, first_rows = counted, counted, FirstRows(checkpoint, getattr(draft, _FIRST_ROWS, ()))
     with progress_bar(f"{type(nb).__name__}: rows" if progress else None, None, "rows") as tick:
         for number, batch in enumerate(batches):
             X, y, weight = batch_parts(batch, number)
-            n = len(y)
+            n, passed_over = n_rows(y), skip > 0
+            if passed_over:
+                _require_known(draft, X, take(y, slice(skip)), f"{first_rows.other}: batch {number}")
+                first_rows.compare(X, y, weight)
             if skip >= n:
                 skip -= n
                 continue
             if skip:
-                X, y, weight = (_rest(part, skip) for part in (X, y, weight))
+                X, y, weight = (take(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
             if weight is None or np.any(weight):
                 draft._add(copy.copy(draft), X, y, weight, declared, grow=True)
             else:  # such rows leave their classes, as in `fit`
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
+            if not passed_over:
+                first_rows.compare(X, y, weight)
             counted += n
             tick(n)
             if checkpoint is not None and counted - saved >= every and draft.__sklearn_is_fitted__():
-                saved = _save(draft, declared, checkpoint, counted)
+                saved = _save(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
             f"checkpoint={str(checkpoint)!r} has {counted:,} rows, and batches had {counted - skip:,}: they are "
@@ -128,8 +134,9 @@ def fit_stream(
     if not draft.__sklearn_is_fitted__():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     if checkpoint is not None and counted > saved:
-        _save(draft, declared, checkpoint, counted)
-    vars(draft).pop("rows_counted_", None)
+        _save(draft, declared, checkpoint, counted, first_rows.digests)
+    for name in (_ROWS_COUNTED, _FIRST_ROWS):
+        vars(draft).pop(name, None)
     return nb._commit(draft, declare(draft._counted, declared))
 
 
@@ -254,7 +261,7 @@ def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = 
     """
     require_integer("batch_rows", batch_rows, most=INT64)
     arrays = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-    rows = {name: _n_rows(part) for name, part in arrays.items()}
+    rows = {name: n_rows(part) for name, part in arrays.items()}
     if len(set(rows.values())) > 1:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows}.")
     for start in range(0, rows["y"], batch_rows):
@@ -288,16 +295,31 @@ def _begin(nb: Any, checkpoint: Any) -> tuple[Any, int]:
     loaded = load(checkpoint)
     if type(loaded) is not type(nb) or hyperparameters(loaded) != hyperparameters(nb):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is of {loaded!r}, and nb is {nb!r}.")
-    if not hasattr(loaded, "rows_counted_"):
+    if not hasattr(loaded, _ROWS_COUNTED):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is a model, but none that fit_stream has written.")
     return loaded, loaded.rows_counted_
 
 
-def _save(draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int) -> int:
+def _save(
+    draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
+) -> int:
     draft._commit(draft, declare(draft._counted, declared))
-    draft.rows_counted_ = rows
+    draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
     return rows
+
+
+def _require_known(draft: Any, X: Any, y: Any, where: str) -> None:
+    """Refuse rows that the checkpoint cannot have counted: of other columns, or with labels that it does not have."""
+    try:
+        draft._table(X)
+        found, _ = check_labels(y, None, type(draft).__name__)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    known = draft.encoding_.classes
+    new = [label for label, at in zip(found.values, known.index(found.values), strict=True) if at < 0]
+    if new:
+        raise ValueError(f"{where} has the label {new[0]!r}, and the checkpoint's are {list(known.values)[:12]}.")
 
 
 def batch_parts(batch: Any, number: int) -> tuple[Any, Any, Any]:
@@ -308,22 +330,9 @@ def batch_parts(batch: Any, number: int) -> tuple[Any, Any, Any]:
     for name, part in (("X", X), ("y", y)):
         if not (getattr(part, "shape", None) or hasattr(part, "__len__")):
             raise ValueError(f"batch {number}: {name} is a {type(part).__name__}, and must be an array or a list.")
-    if _n_rows(X) != _n_rows(y):
-        raise ValueError(f"batch {number} has {_n_rows(X):,} rows in X and {_n_rows(y):,} labels in y.")
+    if n_rows(X) != n_rows(y):
+        raise ValueError(f"batch {number} has {n_rows(X):,} rows in X and {n_rows(y):,} labels in y.")
     return X, y, weight[0] if weight else None
-
-
-def _n_rows(part: Any) -> int:
-    return part.shape[0] if getattr(part, "shape", None) else len(part)
-
-
-def _rest(part: Any, start: int) -> Any:
-    """The rows from `start` on."""
-    if part is None or isinstance(part, Number):
-        return part
-    if sp.issparse(part):
-        return part.tocsr()[start:]
-    return part.iloc[start:] if hasattr(part, "iloc") else part[start:]
 
 
 __all__ = ["MISSING", "batch_parts", "blank", "fit_stream", "read_arrays", "read_table"]

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayesnb import CategoricalNB, GaussianNB, MixedNB
+from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import factorize
 
@@ -465,3 +465,19 @@ def test_levels_between_the_least_and_the_greatest_that_do_not_occur_are_none(ki
 def test_sparse_data_is_refused_where_zero_is_a_level_like_others():
     with pytest.raises(TypeError, match="toarray"):
         CategoricalNB().fit(sp.csr_array(np.eye(4)), Y)
+
+
+def test_sums_of_duplicates_do_not_wrap():
+    data, row, column = np.full(5, 100, np.int8), [0, 0, 1, 2, 2], [0, 0, 1, 1, 1]
+    coordinates = sp.coo_array((data, (row, column)), shape=(3, 2))
+    compressed = sp.csr_array((data, np.array(column), np.array([0, 2, 3, 5])), shape=(3, 2))
+    for X in (coordinates, compressed):
+        nb = MultinomialNB().fit(X, ["a", "b", "a"])
+        assert nb.feature_count_.tolist() == [[200, 200], [0, 100]]
+        nb = BernoulliNB(binarize=150).fit(X, ["a", "b", "a"])
+        assert nb.feature_count_.tolist() == [[1, 1], [0, 0]]
+
+
+def test_a_subnormal_weight_is_refused():
+    with pytest.raises(ValueError, match=r"1e-320 at row 1 is positive but below 2\.2e-308"):
+        GaussianNB().fit([[0.0], [1.0], [2.0]], ["a", "b", "a"], sample_weight=[1.0, 1e-320, 1.0])

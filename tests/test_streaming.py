@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -148,6 +149,68 @@ def test_bad_streams(tmp_path):
     bnb.save(fitted, path)
     with pytest.raises(ValueError, match="none that fit_stream has written"):
         bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 100), checkpoint=path, progress=False)
+
+
+def test_a_checkpoint_of_other_rows_is_refused(tmp_path):
+    path = tmp_path / "checkpoint"
+
+    def fit(X, y, weight=None, size=100):
+        return bnb.fit_stream(bnb.CategoricalNB(), batches(X, y, size, weight), checkpoint=path, progress=False)
+
+    done = fit(LEVELS, LABELS)
+    before = path.read_bytes()
+    other = LEVELS.copy()
+    other[3, 2] += 1
+    cases = [
+        ((LEVELS[:, :3], LABELS), "X has 3 features, but CategoricalNB is expecting 4"),
+        ((LEVELS, LABELS + 7), "has the label 7"),
+        ((LEVELS, np.where(np.arange(N) < 450, LABELS, 9)), "batch 4 has the label 9"),
+        ((other, LABELS), "row 3 has other cells"),
+        ((LEVELS, LABELS[::-1]), "row 0 has other cells, or another label"),
+        ((LEVELS, LABELS, np.full(N, 2.0)), "row 0 has other cells, or another label or weight"),
+    ]
+    for rows, message in cases:
+        with pytest.raises(ValueError, match=f"is of other rows.*{message}"):
+            fit(*rows)
+        assert path.read_bytes() == before
+    for X, size in ((LEVELS.astype(np.float32), 1), (LEVELS.tolist(), 333), (LEVELS.astype(object), 7)):
+        same(fit(X, LABELS, size=size), done)
+
+
+def test_a_checkpoint_of_bags_of_words(tmp_path):
+    path = tmp_path / "checkpoint"
+    X, other = sp.csr_array(LEVELS), LEVELS.copy()
+    other[1] = other[1][::-1] + 1
+    done = bnb.fit_stream(bnb.MultinomialNB(), batches(X, LABELS, 90), checkpoint=path, progress=False)
+    for given in (X, LEVELS):
+        same(bnb.fit_stream(bnb.MultinomialNB(), batches(given, LABELS, 7), checkpoint=path, progress=False), done)
+    with pytest.raises(ValueError, match="row 1 has other cells"):
+        bnb.fit_stream(bnb.MultinomialNB(), [(sp.csr_array(other), LABELS)], checkpoint=path, progress=False)
+
+
+def test_a_checkpoint_without_digests_goes_on(tmp_path):
+    """As versions before wrote them."""
+    path, whole = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
+    with pytest.raises(Cut):
+        parts = cut_off(batches(LEVELS, LABELS, 50), 4)
+        bnb.fit_stream(bnb.CategoricalNB(), parts, checkpoint=path, every=50, progress=False)
+    old = bnb.load(path)
+    assert len(old.first_rows_) == 200
+    del old.first_rows_
+    bnb.save(old, path)
+    same(bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 60), checkpoint=path, progress=False), whole)
+
+
+def test_levels_and_labels_that_print_alike_are_told():
+    X, y = LEVELS[:20] % 2, LABELS[:20] * 0 + np.arange(20) % 2
+    parts = [(X, y), (X.astype(str), y.astype(str)), (X, y), (X.astype(str), y.astype(str))]
+    with pytest.warns(UserWarning) as told:
+        nb = bnb.fit_stream(bnb.CategoricalNB(), parts, progress=False)
+    assert nb.classes_.tolist() == [0, 1, "0", "1"]
+    messages = [str(w.message) for w in told]
+    assert len(messages) == 5  # of the labels, and of each column once
+    assert sum("labels: '0' (str) came after 0 (int)" in m and "2 in all" in m for m in messages) == 1
+    assert sum("levels of column '3': '0' (str) came after 0 (int)" in m for m in messages) == 1
 
 
 def test_bad_files(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 import bayesnb as bnb
 from bayesnb import files
-from bayesnb.files import write_atomically
+from bayesnb.files import require_writable, write_atomically
 from tests.persistence.models import LABELS, LEVELS
 
 # The module alone: the package takes two seconds to import.
@@ -85,3 +85,54 @@ def test_permissions_are_those_of_any_new_file_and_of_the_old_one(tmp_path):
     (tmp_path / "new").chmod(0o600)
     write_atomically(tmp_path / "new", b"2")
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_only_regular_files_are_replaced(kind, tmp_path):
+    path, target = tmp_path / "model", tmp_path / "target"
+    if kind == "link":
+        target.write_bytes(b"old")
+    {"pipe": os.mkfifo, "folder": os.mkdir}.get(kind, lambda p: os.symlink(target, p))(path)
+    before = path.lstat()
+    for write in (lambda p: bnb.save(bnb.CategoricalNB().fit(LEVELS, LABELS), p), require_writable):
+        with pytest.raises(OSError, match="symbolic link" if "link" in kind else "no regular file"):
+            write(path)
+    assert path.lstat() == before
+    assert kind != "link" or target.read_bytes() == b"old"
+    assert set(os.listdir(tmp_path)) <= {"model", "target"}
+
+
+HANGING = f"""
+import os, runpy, signal, sys
+files = runpy.run_path({files.__file__!r})
+os.fsync = lambda handle: (print("ready", flush=True), signal.pause())
+files["write_atomically"](sys.argv[1], b"new")
+"""
+
+
+def hanging_writer(path) -> subprocess.Popen:
+    """One that has written its temporary file, and goes no further."""
+    process = subprocess.Popen([sys.executable, "-c", HANGING, str(path)], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    process.stdout.close()
+    return process
+
+
+def test_what_killed_writers_left_is_removed_and_what_living_ones_write_is_not(tmp_path):
+    path = tmp_path / "model"
+    keep = [".model.notours1.tmp", ".model.x.abcdefgh.bayesnb.tmp", ".other.abcdefgh.bayesnb.tmp", "model.bayesnb.tmp"]
+    for name in keep:
+        (tmp_path / name).write_bytes(b"")
+    killed, living = hanging_writer(path), hanging_writer(path)
+    try:
+        killed.kill()
+        killed.wait()
+        assert len(os.listdir(tmp_path)) == len(keep) + 2
+        write_atomically(path, b"1")
+        assert len(os.listdir(tmp_path)) == len(keep) + 3  # one of them may be alive
+    finally:
+        living.kill()
+        living.wait()
+    write_atomically(path, b"2")
+    assert sorted(os.listdir(tmp_path)) == sorted([*keep, "model"])
+    assert path.read_bytes() == b"2"
