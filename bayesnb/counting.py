@@ -229,6 +229,40 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     return Statistics(class_count, blocks_, statistics.log_base)
 
 
+def check(counted: Counted) -> None:
+    """Raise ValueError unless rows of nonnegative weight could have left such statistics under such an encoding."""
+    encoding, statistics = counted
+    encoding.check()
+    n_classes, weight = len(encoding.classes), statistics.class_count
+    require_numbers("class_count", weight, (n_classes,))
+    require_numbers("log_base", statistics.log_base, ())
+    if (weight < 0).any():
+        raise ValueError(f"class_count is negative: {weight.min()}.")
+    columns: Columns
+    block: Any
+    for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
+        if type(block) is not columns.statistics:
+            raise ValueError(f"{columns.kind} columns have {type(block).__name__} for statistics.")
+        for name in block.__dataclass_fields__:
+            require_numbers(name, getattr(block, name), (n_classes, sum(columns.sizes().tolist())))
+        if not block.possible().all():
+            c, j = (int(i[0]) for i in np.nonzero(~block.possible()))
+            raise ValueError(f"no rows leave such {type(block).__name__} in class {c}, {_axis_name(columns, j)}.")
+        most = (weight * (1 + 1e-6) + 1e-6)[:, None]  # weights that are not whole are rounded, above all by `forget`
+        if (columns.cells(block) > most).any() or (block.count[weight == 0] > 1e-6).any():
+            raise ValueError(f"class_count contradicts the cells of {columns.kind} columns: there are more of these.")
+
+
+def require_numbers(name: str, array: Any, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless these are finite numbers of float64, whose sum is finite too."""
+    found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
+    if found != f"{np.dtype(np.float64)} {shape}":
+        raise ValueError(f"{name} should be float64 of shape {shape}, and is {found}.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(np.sum(array)):
+            raise ValueError(f"{name} is not finite, or its sum is not.")
+
+
 def _is_identity(index: np.ndarray) -> bool:
     return np.array_equal(index, np.arange(len(index)))
 
@@ -262,6 +296,7 @@ def _axis_name(columns: Columns, j: int) -> str:
 
 __all__ = [
     "Counted",
+    "check",
     "count",
     "count_rows",
     "count_soft",
@@ -272,6 +307,7 @@ __all__ = [
     "merge",
     "prune",
     "remove",
+    "require_numbers",
     "row_blocks",
     "single_rows",
 ]

@@ -182,8 +182,8 @@ def test_a_checkpoint_of_bags_of_words(tmp_path):
     X, other = sp.csr_array(LEVELS), LEVELS.copy()
     other[1] = other[1][::-1] + 1
     done = bnb.fit_stream(bnb.MultinomialNB(), batches(X, LABELS, 90), checkpoint=path, progress=False)
-    for given in (X, LEVELS):
-        same(bnb.fit_stream(bnb.MultinomialNB(), batches(given, LABELS, 7), checkpoint=path, progress=False), done)
+    for again in (X, LEVELS):
+        same(bnb.fit_stream(bnb.MultinomialNB(), batches(again, LABELS, 7), checkpoint=path, progress=False), done)
     with pytest.raises(ValueError, match="row 1 has other cells"):
         bnb.fit_stream(bnb.MultinomialNB(), [(sp.csr_array(other), LABELS)], checkpoint=path, progress=False)
 
@@ -191,8 +191,8 @@ def test_a_checkpoint_of_bags_of_words(tmp_path):
 def test_a_checkpoint_without_digests_goes_on(tmp_path):
     """As versions before wrote them."""
     path, whole = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
+    parts = cut_off(batches(LEVELS, LABELS, 50), 4)
     with pytest.raises(Cut):
-        parts = cut_off(batches(LEVELS, LABELS, 50), 4)
         bnb.fit_stream(bnb.CategoricalNB(), parts, checkpoint=path, every=50, progress=False)
     old = bnb.load(path)
     assert len(old.first_rows_) == 200
@@ -204,12 +204,12 @@ def test_a_checkpoint_without_digests_goes_on(tmp_path):
 def test_levels_and_labels_that_print_alike_are_told():
     X, y = LEVELS[:20] % 2, LABELS[:20] * 0 + np.arange(20) % 2
     parts = [(X, y), (X.astype(str), y.astype(str)), (X, y), (X.astype(str), y.astype(str))]
-    with pytest.warns(UserWarning) as told:
+    with pytest.warns(UserWarning, match="prints alike") as told:
         nb = bnb.fit_stream(bnb.CategoricalNB(), parts, progress=False)
     assert nb.classes_.tolist() == [0, 1, "0", "1"]
     messages = [str(w.message) for w in told]
     assert len(messages) == 5  # of the labels, and of each column once
-    assert sum("labels: '0' (str) came after 0 (int)" in m and "2 in all" in m for m in messages) == 1
+    assert sum("labels: '0' (str) came after 0 (int)" in m and "2 in all do so" in m for m in messages) == 1
     assert sum("levels of column '3': '0' (str) came after 0 (int)" in m for m in messages) == 1
 
 

@@ -30,6 +30,45 @@ class Encoding:
     classes: Levels
     blocks: tuple[Columns, ...]
 
+    @property
+    def n_features(self) -> int:
+        """Number of columns of the table."""
+        return self.blocks[0].n_features
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts fit together: classes, and every column of the table in one block."""
+        self.classes.check()
+        if not len(self.classes) or not self.blocks:
+            raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
+        own = self._columns()
+        index = np.concatenate([np.fromiter(columns.index, np.int64) for columns in own])
+        if len(index) != self.n_features or not np.array_equal(np.sort(index), np.arange(self.n_features)):
+            raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table, each once.")
+        for block, columns in zip(self.blocks, own, strict=True):
+            if columns.n_features != self.n_features or len(columns.names) != len(columns.index):
+                raise ValueError(
+                    f"it has {len(columns.index)} columns of {columns.n_features}, and {len(columns.names)} names."
+                )
+            block.check()
+
+    def blank(self, owner: str) -> Table:
+        """A table of these columns, without rows."""
+        own = self._columns()
+        names: Any = own[0].names
+        if len(own) > 1:
+            named = {j: name for columns in own for j, name in zip(columns.index, columns.names, strict=True)}
+            names = tuple(named[j] for j in range(self.n_features))
+        data = [np.empty(0)] * self.n_features
+        for columns in own:
+            if isinstance(columns, LevelColumns):
+                for j in columns.index:
+                    data[j] = np.empty(0, object)
+        return Table(data, names, 0, owner)
+
+    def _columns(self) -> list[Any]:
+        """The columns of each block, of a structure those below it."""
+        return [getattr(block, "base", block) for block in self.blocks]
+
     def union(self, other: Encoding) -> Encoding:
         """The encoding that knows the classes and levels of both."""
         columns = tuple(mine.union(theirs) for mine, theirs in zip(self.blocks, other.blocks, strict=True))

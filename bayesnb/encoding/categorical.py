@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesnb.encoding.columns import Unknown, UnknownPolicy
+from bayesnb.encoding.columns import Unknown, UnknownPolicy, cells_by_feature
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.rows import CodedRows
 from bayesnb.encoding.table import Table, row_major
@@ -22,6 +22,12 @@ RESERVED = "<unknown>"
 
 class GrowingColumns:
     """Columns whose levels grow as data come; the kernels make room for more of them."""
+
+    statistics: ClassVar[type] = LevelCounts
+
+    def cells(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, F) weight of the rows of each class in which each feature is observed."""
+        return cells_by_feature(statistics.count, self.sizes())
 
     def sizes(self) -> np.ndarray:
         """Number of levels of each feature."""
@@ -89,6 +95,14 @@ class LevelColumns(GrowingColumns):
         top = max(len(values) for _, values in coded)
         raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
         return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete=not (raw < 0).any())
+
+    def check(self) -> None:
+        """Raise ValueError unless there are levels of each feature, each once."""
+        if not len(self.levels) == len(self.declared) == len(self.index):
+            raise ValueError(f"there are levels of {len(self.levels)} columns, and there are {len(self.index)}.")
+        for levels in self.levels:
+            levels.check()
+        Levels(tuple(dict.fromkeys(self.missing_values))).check()
 
     def learn(self, opened: Factors) -> Self:
         """Levels of an undeclared feature are the values that may occur; see `prune`."""

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from bayesnb.encoding.levels import plain
 from bayesnb.encoding.rows import BinaryRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
-from bayesnb.families import LevelCounts
+from bayesnb.families import LevelCounts, Totals
 
 
 class Unknown(NamedTuple):
@@ -60,6 +60,23 @@ class Columns(Protocol):
         """Statistics as the kernels left them, in their final shape."""
         ...
 
+    @property
+    def statistics(self) -> type:
+        """What the rows are counted in."""
+        ...
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts fit together; `Encoding.check` looks at what all columns have."""
+        ...
+
+    def sizes(self) -> np.ndarray:
+        """Number of positions of each feature on the last axis of the statistics."""
+        ...
+
+    def cells(self, statistics: Any) -> np.ndarray:
+        """(C, F) weight of the rows of each class in which each feature is observed."""
+        ...
+
     def union(self, other: Self) -> Self: ...
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
@@ -71,6 +88,17 @@ class FixedColumns:
     """Columns that learn nothing from the data."""
 
     index: Sequence[int]
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts fit together; `Encoding.check` looks at what all columns have."""
+
+    def sizes(self) -> np.ndarray:
+        """Number of positions of each feature on the last axis of the statistics."""
+        return np.ones(len(self.index), np.int64)
+
+    def cells(self, statistics: Any) -> np.ndarray:
+        """(C, F) weight of the rows of each class in which each feature is observed."""
+        return statistics.count
 
     def learn(self, opened: Any) -> Self:
         return self
@@ -106,6 +134,10 @@ class RealColumns(FixedColumns):
             table.check_nonnegative(values, self.index)
         return RealRows(values, self.statistics, partial(table.check_finite, index=self.index, missing=True))
 
+    def check(self) -> None:
+        if self.statistics is Totals and not self.nonnegative:
+            raise ValueError("columns of counts would take negative numbers.")
+
     def rows(self, opened: RealRows, policy: UnknownPolicy | None = None) -> Rows:
         return opened
 
@@ -118,6 +150,7 @@ class CountColumns(FixedColumns):
     names: Sequence[str]
     n_features: int
     kind: ClassVar[str] = "multinomial"
+    statistics: ClassVar[type] = LevelCounts
 
     def open(self, table: Table) -> sp.csr_array:
         if table.is_sparse:
@@ -130,9 +163,9 @@ class CountColumns(FixedColumns):
     def rows(self, opened: sp.csr_array, policy: UnknownPolicy | None = None) -> Rows:
         return CountRows(opened)
 
-    def sizes(self) -> np.ndarray:
-        """Number of levels of each feature."""
-        return np.ones(len(self.index), np.int64)
+    def cells(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, 0): how many rows have so many words is not known."""
+        return statistics.count[:, :0]
 
     def groups(self) -> np.ndarray:
         """Group of each level."""
@@ -148,6 +181,14 @@ class BinaryColumns(FixedColumns):
     n_features: int
     threshold: float | None = 0.0
     kind: ClassVar[str] = "bernoulli"
+    statistics: ClassVar[type] = LevelCounts
+
+    def check(self) -> None:
+        if self.threshold is not None and not np.isfinite(self.threshold):
+            raise ValueError(f"the threshold of its columns is {self.threshold}.")
+
+    def cells(self, statistics: LevelCounts) -> np.ndarray:
+        return cells_by_feature(statistics.count, self.sizes())
 
     def open(self, table: Table) -> Any:
         if table.is_sparse:
@@ -192,6 +233,12 @@ class BinaryColumns(FixedColumns):
 
     def _entry(self, matrix: sp.csr_array, i: int) -> tuple[int, str]:
         return int(np.searchsorted(matrix.indptr, i, side="right")) - 1, self.names[int(matrix.indices[i])]
+
+
+def cells_by_feature(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(C, F) sums of (C, L) counts over the levels of each feature that has any."""
+    start = (np.cumsum(sizes) - sizes)[sizes > 0].astype(np.int64)
+    return np.add.reduceat(count, start, axis=1) if len(start) else count
 
 
 def _check_binary(values: np.ndarray, locate: Any) -> None:

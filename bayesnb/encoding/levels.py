@@ -42,6 +42,15 @@ class Levels:
     def _index(self) -> dict[Hashable, int]:
         return {value: i for i, value in enumerate(self.values)}
 
+    def check(self) -> None:
+        """Raise ValueError unless the values are distinct and hashable."""
+        try:
+            distinct = len(self._index)
+        except TypeError as error:
+            raise ValueError(f"levels must be hashable: {error}.") from None
+        if distinct < len(self.values) or sum(v != v for v in self.values) > 1:
+            raise ValueError("a level stands twice in the list of levels.")
+
     def union(self, other: Levels, what: str = "labels") -> Levels:
         """The levels of both; `what` they are called in the warning that 0 and '0' are two."""
         same = self.values == other.values and list(map(type, self.values)) == list(map(type, other.values))
@@ -60,9 +69,8 @@ class Levels:
         if alike:
             mine, theirs = alike[0]
             warn(
-                f"{what}: {theirs!r} ({type(theirs).__name__}) came after {mine!r} ({type(mine).__name__}), which prints "
-                f"alike and is another one; so {'does' if len(alike) == 1 else 'do'} {len(alike)} in all. Give all "
-                "batches one type."
+                f"{what}: {theirs!r} ({type(theirs).__name__}) came after {mine!r} ({type(mine).__name__}), which "
+                f"prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
             )
 
     def index(self, values: Iterable[Any]) -> np.ndarray:

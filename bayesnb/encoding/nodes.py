@@ -75,6 +75,14 @@ class NodeColumns(GrowingColumns):
     def n_features(self) -> int:
         return self.base.n_features
 
+    def check(self) -> None:
+        """Raise ValueError unless arcs are between different features that there are."""
+        self.base.check()
+        many = len(self.base.index)
+        for node in self.nodes:
+            if not node or len(set(node)) < len(node) or not all(0 <= j < many for j in node):
+                raise ValueError(f"an arc of its network is {node}, and there are {many} columns.")
+
     def open(self, table: Table) -> Factors:
         return self.base.open(table)
 

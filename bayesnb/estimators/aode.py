@@ -185,6 +185,11 @@ class AODE(StructuredNB):
         """Each column given each other one, and alone: what the members need."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
 
+    def _check_nodes(self, columns: NodeColumns) -> None:
+        nothing = np.zeros(0)
+        if columns.nodes != self._arcs(self.encoding_, columns, None, nothing, nothing):
+            raise ValueError("its network is not that of all pairs of columns.")
+
     def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
         columns = encoding.blocks[0]
         if not isinstance(columns, NodeColumns):

@@ -6,6 +6,7 @@ import copy
 from threading import Lock
 from typing import Any, Self
 
+import jax
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -278,6 +279,25 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             self.__dict__.update(vars(draft))
         return self
 
+    def _check(self) -> None:
+        """Raise ValueError unless what was fitted fits together: what `save` asks of a model, and `load` of a file.
+
+        Hyperparameters pass the checks of `fit`: they make the columns, and the prior.
+        """
+        counting.check(self._counted)
+        check_features(self, self.encoding_)
+        columns = self._columns(self.encoding_.blank(type(self).__name__))
+        if _layout(columns) != _layout(self.encoding_.blocks):
+            raise ValueError(
+                f"its columns are {_layout(self.encoding_.blocks)}, and by its hyperparameters {_layout(columns)}."
+            )
+        prior = self._prior(self._counted)
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
+            raise ValueError("its prior is not finite.")
+        weight = getattr(self, "unlabeled_weight_", 0.0)
+        if type(weight) is not float or not 0 <= weight < np.inf:
+            raise ValueError(f"unlabeled_weight_ is {weight!r}.")
+
     def _table(self, X: Any, reset: bool = False) -> Table:
         table = check_table(X, type(self).__name__)
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -334,6 +354,20 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 
     def __sklearn_is_fitted__(self) -> bool:
         return "statistics_" in vars(self)
+
+
+def check_features(nb: Any, encoding: Encoding) -> None:
+    """Raise ValueError unless scikit-learn's attributes are those of the columns."""
+    if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
+        raise ValueError(f"n_features_in_ is {nb.n_features_in_!r}, and there are {encoding.n_features} columns.")
+    names = getattr(nb, "feature_names_in_", None)
+    if names is not None and list(names) != list(encoding.blank("").names):
+        raise ValueError("feature_names_in_ are not the names of the columns.")
+
+
+def _layout(columns: tuple[Columns, ...]) -> list[tuple[str, str, list[int]]]:
+    """Kind of each block, and which columns are in it."""
+    return [(type(block).__name__, block.kind, sorted({*block.index})) for block in columns]
 
 
 def _index(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:

@@ -266,6 +266,11 @@ def level_columns(
                 f"missing_values: {mark!r} cannot be the value of a cell; use a value or a list of values."
             )
     declared = []
+    if isinstance(categories, Mapping):
+        features = {*table.names, *range(len(table.names))}
+        strange = [key for key in categories if key not in features]
+        if strange:
+            raise ValueError(f"categories names a feature {strange[0]!r} that X does not have: {list(table.names)}.")
     for position, j in enumerate(index):
         levels = _declared(categories, position, j, table, len(index))
         declared.append(declared_categories(table.column(j)) if levels is None and not table.is_sparse else levels)
@@ -284,9 +289,6 @@ def _declared(categories: Any, position: int, j: int, table: Table, n: int) -> A
             raise ValueError(f"categories={categories!r} is unknown; use 'auto' or the levels of each feature.")
         return None
     if isinstance(categories, Mapping):
-        strange = [key for key in categories if key not in table.names and key not in range(len(table.names))]
-        if strange:
-            raise ValueError(f"categories names a feature {strange[0]!r} that X does not have: {list(table.names)}.")
         levels = categories.get(table.names[j], categories.get(j))
     else:
         if not isinstance(categories, Sequence | np.ndarray):

@@ -12,9 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
 from bayesnb.arguments import require_integer
-from bayesnb.counting import Counted
+from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.base import NaiveBayesClassifier, check_features
 from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.mixture import Unlabeled, check_climb, climb, fixed_prior, in_first_class, random_start, template
@@ -120,9 +120,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         UserWarning
             If the best start has not converged.
         """
-        require_integer("n_components", self.n_components)
-        require_integer("n_init", self.n_init)
-        check_climb(self.max_iter, self.tol, self.seed)
+        self._check_hyperparameters()
         nb = template(self._base(), "NaiveBayesMixture")
         table = nb._table(X, reset=True)
         weight = check_weights(sample_weight, table.n_rows)
@@ -204,6 +202,28 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         if not hasattr(self, "estimator_"):
             raise AttributeError("'NaiveBayesMixture' object has no attribute 'n_parameters_' before fit.")
         return self.estimator_.n_parameters_
+
+    def _check_hyperparameters(self) -> None:
+        require_integer("n_components", self.n_components)
+        require_integer("n_init", self.n_init)
+        check_climb(self.max_iter, self.tol, self.seed)
+        self._base()
+
+    def _check(self) -> None:
+        """Raise ValueError unless what was fitted fits together, as `NaiveBayesClassifier._check` does."""
+        self._check_hyperparameters()
+        nb = self.estimator_
+        nb._check()
+        check_features(self, nb.encoding_)
+        if nb.encoding_.classes.values != tuple(range(len(nb.encoding_.classes))):
+            raise ValueError("its components are not numbered.")
+        require_numbers("weights_", self.weights_, (len(nb.encoding_.classes),))
+        if not np.allclose(self.weights_, np.exp(nb.class_log_prior_)):
+            raise ValueError("weights_ are not the class probabilities of estimator_.")
+        bounds = np.array(self.lower_bounds_, dtype=np.float64)
+        require_numbers("lower_bounds_", bounds, (self.n_iter_,))
+        if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
+            raise ValueError("converged_ and lower_bound_ are not those of the iterations.")
 
     def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
         log_prob = self.score_samples(X)

@@ -11,10 +11,11 @@ import scipy.sparse as sp
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesnb import polya, scoring
+from bayesnb import counting, polya, scoring
 from bayesnb.arguments import require_integer, require_number
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights
 from bayesnb.estimators import priors
+from bayesnb.estimators.base import check_features
 from bayesnb.estimators.display import Displayed, NotOfferedError
 from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.model import NaiveBayes
@@ -209,6 +210,27 @@ class PolyaNB(ClassifierMixin, Displayed):
         found, label = check_labels(y, len(choice), type(self).__name__)
         correct = self.encoding_.classes.index(found.values)[label] == choice
         return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
+
+    def _check(self) -> None:
+        """Raise ValueError unless what was fitted fits together, as `NaiveBayesClassifier._check` does."""
+        encoding = self.encoding_
+        encoding.check()
+        check_features(self, encoding)
+        n_classes = len(encoding.classes)
+        if [type(columns) for columns in encoding.blocks] != [CountColumns]:
+            raise ValueError("its columns are no words.")
+        for name in ("class_count_", "objective_"):
+            counting.require_numbers(name, getattr(self, name), (n_classes,))
+        counting.require_numbers("concentration_", self.concentration_, (n_classes, encoding.n_features))
+        probability = np.exp(self.class_log_prior_)
+        counting.require_numbers("class_log_prior_", probability, (n_classes,))
+        if (self.class_count_ < 0).any() or not (self.concentration_ > 0).all() or not np.isclose(probability.sum(), 1):
+            raise ValueError("its counts or concentrations are negative, or class probabilities do not sum to one.")
+        require_integer("n_iter_", self.n_iter_, 0)
+        if type(self.converged_) is not bool:
+            raise ValueError(f"converged_ is {self.converged_!r}.")
+        self._prior(encoding)
+        priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
 
     def _prior(self, encoding: Encoding) -> polya.Prior:
         require_integer("max_iter", self.max_iter)

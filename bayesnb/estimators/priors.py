@@ -56,7 +56,7 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     if isinstance(alpha, Dirichlet):
         given = to_numbers("alpha.concentration", alpha.concentration)
         if given.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
-            own, wanted = (np.bincount(np.asarray(g)).tolist() for g in (alpha.group, group))
+            own, wanted = (_sizes(g) for g in (alpha.group, group))
             got = f"is a Dirichlet of shape {given.shape} over groups of sizes {own} where {wanted} are needed"
             raise ValueError(_shapes(got, columns, shape))
         _at_least(given, 0.0, "alpha.concentration")
@@ -89,9 +89,7 @@ def normal_inverse_gamma(prior: Any, moments: Moments, argument: str = "prior") 
     """
     shape = moments.count.shape
     if isinstance(prior, NormalInverseGamma):
-        # a = -3/2 is the improper prior under which MAP is the MLE.
-        least = {"loc": -np.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
-        return NormalInverseGamma(**{k: _field(prior, k, shape, bound, argument) for k, bound in least.items()})
+        return NormalInverseGamma(**{k: _field(prior, k, shape, bound, argument) for k, bound in prior.least.items()})
     if not isinstance(prior, str) or prior not in ("pooled", "within"):
         raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled', 'within' or a bayesnb.NormalInverseGamma.")
     count = moments.count.sum(axis=0)
@@ -112,7 +110,7 @@ def gamma_poisson(prior: Any, totals: Totals, argument: str = "prior") -> GammaP
     """Prior of Poisson rates; "pooled" is Gamma(1, 1/mean) with the mean over all rows (empirical Bayes)."""
     shape = totals.count.shape
     if isinstance(prior, GammaPoisson):
-        return GammaPoisson(**{k: _field(prior, k, shape, 0.0, argument) for k in ("concentration", "rate")})
+        return GammaPoisson(**{k: _field(prior, k, shape, bound, argument) for k, bound in prior.least.items()})
     if not isinstance(prior, str) or prior != "pooled":
         raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled' or a bayesnb.GammaPoisson.")
     count, total = totals.count.sum(axis=0), totals.total.sum(axis=0)
@@ -179,15 +177,32 @@ def matching(prior: Any, encoding: Encoding, statistics: Any) -> Any:
         family: type | None = next((type(b) for b in prior.blocks if b.statistics is type(block)), None)
         name = "a family of " + type(block).__name__ if family is None else family.__name__
         groups = columns.groups() if isinstance(block, LevelCounts) else None
-        expected.append((name, block.count.shape, None if groups is None else np.bincount(groups).tolist()))
+        expected.append((name, block.count.shape, None if groups is None else _sizes(groups)))
     if given != expected:
         raise ValueError(
             f"prior is over {given} (number of classes, then family, shape and group sizes of each block), but the "
             f"data need {expected}. Declare `categories` so that the levels do not depend on the rows."
         )
+    if isinstance(classes, Known):
+        if not np.isclose(np.exp(classes.log_prob).sum(), 1.0, rtol=0, atol=1e-8):
+            raise ValueError("prior.class_prior: the sum of the probabilities should be 1.")
+    else:
+        _at_least(np.asarray(classes.concentration), 0.0, "prior.class_prior.concentration")
+    given_family: Any
+    for i, given_family in enumerate(prior.blocks):
+        for name, bound in given_family.least.items():
+            _field(given_family, name, statistics.blocks[i].count.shape, bound, f"prior.blocks[{i}]")
+        columns = encoding.blocks[i]
+        if hasattr(given_family, "group") and not np.array_equal(given_family.group, columns.groups()):
+            raise ValueError(f"prior.blocks[{i}].group is not that of the levels, {columns.groups()[:20]}.")
     return prior
 
 
 def _signature(block: Any, group: Any) -> tuple[str, tuple[int, ...], Any]:
-    sizes = None if group is None else np.bincount(np.asarray(group)).tolist()
+    sizes = None if group is None else _sizes(group)
     return type(block).__name__, np.shape(block.concentration), sizes
+
+
+def _sizes(group: Any) -> list[int]:
+    """Of groups of levels; their numbers may be any."""
+    return np.unique(np.asarray(group), return_counts=True)[1].tolist()

@@ -149,6 +149,17 @@ class StructuredNB(NaiveBayesClassifier):
 
     # -- shared machinery ------------------------------------------------------------------------
 
+    def _check(self) -> None:
+        super()._check()
+        if (columns := self._nodes) is not None:
+            self._check_nodes(columns)
+
+    def _check_nodes(self, columns: NodeColumns) -> None:
+        """Raise ValueError unless each column is distributed given others, without a cycle."""
+        if sorted(child for child, *_ in columns.nodes) != list(range(len(columns.base.index))):
+            raise ValueError("its network has a column twice, or not at all.")
+        columns.order()
+
     @property
     def _nodes(self) -> NodeColumns | None:
         """The categorical columns, if there are any."""

@@ -131,6 +131,10 @@ class NetworkNB(StructuredNB):
             raise ValueError(f"parents has a cycle, {cycle}: no column may depend on itself.") from None
         return nodes
 
+    def _check_nodes(self, columns: NodeColumns) -> None:
+        super()._check_nodes(columns)
+        self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
+
 
 class SPODE(StructuredNB):
     """Superparent one-dependence estimator: one column is a parent of all others.
@@ -189,6 +193,10 @@ class SPODE(StructuredNB):
         if self.parent is not None:
             return columns.one_parent(position(encoding, columns, self.parent, "parent"))
         return columns.one_parent(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
+
+    def _check_nodes(self, columns: NodeColumns) -> None:
+        super()._check_nodes(columns)
+        self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
 
 
 _FEWEST = 0.5  # of the rows that have a column must have its parent too
@@ -328,9 +336,7 @@ class TAN(StructuredNB):
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        criterion = vars(self)["score"]
-        require_choice("score", criterion, ("mi", "evidence"))
-        root = 0 if self.root is None else position(encoding, columns, self.root, "root")
+        criterion, root = self._criterion(encoding, columns)
         if not columns.nodes:
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
@@ -356,6 +362,18 @@ class TAN(StructuredNB):
             return super()._block_prior(columns, statistics)
         alone = priors.dirichlet(self.alpha, columns.base, statistics.count.shape[0])
         return structure.share_among_parents(alone, columns)
+
+    def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
+        """What an arc is worth, and where arcs lead away from."""
+        criterion = vars(self)["score"]
+        require_choice("score", criterion, ("mi", "evidence"))
+        return criterion, 0 if self.root is None else position(encoding, columns, self.root, "root")
+
+    def _check_nodes(self, columns: NodeColumns) -> None:
+        super()._check_nodes(columns)
+        self._criterion(self.encoding_, columns)
+        if any(len(node) > 2 for node in columns.nodes):
+            raise ValueError("its tree has a column with several parents.")
 
 
 def _listed(own: Any) -> tuple[Any, ...]:

@@ -61,6 +61,7 @@ class Dirichlet(Conjugate):
     """
 
     statistics: ClassVar[type] = LevelCounts
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
 
     concentration: Any
     group: Any

@@ -24,6 +24,10 @@ class Totals(Additive):
     count: Any
     total: Any
 
+    def possible(self) -> Any:
+        """There is no total where nothing was counted; 1e-100 is what fading may leave of it."""
+        return (self.count >= 0) & (self.total >= 0) & ((self.count > 0) | (self.total < 1e-100))
+
     @staticmethod
     def log_base(x: Any) -> jax.Array:
         """-Σ log x!"""
@@ -49,6 +53,7 @@ class GammaPoisson(CellByCell, Conjugate):
     """
 
     statistics: ClassVar[type] = Totals
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0, "rate": 0.0}
 
     concentration: Any
     rate: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -55,6 +56,10 @@ class Moments:
 
     def scale(self, factor: float) -> Self:
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
+
+    def possible(self) -> Any:
+        """Nothing deviates where nothing was counted; 1e-100 is what fading may leave of it."""
+        return (self.count >= 0) & (self.m2 >= 0) & ((self.count > 0) | (self.m2 < 1e-100))
 
     def rounding(self) -> Moments:
         """Of M2: 1e-10 of it, and more where the mean is large against the standard deviation.
@@ -110,6 +115,8 @@ class NormalInverseGamma(CellByCell, Conjugate):
     """
 
     statistics: ClassVar[type] = Moments
+    # a = -3/2 is the improper prior under which MAP is the MLE.
+    least: ClassVar[dict[str, float]] = {"loc": -math.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
 
     loc: Any
     kappa: Any

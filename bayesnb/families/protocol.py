@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import reduce
 from typing import Any, ClassVar, Protocol, Self
 
 import jax
@@ -64,6 +65,10 @@ class SufficientStatistics(Protocol):
         """How far below zero rounding may leave each field of `remove` (None: a field of any sign)."""
         ...
 
+    def possible(self) -> Any:
+        """(C, K) whether rows could have left this."""
+        ...
+
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Self:
         """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
         ...
@@ -82,6 +87,8 @@ class Family(Protocol):
     """
 
     statistics: ClassVar[type]
+    least: ClassVar[dict[str, float]]
+    """Of each parameter the smallest value that a prior may have."""
 
     def update(self, statistics: Any) -> Self: ...
 
@@ -191,6 +198,10 @@ class Additive:
     def scale(self, factor: float) -> Self:
         return jax.tree.map(lambda field: field * factor, self)
 
+    def possible(self) -> Any:
+        """No sum of weights and counts is negative."""
+        return reduce(operator.and_, (field >= 0 for field in jax.tree.leaves(self)))
+
     def rounding(self) -> Self:
         # Sums of integers are exact; 1e-9 bounds the rounding of a sum of fractions.
         return jax.tree.map(lambda field: field * 1e-9, self)
@@ -198,6 +209,8 @@ class Additive:
 
 class Conjugate:
     """What every conjugate family has for nothing."""
+
+    least: ClassVar[dict[str, float]] = {}
 
     def components(self) -> list[tuple[Any, Any]]:
         return [(1.0, self)]

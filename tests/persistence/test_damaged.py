@@ -107,7 +107,7 @@ def mutated(content: bytes, rng: np.random.Generator) -> bytes:
 
 def resigned(tree, arrays) -> bytes:
     """A file with the right checksum, whatever is in it."""
-    content = {"version": 1, "sha256": persistence._digest(tree, arrays), "model": tree}
+    content = {"version": 1, "sha256": persistence._digest(json.dumps(tree), arrays), "model": tree}
     return to_bytes(arrays, {"bayesnb": json.dumps(content)})
 
 

@@ -1,0 +1,91 @@
+"""A model as a tree of JSON, and the arrays that it names."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesnb.encoding import Levels
+from bayesnb.persistence.vocabulary import ESTIMATORS, TAG, TYPES, is_fitted_name, strange_label
+
+
+def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+    """The value as JSON has it; numeric arrays go to `arrays`."""
+
+    def inner(value: Any, name: str) -> Any:
+        return encode(value, f"{where}{name}", arrays)
+
+    def listed(values: Any) -> list[Any]:
+        return [inner(v, f"[{i}]") for i, v in enumerate(values)]
+
+    kind = type(value)
+    if value is None or kind in (bool, str, int):
+        return value
+    if kind is float:
+        return value if np.isfinite(value) else {TAG: "float", "value": repr(value)}
+    if kind is list:
+        return listed(value)
+    if kind is tuple:
+        return {TAG: "tuple", "values": listed(value)}
+    if kind is dict:
+        return {TAG: "dict", "keys": listed(value), "values": [inner(v, f"[{k!r}]") for k, v in value.items()]}
+    if kind is range:
+        return {TAG: "range", "value": [value.start, value.stop, value.step]}
+    if isinstance(value, np.datetime64) or kind.__name__ == "Timestamp":
+        return _encode_time(value, where)
+    if isinstance(value, np.generic):
+        return {TAG: "scalar", "value": inner(np.asarray(value), "")}
+    if isinstance(value, type) and value.__name__ in TYPES:
+        return {TAG: "class", "value": value.__name__}
+    if isinstance(value, np.ndarray) or hasattr(value, "__jax_array__") or kind.__module__.startswith("jax"):
+        return _encode_array(np.asarray(value), where, arrays)
+    if isinstance(value, Levels):
+        _require_labels(value, where)
+    if is_dataclass(value) and kind.__name__ in TYPES:
+        return {TAG: kind.__name__, **{f.name: inner(getattr(value, f.name), f".{f.name}") for f in fields(value)}}
+    if kind.__name__ in ESTIMATORS:
+        return {
+            TAG: kind.__name__,
+            "parameters": {k: inner(v, f".{k}") for k, v in value.get_params(deep=False).items()},
+            "fitted": {k: inner(getattr(value, k), f".{k}") for k in vars(value) if is_fitted_name(kind, k)},
+        }
+    raise TypeError(
+        f"save: {where} is {value!r}, a {kind.__name__}, which no file can have: labels and levels may be str, int, "
+        "float, bool, datetime64 or None. Nothing was written."
+    )
+
+
+def _require_labels(levels: Levels, where: str) -> None:
+    if (strange := strange_label(levels)) is not None:
+        raise TypeError(
+            f"save: {where} has the label {strange[0]!r}, a {type(strange[0]).__name__}; a file can have str, int, "
+            "float, bool, datetime64 and None. Nothing was written."
+        )
+
+
+def _encode_time(value: Any, where: str) -> dict[str, Any]:
+    if isinstance(value, np.datetime64):
+        unit, step = np.datetime_data(value.dtype)
+        return {TAG: "datetime64", "value": int(value.astype(np.int64)), "unit": unit, "step": step}
+    zone = None if value.tz is None else str(value.tz)
+    return {TAG: "Timestamp", "value": value.as_unit("ns").value, "unit": value.unit, "zone": zone}
+
+
+def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    kind = value.dtype.kind
+    if kind in "biuf" and value.dtype.itemsize <= 8:
+        name = str(len(arrays))
+        arrays[name] = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="))).reshape(value.shape)
+        return {TAG: "tensor", "name": name}
+    if kind == "M":
+        values = [_encode_time(v, where) for v in value.ravel()]
+    elif kind in "UO":
+        values = [encode(v, f"{where}[{i}]", arrays) for i, v in enumerate(value.ravel().tolist())]
+    else:
+        raise TypeError(f"save: {where} is an array of {value.dtype}, which no file can have. Nothing was written.")
+    return {TAG: "array", "kind": kind, "shape": list(value.shape), "values": values}
+
+
+__all__ = ["encode"]
