@@ -238,10 +238,10 @@ def check(counted: Counted) -> None:
     require_numbers("log_base", statistics.log_base, ())
     if (weight < 0).any():
         raise ValueError(f"class_count is negative: {weight.min()}.")
-    columns: Columns
-    block: Any
-    for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        if type(block) is not columns.statistics:
+    pairs: Iterator[tuple[Columns, Any]] = zip(encoding.blocks, statistics.blocks, strict=True)
+    for columns, block in pairs:
+        kind: Any = columns.statistics
+        if type(block) is not kind:
             raise ValueError(f"{columns.kind} columns have {type(block).__name__} for statistics.")
         for name in block.__dataclass_fields__:
             require_numbers(name, getattr(block, name), (n_classes, sum(columns.sizes().tolist())))

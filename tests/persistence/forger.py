@@ -1,0 +1,334 @@
+"""Files with the right checksum, whatever is in them; and a judge of what was loaded, in plain NumPy."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import warnings
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import load as from_bytes
+from safetensors.numpy import save as to_bytes
+
+# -- forging -------------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    7,
+    2**31,
+    10**7,
+    10**18,
+    10**400,
+    0.5,
+    -3.25,
+    1e308,
+    "",
+    "x",
+    "é" * 50,
+    "auto",
+    "levels",
+    "__class__",
+    "NetworkNB",
+    [],
+    [[]],
+    [0] * 100,
+    [0, 0],
+    [[0.5, 0.5]] * 3,
+    {},
+    {"type": "range", "value": [0, 10**18, 1]},
+    {"type": "range", "value": [0, 10**7, 1]},
+    {"type": "range", "value": [0, 3, 1]},
+    {"type": "range", "value": [0, 10, 0]},
+    {"type": "float", "value": "nan"},
+    {"type": "float", "value": "inf"},
+    {"type": "float", "value": "-inf"},
+    {"type": "tuple", "values": []},
+    {"type": "tuple", "values": [0, 0]},
+    {"type": "tuple", "values": [{"type": "tuple", "values": []}]},
+    {"type": "tuple", "values": {"type": "tensor", "name": "0"}},
+    {"type": "tuple", "values": {"type": "array", "kind": "O", "shape": [10**7, 0], "values": []}},
+    {"type": "tuple", "values": [{"type": "array", "kind": "O", "shape": [10**7, 0], "values": []}] * 20},
+    {"type": "tuple", "values": [{"type": "tuple", "values": {"type": "tensor", "name": "empty"}}] * 50},
+    {"type": "array", "kind": "O", "shape": [0, 10**7], "values": []},
+    {"type": "array", "kind": "U", "shape": [10**9], "values": ["a"]},
+    {"type": "array", "kind": "O", "shape": [], "values": [1, 2]},
+    {"type": "array", "kind": "U", "shape": [300], "values": ["a" * 3000] + ["b"] * 299},
+    {"type": "dict", "keys": [[]], "values": [1]},
+    {"type": "dict", "keys": {"type": "range", "value": [0, 1000, 1]}, "values": {"type": "range", "value": [0, 1000]}},
+    {"type": "class", "value": "NaiveBayes"},
+    {"type": "class", "value": "Totals"},
+    {"type": "class", "value": "os"},
+    {"type": "tensor", "name": "0"},
+    {"type": "tensor", "name": "empty"},
+    {"type": "tensor", "name": "none"},
+    {"type": "scalar", "value": {"type": "tensor", "name": "0"}},
+    {"type": "datetime64", "value": 10**30, "unit": "ns", "step": 1},
+    {"type": "datetime64", "value": 1, "unit": "no", "step": -1},
+    {"type": "Timestamp", "value": 10**30, "unit": "ns", "zone": "../../etc/passwd"},
+    {"type": "Positions", "n": 10**18},
+    {"type": "Positions", "n": 3},
+    {"type": "Levels", "values": 5},
+    {"type": "Levels", "values": {"type": "tuple", "values": [1, 1]}},
+    {"type": "Levels", "values": {"type": "tuple", "values": [1, True, 1.0]}},
+    {"type": "Levels", "values": {"type": "tuple", "values": [[1], [2]]}},
+    {"type": "Known", "log_prob": None},
+    {"type": "Known", "log_prob": {"type": "tensor", "name": "0"}},
+    {
+        "type": "Dirichlet",
+        "concentration": {"type": "tensor", "name": "0"},
+        "group": {"type": "tensor", "name": "huge"},
+        "num_groups": 10**9,
+    },
+    {
+        "type": "NaiveBayes",
+        "class_prior": {"type": "Known", "log_prob": {"type": "tensor", "name": "0"}},
+        "blocks": {"type": "tuple", "values": []},
+    },
+    {"type": "GaussianNB", "parameters": {}, "fitted": {}},
+    {"type": "GaussianNB", "parameters": {"nobody": 1}, "fitted": {}},
+    {"type": "GaussianNB", "parameters": {}, "fitted": {"predict": 1}},
+    {"type": "__init__", "value": 1},
+    {"type": ["a"], "value": 1},
+]
+TENSORS = {"empty": np.zeros((2 * 10**7, 0)), "huge": np.array([0, 10**12])}
+CLASSES = ["CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "MixedNB", "TAN", "SPODE"]
+CLASSES += ["AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "NaiveBayesMixture"]
+DATA = ["LevelColumns", "NodeColumns", "RealColumns", "CountColumns", "BinaryColumns", "Moments", "Totals"]
+DATA += ["LevelCounts", "Encoding", "Statistics", "Levels", "Positions", "Dirichlet", "tuple", "range"]
+
+
+def parts(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
+    """The tree and the arrays of a file."""
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(json.loads(content[8 : 8 + size])["__metadata__"]["bayesnb"])["model"], from_bytes(content)
+
+
+def signed(tree: Any, arrays: dict[str, np.ndarray]) -> bytes:
+    """A file with the right checksum, as the format has it."""
+    digest = hashlib.sha256(f"bayesnb 1\n{json.dumps(tree)}".encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    content = {"version": 1, "sha256": digest.hexdigest(), "model": tree}
+    return to_bytes(arrays, {"bayesnb": json.dumps(content)})
+
+
+def places(tree: Any, found: list[tuple[Any, Any]] | None = None) -> list[tuple[Any, Any]]:
+    """Every (container, key) of a tree."""
+    found = [] if found is None else found
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        found.append((tree, key))
+        places(value, found)
+    return found
+
+
+def forged(content: bytes, rng: np.random.Generator) -> bytes:
+    """A file in which one to three things were changed."""
+    tree, arrays = parts(content)
+    arrays = {name: array.copy() for name, array in arrays.items()}
+    for _ in range(int(rng.integers(1, 4))):
+        if rng.random() < 0.6 or not arrays:
+            _change_tree(tree, rng)
+        else:
+            _change_array(arrays, rng)
+    text = json.dumps(tree)
+    return signed(tree, arrays | {name: array for name, array in TENSORS.items() if f'"{name}"' in text})
+
+
+def pick(options: Any, rng: np.random.Generator) -> Any:
+    return options[int(rng.integers(len(options)))]
+
+
+def _change_tree(tree: Any, rng: np.random.Generator) -> None:
+    every = places(tree)
+    container, key = pick(every, rng)
+    value = container[key]
+    match int(rng.integers(10)):
+        case 0:
+            container[key] = copy.deepcopy(pick(HOSTILE, rng))
+        case 1 if isinstance(container, dict) and isinstance(key, str):
+            container[f"more{key}"] = container.pop(key)
+        case 2:  # what stands elsewhere
+            other, place = pick(every, rng)
+            container[key] = copy.deepcopy(other[place])
+        case 3:  # two fields of one thing
+            kin = list(container) if isinstance(container, dict) else list(range(len(container)))
+            other = pick(kin, rng)
+            container[key], container[other] = container[other], container[key]
+        case 4 | 5:
+            lists = [c[k] for c, k in every if isinstance(c[k], list) and c[k]]
+            if lists:
+                _change_list(pick(lists, rng), rng)
+        case 6 | 7:
+            numbers = [(c, k) for c, k in every if isinstance(c[k], int | float)]
+            if numbers:
+                c, k = pick(numbers, rng)
+                c[k] = pick([c[k] + 1, c[k] - 1, -c[k], c[k] * 10**6, 0, 1, not c[k], float(c[k]), str(c[k])], rng)
+        case 8:
+            tagged = [c for c, k in every if k == "type"]
+            pick(tagged, rng)["type"] = pick(CLASSES + DATA, rng)
+        case _:
+            if isinstance(value, str):
+                container[key] = pick([value + "x", "ignore", "level", "error", "nan", "0", "1", None], rng)
+            else:
+                container[key] = [copy.deepcopy(value)]
+
+
+def _change_list(values: list[Any], rng: np.random.Generator) -> None:
+    at = int(rng.integers(len(values)))
+    match int(rng.integers(6)):
+        case 0:
+            del values[at]
+        case 1:
+            values.append(copy.deepcopy(values[at]))
+        case 2:
+            values.reverse()
+        case 3:
+            values[at] = copy.deepcopy(values[0])
+        case 4:
+            values *= 20
+        case _:
+            values.insert(at, copy.deepcopy(pick(HOSTILE, rng)))
+
+
+def _change_array(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> None:
+    name = pick(sorted(arrays), rng)
+    array = arrays[name]
+    if rng.random() < 0.5 and array.size and array.dtype.kind == "f":
+        array = np.atleast_1d(array).copy()
+        at = tuple(int(rng.integers(n)) for n in array.shape)
+        array[at] = pick(
+            [-1.0, -1e-3, np.nan, np.inf, -np.inf, 1e308, 1e160, array[at] + 1, 100.0, 0.0, -array[at]], rng
+        )
+        arrays[name] = array.reshape(arrays[name].shape)
+        return
+    if rng.random() < 0.2:
+        other = pick(sorted(arrays), rng)
+        arrays[name], arrays[other] = arrays[other], arrays[name]
+        return
+    choices = [
+        array.astype(np.float32),
+        array.astype(np.int64) if np.isfinite(array).all() else array,
+        array.astype(bool),
+        array.ravel(),
+        array.T,
+        array.reshape(1, *array.shape),
+        np.full_like(array, -1),
+        np.full_like(array, 1e308) if array.dtype.kind == "f" else array,
+        array * 3,
+        array / 2,
+        array[..., :0] if array.ndim else array,
+        array[..., ::-1] if array.ndim else -array,
+        array[::-1] if array.ndim else array + 1,
+        array[1:] if array.ndim else array,
+        np.concatenate([array, array]) if array.ndim else array,
+        np.full(array.shape, np.nan),
+        np.zeros((3, 0, 2)),
+        np.zeros((0, 10**7)),
+        np.zeros((10**7, 0)),
+    ]
+    arrays[name] = np.ascontiguousarray(pick(choices, rng)).reshape(-1) if rng.random() < 0.05 else pick(choices, rng)
+    arrays[name] = np.array(arrays[name], order="C")
+
+
+# -- judging -------------------------------------------------------------------------------------------------------
+
+
+def complaints(nb: Any) -> list[str]:
+    """What is inconsistent about a classifier that was loaded; it says nothing of whether it is true."""
+    name = type(nb).__name__
+    found: list[str] = []
+    if name == "NaiveBayesMixture":
+        found += complaints(nb.estimator_)
+        if nb.weights_.shape != (len(nb.estimator_.classes_),) or not np.isclose(nb.weights_.sum(), 1):
+            found.append("weights")
+    encoding = (nb.estimator_ if name == "NaiveBayesMixture" else nb).encoding_
+    classes, n = list(encoding.classes.values), nb.n_features_in_
+    if not classes or len({*classes}) < len(classes):
+        found.append("classes")
+    own = [getattr(block, "base", block) for block in encoding.blocks]
+    if sorted(j for columns in own for j in columns.index) != list(range(n)):
+        found.append("columns")
+    if any(len(columns.names) != len(columns.index) or columns.n_features != n for columns in own):
+        found.append("names")
+    for columns in own:
+        for levels in getattr(columns, "levels", ()):
+            if len({*levels.values}) < len(levels.values):
+                found.append("levels")
+    if name == "PolyaNB":
+        found += _complaints_of_documents(nb, len(classes), n)
+    elif name != "NaiveBayesMixture":
+        found += _complaints_of_statistics(nb, len(classes))
+    return found or _complaints_of_answers(nb, own, n, len(classes))
+
+
+def _complaints_of_documents(nb: Any, n_classes: int, n: int) -> list[str]:
+    found = []
+    if nb.concentration_.shape != (n_classes, n) or not (nb.concentration_ > 0).all():
+        found.append("concentration")
+    if nb.class_count_.shape != (n_classes,) or not (nb.class_count_ >= 0).all():
+        found.append("class_count")
+    if not np.isclose(np.exp(nb.class_log_prior_).sum(), 1):
+        found.append("class_log_prior")
+    return found
+
+
+def _complaints_of_statistics(nb: Any, n_classes: int) -> list[str]:
+    weight, found = nb.statistics_.class_count, []
+    if weight.shape != (n_classes,) or not (np.isfinite(weight) & (weight >= 0)).all():
+        return ["class_count"]
+    if len(nb.statistics_.blocks) != len(nb.encoding_.blocks) or not np.isfinite(nb.statistics_.log_base):
+        return ["blocks"]
+    for columns, block in zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True):
+        kind = type(columns).__name__
+        sizes = _sizes(columns, kind)
+        for field in vars(block):
+            values = getattr(block, field)
+            if values.shape != (n_classes, sum(sizes)) or values.dtype != np.float64 or not np.isfinite(values).all():
+                return [f"{field} of {kind}"]
+            if field != "mean" and (values < 0).any():
+                found.append(f"negative {field}")
+        if kind != "CountColumns":
+            for first, last in pairwise(np.cumsum([0, *sizes])):
+                if (block.count[:, first:last].sum(axis=1) > weight * (1 + 1e-5) + 1e-5).any():
+                    found.append(f"cells of {kind}")
+        if (block.count[weight == 0] > 1e-5).any():
+            found.append("cells of a class without rows")
+    return found
+
+
+def _sizes(columns: Any, kind: str) -> list[int]:
+    if kind in ("RealColumns", "CountColumns"):
+        return [1] * len(columns.index)
+    if kind == "BinaryColumns":
+        return [2] * len(columns.index)
+    base = getattr(columns, "base", columns)
+    own = [len(levels.values) + (base.unknown == "level") for levels in base.levels]
+    if kind == "LevelColumns":
+        return own
+    return [int(np.prod([own[j] for j in node])) for node in columns.nodes]
+
+
+def _complaints_of_answers(nb: Any, own: list[Any], n: int, n_classes: int) -> list[str]:
+    row: list[Any] = [1.0] * n
+    for columns in own:
+        for j, levels in zip(columns.index, getattr(columns, "levels", ()), strict=False):
+            row[j] = levels.values[0] if levels.values else None
+    names = getattr(nb, "feature_names_in_", None)
+    discrete = any(hasattr(columns, "levels") for columns in own)
+    X = pd.DataFrame([row, row], columns=names, dtype=object if discrete else float)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        proba = nb.predict_proba(X if names is not None else X.to_numpy())
+    if proba.shape != (2, n_classes) or not np.isclose(proba.sum(axis=1), 1)[~np.isnan(proba).any(axis=1)].all():
+        return ["probabilities"]
+    return []
