@@ -41,8 +41,8 @@ class Encoding:
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
         own = self._columns()
-        index = np.concatenate([np.fromiter(columns.index, np.int64) for columns in own])
-        if len(index) != self.n_features or not np.array_equal(np.sort(index), np.arange(self.n_features)):
+        index = own[0].index if len(own) == 1 else sorted(j for columns in own for j in columns.index)
+        if index != range(self.n_features) and list(index) != list(range(min(self.n_features, len(index) + 1))):
             raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table, each once.")
         for block, columns in zip(self.blocks, own, strict=True):
             if columns.n_features != self.n_features or len(columns.names) != len(columns.index):

@@ -287,10 +287,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         counting.check(self._counted)
         check_features(self, self.encoding_)
         columns = self._columns(self.encoding_.blank(type(self).__name__))
-        if _layout(columns) != _layout(self.encoding_.blocks):
-            raise ValueError(
-                f"its columns are {_layout(self.encoding_.blocks)}, and by its hyperparameters {_layout(columns)}."
-            )
+        if not _same_layout(columns, self.encoding_.blocks):
+            kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
+            raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
         prior = self._prior(self._counted)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
             raise ValueError("its prior is not finite.")
@@ -365,9 +364,15 @@ def check_features(nb: Any, encoding: Encoding) -> None:
         raise ValueError("feature_names_in_ are not the names of the columns.")
 
 
-def _layout(columns: tuple[Columns, ...]) -> list[tuple[str, str, list[int]]]:
-    """Kind of each block, and which columns are in it."""
-    return [(type(block).__name__, block.kind, sorted({*block.index})) for block in columns]
+def _same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
+    """Whether the blocks are of the same kinds, and have the same columns of the table."""
+
+    def alike(one: Any, other: Any) -> bool:
+        mine, theirs = (getattr(block, "base", block).index for block in (one, other))
+        same = type(one) is type(other) and one.kind == other.kind
+        return same and (mine == theirs or list(mine) == list(theirs))
+
+    return len(a) == len(b) and all(map(alike, a, b))
 
 
 def _index(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:

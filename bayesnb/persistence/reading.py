@@ -167,8 +167,13 @@ def conforms(value: Any, hint: Any) -> bool:
 
 
 def _all(hint: Any, values: Sequence[Any]) -> bool:
+    kinds = set(map(type, values))
     if hint in (int, bool, str):
-        return set(map(type, values)) <= {hint}
+        return kinds <= {hint}
+    if hint is Hashable:
+        return all(kind.__hash__ is not None for kind in kinds)
+    if hint is Levels:
+        return kinds <= {Levels}
     return all(conforms(value, hint) for value in values)
 
 
