@@ -270,12 +270,5 @@ def test_baselines_are_classifiers(nb):
         assert_refused(call, "^baselines holds", "classifier")
 
 
-def test_only_a_class_that_is_smaller_than_others_is_to_be_left_out():
-    with pytest.raises(ValueError, match=r"class 'c' has 1 row; it needs 3.*Leave that class out"):
-        evaluation.nested_splits(list("aaabbbc"), 2, 2)
-    with pytest.raises(ValueError, match=r"class 'a' has 3 rows; it needs 9.*So do all others"):
-        evaluation.nested_splits(list("aaabbb"), 8, 2)
-
-
 def test_what_is_imported_late_is_listed():
     assert set(bnb.__all__) <= set(dir(bnb))
