@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 from numpyro import distributions as dist
@@ -23,11 +22,9 @@ from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.precision import float64
 from bayesnb.programs import Sites
 from bayesnb.uncertainty.draws import draw_stacked
+from bayesnb.uncertainty.hyperparameters import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
 
-Kind = Literal["symmetric", "pooled"]
 _CELLS = 2**24
-# Of the prior of each parameter.
-_NAMES = {"theta": ("alpha", "base_measure"), "mu": ("loc",), "sigma2": ("rate",)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,29 +51,21 @@ class Hierarchy:
 
     def sample_prior(self) -> NaiveBayes:
         """The program of the hyperparameters."""
-        prior = self.prior
-        class_prior = prior.class_prior
-        if isinstance(class_prior, Dirichlet):
-            class_prior = _symmetric(class_prior, self.alpha, "class_alpha")
-        blocks = [self._block(family, own) for family, own in zip(prior.blocks, self._hyperparameters(), strict=True)]
-        return NaiveBayes(class_prior, tuple(blocks))
+        values: dict[str, Any] = {}
+        if isinstance(self.prior.class_prior, Dirichlet):
+            values[CLASS_ALPHA] = numpyro.sample(CLASS_ALPHA, self.alpha)
+        for family, sites in zip(self.prior.blocks, hyperparameter_sites(self.sites), strict=True):
+            if isinstance(family, Dirichlet):
+                values[sites[0]] = numpyro.sample(sites[0], self.alpha)
+            if isinstance(family, Dirichlet) and self.kind == "pooled":
+                values[sites[1]] = _base_measure(family, sites[1])
+            if isinstance(family, NormalInverseGamma):
+                values |= zip(sites, _location_and_rate(family, *sites), strict=True)
+        return prior_given(self.prior, self.kind, hyperparameter_sites(self.sites), values)
 
-    def _hyperparameters(self) -> list[list[str]]:
-        """For each block the sites of its hyperparameters, with the ending of those of its parameters.
-
-        A name that a parameter has already says whose prior it belongs to: "rate_of_sigma2" beside Poisson rates.
-        """
-        taken = {site for own in self.sites for site in own.values()}
-        named = [
-            [(site.replace(name, h), site) for name, site in own.items() for h in _NAMES.get(name, ())]
-            for own in self.sites
-        ]
-        return [[f"{hyper}_of_{site}" if hyper in taken else hyper for hyper, site in block] for block in named]
-
-    def _block(self, family: Any, sites: Sequence[str]) -> Any:
-        if isinstance(family, Dirichlet):
-            return (_symmetric if self.kind == "symmetric" else _pooled)(family, self.alpha, *sites)
-        return _shared(family, *sites) if isinstance(family, NormalInverseGamma) else family
+    @property
+    def hyperprior(self) -> Kind:
+        return self.kind
 
     def program(self, statistics: Statistics) -> Callable[[], None]:
         """The posterior of the hyperparameters alone: θ is integrated out."""
@@ -102,7 +91,7 @@ class Hierarchy:
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
         """The parameters of S draws, exact given the hyperparameters; and these, of the classes and each block."""
         drawn = self._draw(samples, statistics, masks, seed)
-        ours = [["class_alpha"], *self._hyperparameters()]
+        ours = [[CLASS_ALPHA], *hyperparameter_sites(self.sites)]
         return drawn, [{site: samples[site] for site in sites if site in samples} for sites in ours]
 
     def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
@@ -132,31 +121,21 @@ class Hierarchy:
         return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
 
 
-def _symmetric(family: Dirichlet, prior: dist.Distribution, site: str, *_: str) -> Dirichlet:
-    alpha = numpyro.sample(site, prior)
-    return replace(family, concentration=alpha * jnp.ones_like(jnp.asarray(family.concentration)))
-
-
-def _pooled(family: Dirichlet, prior: dist.Distribution, site: str, base_site: str) -> Dirichlet:
-    """α L m in each class, L levels a group; m is uniform on its simplex, as normalised exponential variates."""
-    alpha = numpyro.sample(site, prior)
-    n_levels = np.shape(family.concentration)[1]
-    with numpyro.plate(f"{base_site}_levels", n_levels):
-        weight = numpyro.sample(f"{base_site}_weight", dist.Exponential(1.0))
+def _base_measure(family: Dirichlet, site: str) -> Any:
+    """(L,) uniform on the simplex of each group, as normalised exponential variates."""
+    with numpyro.plate(f"{site}_levels", np.shape(family.concentration)[1]):
+        weight = numpyro.sample(f"{site}_weight", dist.Exponential(1.0))
     group = np.asarray(family.group)
     total = jax.ops.segment_sum(weight, group, family.num_groups)
-    base = numpyro.deterministic(base_site, weight / total[group])
-    concentration = alpha * np.bincount(group, minlength=family.num_groups)[group] * base
-    return replace(family, concentration=jnp.broadcast_to(concentration, np.shape(family.concentration)))
+    return numpyro.deterministic(site, weight / total[group])
 
 
-def _shared(family: NormalInverseGamma, loc_site: str, rate_site: str) -> NormalInverseGamma:
-    """Location and rate of each feature, the same in all classes.
+def _location_and_rate(family: NormalInverseGamma, loc_site: str, rate_site: str) -> tuple[Any, Any]:
+    """Of each feature, the same in all classes.
 
     Location ~ Normal around the prior's with the scale of its μ, b/(aκ); log rate ~ Normal(log b, 1).
     """
     loc, kappa, a, b = (np.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
     with numpyro.plate(f"{loc_site}_features", loc.shape[1]):
         shared_loc = numpyro.sample(loc_site, dist.Normal(loc[0], np.sqrt(b / (a * kappa))[0]))
-        shared_rate = numpyro.sample(rate_site, dist.LogNormal(np.log(b[0]), 1.0))
-    return replace(family, loc=jnp.broadcast_to(shared_loc, loc.shape), rate=jnp.broadcast_to(shared_rate, b.shape))
+        return shared_loc, numpyro.sample(rate_site, dist.LogNormal(np.log(b[0]), 1.0))

@@ -20,8 +20,9 @@ from bayesnb.families import Counts
 from bayesnb.model import NaiveBayes, log_normalize
 from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, require_proper, site_names
-from bayesnb.uncertainty.draws import kept
-from bayesnb.uncertainty.given_draws import joint_of_draws, likelihoods
+from bayesnb.uncertainty.draws import kept, origin
+from bayesnb.uncertainty.given_draws import likelihoods
+from bayesnb.uncertainty.importance import joint_of_draws
 from bayesnb.version import __version__
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     if X is not None:
         groups |= _rows(nb, posterior, X, y, drawn, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
-    return _wrapped(nb, groups, sampling)
+    return _wrapped(nb, groups, sampling, "none")
 
 
 def assemble(
@@ -135,6 +136,7 @@ def assemble(
     shared: Sequence[Mapping[str, np.ndarray]],
     transitions: Mapping[str, np.ndarray],
     masks: Sequence[np.ndarray],
+    hyperprior: str,
 ) -> Any:
     """Draws by a Markov chain as `to_arviz` has exact ones.
 
@@ -144,6 +146,7 @@ def assemble(
     shared : for the classes and for each block, hyperparameters: (S,), or (S, K) as long as its last axis
     transitions : what the sampler says of each transition, (chains, draws) each, S = chains · draws
     masks : for each block which positions of the last axis are there, as `kept` gives them
+    hyperprior : "none", "symmetric" or "pooled"
     """
     import xarray as xr
 
@@ -163,7 +166,7 @@ def assemble(
         "posterior": parameters.assign(hyper),
         "sample_stats": xr.Dataset(statistics, _sample_coordinates(sample)),
     }
-    return _wrapped(nb, groups, "the No-U-Turn sampler of NumPyro")
+    return _wrapped(nb, groups, "the No-U-Turn sampler of NumPyro", hyperprior)
 
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
@@ -180,12 +183,13 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=each, **common)
 
 
-def _wrapped(nb: Any, groups: Mapping[str, xr.Dataset], sampling: str) -> Any:
+def _wrapped(nb: Any, groups: Mapping[str, xr.Dataset], sampling: str, hyperprior: str) -> Any:
     attributes = {
         "inference_library": "bayesnb",
         "inference_library_version": __version__,
         "estimator": " ".join(repr(nb).split()),
         "sampling": sampling,
+        **origin(nb, hyperprior),
     }
     return _group_reader()({name: group.assign_attrs(attributes) for name, group in groups.items()})
 

@@ -94,6 +94,10 @@ def run_nuts(
 
     Notes
     -----
+    `predict_proba(X, draws=)` averages the closed-form predictive over the hyperparameters alone; `predict_interval`
+    and others draw θ given them and the row. That is so while prior and statistics of `nb` are those of the draws:
+    `attrs` of `posterior` say which. Of "symmetric" draws it needs none of the parameters, `features=[]`.
+
     After `import arviz`, of version 1, write `from numpyro import distributions as dist`. ArviZ leaves a NumPyro behind
     that loads when first used, and `import numpyro.distributions as dist` then makes that module twice: NUTS fails with
     "module 'numpyro.distributions' has no attribute 'distribution'", here and everywhere.
@@ -113,7 +117,7 @@ def run_nuts(
     _diagnose(samples, transitions["diverging"])
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
     drawn, shared = target.finish(flat, nb.statistics_, masks, seed)
-    return assemble(nb, drawn, shared, transitions, masks)
+    return assemble(nb, drawn, shared, transitions, masks, target.hyperprior)
 
 
 def _target(nb: Any, hyperprior: Any) -> Fixed | Hierarchy:

@@ -93,6 +93,7 @@ class Fixed:
 
     prior: NaiveBayes
     sites: Sites
+    hyperprior = "none"
 
     def program(self, statistics: Statistics) -> Callable[[], None]:
         """The posterior of the parameters."""

@@ -15,7 +15,6 @@ from bayesnb.estimators import priors
 from bayesnb.lazy import computed, lazily
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.reporting import warn
-from bayesnb.uncertainty.draws import CLASS_PROB
 from bayesnb.uncertainty.given_draws import read_draws, score_draws
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
@@ -88,10 +87,26 @@ class Predictions:
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones, for a shifted prevalence.
         draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
-            Average p(class, row | θ) over these draws of the parameters in place of reading the posterior.
+            Average over them in place of reading the posterior: see the notes.
+
+        Warns
+        -----
+        UserWarning
+            If the average over `draws` rests on few of them, with the number of rows and the least effective sample
+            size.
 
         Notes
         -----
+        Draws of the posterior of this very model leave hyperparameters φ to average over, and nothing else: given φ the
+        parameters are integrated out in closed form,
+
+            p(class, row | D) = 1/S Σ_s p(class, row | D, φ_s),
+
+        and where there are none (`posterior_draws`, `to_arviz`, `run_nuts` without a hyperprior) this is the
+        `"predictive"` estimate itself. They say so by their `attrs`. Of all others, be it `dict(draws)`,
+        p(class, row | θ) is averaged over the draws of θ: in many dimensions few of them make the average, and the
+        warning says so.
+
         Of a dask array or dataframe this is a dask array, whose rows are chunked as those of X, and nothing is computed
         yet. Warnings of unknown levels and undefined rows come a block at a time, where it is computed.
         """
@@ -132,8 +147,7 @@ class Predictions:
             drawn = read_draws(self, draws)
             if class_prior is not None:
                 known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
-                prob = np.exp(scoring.plug_in(known).log_theta[0])
-                drawn[CLASS_PROB] = np.broadcast_to(prob, drawn[CLASS_PROB].shape)
+                drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
             return score_draws(self, X, drawn, output)
         return self._read(*self._encode(X), estimate, class_prior, output)
 

@@ -15,8 +15,10 @@ from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.families.protocol import Conjugate
+from bayesnb.families.row_draws import draw_marginals
+from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Given, Noted, Variates
 
 
 @pytree
@@ -109,9 +111,28 @@ class Averaged(Conjugate):
     def draw(self, variates: Variates, n: int) -> Any:
         """Inclusion first; then parameters of that model."""
         score = variates.normal(jnp.asarray(self.log_odds), n)
-        included = self._spread(jax.scipy.stats.norm.logcdf(score) < log_sigmoid(jnp.asarray(self.log_odds)))[:, None]
+        included = self._spread(_included(score, jnp.asarray(self.log_odds)))[:, None]
         apart, together = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: jnp.where(included, a, b), apart, together)
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f): of other features no class knows.
+
+        A row that is counted in one class changes what all of them draw, see `draw_log_likelihood_with_row`.
+        """
+        if added:
+            raise NotImplementedError("A row informs the inclusion that classes share: say of which class it is.")
+        return self._draw_included(variates, n, x, None)
+
+    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+        """The same, with the odds of inclusion given the row and its class: one set of features for all classes.
+
+        log odds_f + log p(x_f | own class, D) - log p(x_f | D).
+        """
+        return self._draw_included(variates, n, x, own)
+
+    def _draw_included(self, variates: Variates, n: int, x: Any, own: jax.Array | None) -> jax.Array:
+        raise NotImplementedError
 
     def _log_evidences(self, statistics: Any, pooled: Any) -> tuple[jax.Array, jax.Array]:
         """(K,) each."""
@@ -165,6 +186,30 @@ class AveragedLevels(Averaged):
 
     mean_with_row = predictive_with_row
 
+    def _draw_included(self, variates: Variates, n: int, x: Any, own: jax.Array | None) -> jax.Array:
+        """A row has one level a feature, so that with each class for its own there is a table of levels."""
+        x = as_rows(x, self.group, self.dependent.num_groups)
+        score = variates.normal(jnp.asarray(self.log_odds), n)
+        log_theta = self.dependent.draw(variates, n).log_theta
+
+        def of_levels(table: jax.Array) -> jax.Array:
+            return x.dot(x.layout(table))
+
+        if own is None:
+            included = self._spread(_included(score, jnp.asarray(self.log_odds)))
+            return jax.lax.map(of_levels, jnp.where(included[:, None], log_theta, 0.0))
+        gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
+        log_odds, each = self._spread(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
+
+        def one(score: jax.Array, log_theta: jax.Array, level: jax.Array, others: jax.Array, own: jax.Array) -> Any:
+            informed = jnp.where(each, level - jnp.logaddexp(level, others), log_theta)
+            tables = jnp.where(_included(self._spread(score), log_odds)[:, None], informed, 0.0)
+            found = of_levels(tables.reshape(-1, tables.shape[-1])).reshape(-1, *each.shape[:2])
+            return jnp.sum(jnp.where(own[:, :, None], found, 0.0), axis=1)
+
+        drawn = score, log_theta, *draw_marginals(self.dependent, variates, n, 1.0), own
+        return jax.lax.map(lambda draw: one(*draw), drawn)
+
     def _with_level(self, family: Any, added: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(C, L) log probability of each level seen `added` <= 0 more times, and what that does to the evidence."""
         left, total_left = family.with_level(added)
@@ -194,6 +239,32 @@ class AveragedCells(Averaged):
 
     def predictive_with_row(self, added: Any) -> Mixture:
         return Mixture(self, "predictive", added)
+
+    def _draw_included(self, variates: Variates, n: int, x: Any, own: jax.Array | None) -> jax.Array:
+        """To the family a feature that is not included is a cell that is missing."""
+        score, noted = variates.normal(jnp.asarray(self.log_odds), n), Noted(variates)
+        self._draw_dependent(noted, n, x, own)  # for which variates
+        seen, values = observed(x)
+
+        gain = self._log_predictive(self.dependent, values) - self._log_predictive(self.shared, values)
+
+        def one(draw: tuple[jax.Array, Any, jax.Array | None]) -> jax.Array:
+            score, given, own = draw
+            of_class = jnp.zeros(()) if own is None else jnp.sum(jnp.where(own.T[:, :, None], gain, 0.0), axis=0)
+            included = _included(score, jnp.asarray(self.log_odds) + of_class)
+            given, own = jax.tree.map(lambda v: v[None], (given, own))
+            return self._draw_dependent(Given(given), 1, jnp.where(seen & included, values, jnp.nan), own)[0]
+
+        return jax.lax.map(one, (score, noted.given, own))
+
+    def _draw_dependent(self, variates: Variates, n: int, x: Any, own: jax.Array | None) -> jax.Array:
+        if own is None:
+            return self.dependent.draw_log_likelihood(variates, n, x)
+        return self.dependent.draw_log_likelihood_with_row(variates, n, x, own)
+
+    def _log_predictive(self, family: Any, x: jax.Array) -> jax.Array:
+        """(C, N, F) log p(x_f | class, D)."""
+        return jax.vmap(lambda one: one.predictive().cells(x))(jax.tree.map(jnp.asarray, family))
 
 
 @pytree
@@ -240,6 +311,11 @@ class Mixture:
 
     def _one(self, c: int, family: Any) -> Any:
         return jax.tree.map(lambda field: jnp.asarray(field)[c], family)
+
+
+def _included(score: jax.Array, log_odds: jax.Array) -> jax.Array:
+    """Inclusion with given log odds, as a function of standard normal variates."""
+    return jax.scipy.stats.norm.logcdf(score) < log_sigmoid(log_odds)
 
 
 @jax.jit

@@ -185,6 +185,13 @@ class Family(Protocol):
         """
         ...
 
+    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ), θ from the posterior in which the row is counted in class `own`.
+
+        `own` (n, N, C) is true in at most one class of each draw and row. What all classes share may be left out.
+        """
+        ...
+
 
 class Additive:
     """Statistics whose fields are sums over rows."""
@@ -245,7 +252,15 @@ class Conjugate:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         return self.draw(KeyVariates(key), n)
 
+    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+        """(n, N, C) draws in which the row informs its own class, and the others have parameters apart."""
+        informed = self.draw_log_likelihood(variates, n, x, 1.0)
+        return jnp.where(own, informed, self.draw_log_likelihood(variates, n, x))
+
     # Supplied by each family; declared for the methods above.
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        raise NotImplementedError
+
     def draw(self, variates: Variates, n: int) -> Any:
         raise NotImplementedError
 

@@ -37,12 +37,18 @@ def draw_log_likelihood(family: Any, variates: Variates, n: int, x: Any, added: 
 
 
 def _one_each(family: Any, variates: Variates, n: int, x: OneHot | Presence, added: float) -> jax.Array:
-    """Of one draw from each group only the marginal matters, θ_l ~ Beta(α_l + added, α₀ - α_l): a table."""
+    chosen, others = draw_marginals(family, variates, n, added)
+    return jax.lax.map(lambda draw: x.dot(x.layout(draw[0] - jnp.logaddexp(*draw))), (chosen, others))
+
+
+def draw_marginals(family: Any, variates: Variates, n: int, added: float) -> tuple[jax.Array, jax.Array]:
+    """Logarithms of gamma variates (n, C, L) of each level and of the others of its group, the level added.
+
+    Of one draw from each group only the marginal matters, θ_l ~ Beta(α_l + added, α₀ - α_l): a table.
+    """
     alpha = jnp.asarray(family.concentration)
     rest = jnp.maximum(family.total()[:, family.group] - alpha, 0.0)
-    chosen = variates.log_gamma(alpha + added, n)
-    others = variates.log_gamma(rest, n)
-    return jax.lax.map(lambda draw: x.dot(x.layout(draw[0] - jnp.logaddexp(*draw))), (chosen, others))
+    return variates.log_gamma(alpha + added, n), variates.log_gamma(rest, n)
 
 
 def _dense(x: Dense, family: Any, log_gamma: jax.Array, own: jax.Array) -> jax.Array:

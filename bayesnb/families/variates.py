@@ -20,6 +20,35 @@ class Variates(Protocol):
         ...
 
 
+class Noted:
+    """Notes what another source gives."""
+
+    def __init__(self, source: Variates) -> None:
+        self._source = source
+        self.given: tuple[list[jax.Array], list[jax.Array]] = [], []
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        self.given[0].append(self._source.log_gamma(a, n))
+        return self.given[0][-1]
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        self.given[1].append(self._source.normal(like, n))
+        return self.given[1][-1]
+
+
+class Given:
+    """Gives what was drawn, (gammas, normals), in the order in which it was asked for."""
+
+    def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:
+        self._gammas, self._normals = map(iter, drawn)
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        return next(self._gammas)
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        return next(self._normals)
+
+
 class KeyVariates:
     """From a JAX key; each call takes a new part of it."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 import jax
@@ -18,6 +19,38 @@ from bayesnb.uncertainty.variates import Asked, ask, run
 
 _CELLS = 2**18
 CLASS_PROB = "class_prob"
+
+
+class ParameterDraws(dict[str, np.ndarray]):
+    """Draws by site; `attrs` says of what posterior, as those of an xarray dataset do.
+
+    `dict(draws)` are the same draws of an unknown origin.
+    """
+
+    def __init__(self, values: Mapping[str, np.ndarray], attrs: Mapping[str, str]) -> None:
+        super().__init__(values)
+        self._attrs, self._drawn = dict(attrs), tuple(values.items())
+
+    @property
+    def attrs(self) -> dict[str, str]:
+        """Empty where a site was assigned to since: what was put there is nobody's posterior."""
+        return self._attrs if all(self.get(site, values) is values for site, values in self._drawn) else {}
+
+
+# A pytree as any dict is; what is made of the draws is of no known origin.
+jax.tree_util.register_pytree_with_keys(
+    ParameterDraws,
+    lambda draws: ([(jax.tree_util.DictKey(site), draws[site]) for site in sorted(draws)], tuple(sorted(draws))),
+    lambda sites, values: ParameterDraws(dict(zip(sites, values, strict=True)), {}),
+)
+
+
+def origin(nb: Any, hyperprior: str = "none") -> dict[str, str]:
+    """Of which posterior draws are: its hyperprior, and a fingerprint of prior and statistics."""
+    digest = blake2b(digest_size=16)
+    for leaf in jax.tree.leaves((nb.prior_, nb.statistics_)):
+        digest.update(np.asarray(leaf, np.float64).tobytes())
+    return {"hyperprior": hyperprior, "posterior_of": digest.hexdigest()}
 
 
 def posterior_draws(
@@ -66,7 +99,7 @@ def posterior_draws(
     require_seed(seed)
     require_posterior(nb, "posterior_draws")
     require_proper(nb.encoding_, nb.posterior_)
-    return draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features)
+    return ParameterDraws(draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features), origin(nb))
 
 
 def draw_parameters(
@@ -90,19 +123,20 @@ def draw_stacked(
 
     They are drawn as one model with S times as many classes.
     """
-
-    def merged(family: Any) -> Any:
-        # Fields of the parameters are (S, C, K); what the classes share, such as `group`, is (S, …).
-        return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], family)
-
     rngs, n_draws = _generators(models, seed), jax.tree.leaves(models)[0].shape[0]
-    found = {CLASS_PROB: _draw(merged(models.class_prior), 1, rngs[0])["theta"][0]}
+    found = {CLASS_PROB: _draw(as_classes(models.class_prior), 1, rngs[0])["theta"][0]}
     for family, names, keep, rng in zip(models.blocks, sites, masks, rngs[1:], strict=True):
         if keep.any():
-            drawn = _draw(_restricted(merged(family), keep), 1, rng)
+            drawn = _draw(_restricted(as_classes(family), keep), 1, rng)
             parts = {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
             found |= {site: values.reshape(n_draws, -1, keep.sum()) for site, values in parts.items()}
     return found
+
+
+def as_classes(families: Any) -> Any:
+    """S families, the arrays with a leading axis, as one over S times as many classes."""
+    # Fields of the parameters are (S, C, K); what the classes share, such as `group`, is (S, …).
+    return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], families)
 
 
 def kept(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]:

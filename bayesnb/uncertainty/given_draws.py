@@ -1,30 +1,67 @@
-"""What draws of the parameters say of rows, whoever drew them: exact sampling, NUTS, or another program."""
+"""What draws say of rows, whoever drew them: exact sampling, NUTS, or another program.
+
+Of draws of this model's posterior its conjugacy is kept: given the hyperparameters θ is integrated out in closed form,
+and these alone are averaged over. Draws of θ from elsewhere count by p(row | θ), of which there may be few that matter.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.arguments import to_numbers
-from bayesnb.encoding import Encoding, blocks
+from bayesnb.encoding import Encoding
 from bayesnb.families import Likelihood
 from bayesnb.families.dirichlet import Multinomial
-from bayesnb.model import NaiveBayes, Reading, log_normalize
-from bayesnb.precision import float64
-from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, site_names
+from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.uncertainty.blocks import PerBlock, over_blocks
+from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, origin, site_names
+from bayesnb.uncertainty.hyperparameters import Hyperparameters, hyperparameter_sites, shapes
+from bayesnb.uncertainty.importance import (
+    effective_size,
+    joint_of_draws,
+    log_proba,
+    log_row,
+    of_average,
+    resampled,
+    warn_of_collapse,
+)
+from bayesnb.uncertainty.row_draws import Sampler
 
 Draws = Mapping[str, np.ndarray]
 
 _CELLS = 2**21
 
 
-def read_draws(nb: Any, draws: Any) -> dict[str, np.ndarray]:
-    """Draws of the parameters of `nb`, (S, …) each, as `posterior_draws` has them.
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """Draws of θ, (S, …) each, as `posterior_draws` has them."""
+
+    values: Draws
+
+    def __len__(self) -> int:
+        return len(self.values[CLASS_PROB])
+
+    def known_classes(self, prob: np.ndarray) -> Self:
+        """With the class probabilities (C,) in place of the drawn ones."""
+        drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
+        return replace(self, values={**self.values, CLASS_PROB: drawn})
+
+    def joints(self, nb: Any, x: tuple[Any, ...]) -> Iterator[jax.Array]:
+        """(s, n, C) log p(class, row | θ), some draws at a time."""
+        size = max(1, _CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
+        for start in range(0, len(self), size):
+            part = slice(start, min(start + size, len(self)))
+            yield joint_of_draws(*likelihoods(nb.encoding_, nb.prior_, self.values, part), x)
+
+
+def read_draws(nb: Any, draws: Any) -> Parameters | Hyperparameters:
+    """The hyperparameters of draws of the posterior of `nb`, and the parameters of all others.
 
     Parameters
     ----------
@@ -34,29 +71,32 @@ def read_draws(nb: Any, draws: Any) -> dict[str, np.ndarray]:
     Raises
     ------
     ValueError
-        If a parameter is missing, or has not one value a class and level of `nb`.
+        If what is needed is missing, or has not one value a class and level of `nb`.
     """
-    if not isinstance(draws, dict):
-        try:
-            posterior = draws["posterior"]
-        except (TypeError, KeyError, AttributeError, IndexError):
-            raise ValueError(
-                f"draws must be what posterior_draws, to_arviz or run_nuts returns, and is a {type(draws).__name__}."
-            ) from None
-        draws = {site: posterior[site].to_numpy() for site in posterior.data_vars}
-        draws = {site: values.reshape(-1, *values.shape[2:]) for site, values in draws.items() if values.ndim >= 2}
-    found = {}
-    for site, shape in _shapes(nb.encoding_, nb.prior_).items():
-        if site not in draws:
-            raise ValueError(f"draws have no {site!r}; there are {list(draws)}. Are they of another model?")
-        values = to_numbers(f"draws[{site!r}]", draws[site])
-        if values.shape[1:] != shape or not len(values):
-            raise ValueError(
-                f"draws[{site!r}] has shape {values.shape}, where (draws, {', '.join(map(str, shape))}) is needed: "
-                "one value a class and level of the fitted model. Are they of another model?"
-            )
-        found[site] = values
-    return found
+    said = getattr(draws if isinstance(draws, dict) else _posterior(draws), "attrs", {})
+    hyperprior = said.get("hyperprior")
+    if hyperprior is None or origin(nb, hyperprior).items() - said.items():
+        return read_parameters(nb, draws)
+    if hyperprior == "none":
+        return Hyperparameters(nb.prior_, nb.statistics_, None, {})
+    names = hyperparameter_sites(site_names(nb.encoding_, nb.prior_))
+    values = _checked(_flat(draws), shapes(nb.prior_, hyperprior, names))
+    return Hyperparameters(nb.prior_, nb.statistics_, hyperprior, values)
+
+
+def read_parameters(nb: Any, draws: Any) -> Parameters:
+    """The parameters of draws, wherever they come from; raises as `read_draws`."""
+    return Parameters(_checked(_flat(draws), _shapes(nb.encoding_, nb.prior_)))
+
+
+def sampler_of(nb: Any, draws: Any, given: str, seed: int) -> Sampler | DrawnSampler:
+    """Draws of log P(class | row, θ) from those of θ; given the row from those of the hyperparameters, if known."""
+    found = read_draws(nb, draws) if given == "row" else read_parameters(nb, draws)
+    if isinstance(found, Parameters):
+        return DrawnSampler(found, given)
+    if found.kind is None:
+        return Sampler("draws", given, len(next(iter(_flat(draws).values()))), seed)
+    return Sampler("draws", given, 1, seed, found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,27 +106,52 @@ class DrawnSampler:
     For θ | data, row they are drawn again with weights p(row | θ), systematically.
     """
 
-    drawn: Draws
+    drawn: Parameters
     given: str
 
-    @float64
     def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-        found = []
-        for joint in _joints(nb, X, self.drawn):
-            log_proba, weight = np.asarray(log_normalize(joint)), np.asarray(jax.nn.logsumexp(joint, axis=2))
-            average = np.asarray(log_normalize(jax.nn.logsumexp(joint, axis=0)))
+
+        def of_joint(joint: jax.Array, log_weight: np.ndarray, real: slice) -> np.ndarray:
+            drawn = np.asarray(log_proba(joint))
             if self.given == "row":
-                log_proba = np.take_along_axis(log_proba, _resampled(weight)[..., None], axis=0)
-            found.append(output(log_proba, average))
-        return np.concatenate(found)
+                drawn = np.take_along_axis(drawn, resampled(log_weight)[..., None], axis=0)
+            return output(drawn[:, real], np.asarray(of_average(joint, log_normalize))[real])
+
+        return _over_draws(nb, X, self.drawn, of_joint, weighted=self.given == "row")
 
 
-@float64
-def score_draws(nb: Any, X: Any, drawn: Draws, output: Callable[[jax.Array], jax.Array]) -> np.ndarray:
-    """Apply `output` to log of the average (N, C) of p(class, row | θ), without what no class changes."""
-    log_draws = np.log(len(drawn[CLASS_PROB]))
-    return np.concatenate([output(jax.nn.logsumexp(j, axis=0) - log_draws) for j in _joints(nb, X, drawn)])
+def score_draws(
+    nb: Any, X: Any, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
+) -> np.ndarray:
+    """Apply `output` to log of the average (N, C) of p(class, row | draw), without what no class changes."""
+    return _over_draws(nb, X, drawn, lambda joint, _, real: np.asarray(of_average(joint, output))[real], weighted=True)
+
+
+def _over_draws(
+    nb: Any,
+    X: Any,
+    drawn: Parameters | Hyperparameters,
+    output: Callable[[jax.Array, np.ndarray, slice], np.ndarray],
+    *,
+    weighted: bool,
+) -> np.ndarray:
+    """(N, …) from log p(class, row | draw) (S, n, C), its weights (S, n) and which rows are real, block by block.
+
+    Where the weights matter it warns of rows that rest on few draws.
+    """
+    sizes = []
+
+    def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
+        joint = jnp.concatenate(list(drawn.joints(nb, x)))
+        log_weight = np.asarray(log_row(joint))
+        sizes.append(effective_size(log_weight)[real])
+        return output(joint, log_weight, real)
+
+    found = over_blocks(nb, X, PerBlock(answer, len(drawn) * len(nb.classes_) / 4))
+    if weighted:
+        warn_of_collapse(np.concatenate(sizes), len(drawn))
+    return found
 
 
 def likelihoods(
@@ -102,34 +167,38 @@ def likelihoods(
     return _log(drawn[CLASS_PROB][part]), tuple(found)
 
 
-@jax.jit
-def joint_of_draws(log_class: jax.Array, likelihoods: tuple[Any, ...], x: tuple[Any, ...]) -> jax.Array:
-    """(S, N, C) log p(class, row | θ). Draws are scored as so many more classes."""
-    joint = Reading(jnp.ravel(log_class), likelihoods).prepare(x).log_joint(x)
-    return jnp.reshape(joint, (-1, *log_class.shape)).swapaxes(0, 1)
+def _flat(draws: Any) -> dict[str, np.ndarray]:
+    """Sites (S, …)."""
+    if isinstance(draws, dict):
+        return draws
+    posterior = _posterior(draws)
+    values = {site: posterior[site].to_numpy() for site in posterior.data_vars}
+    return {site: v.reshape(-1, *v.shape[2:]) for site, v in values.items() if v.ndim >= 2}
 
 
-def _joints(nb: Any, X: Any, drawn: Draws) -> Iterator[jax.Array]:
-    """(S, n, C) of each block of rows."""
-    n_draws, n_classes = drawn[CLASS_PROB].shape
-    rows, n = nb._encode(X)
-    model = nb.prior_
-    for piece, x, _ in blocks(tuple(r.plain() for r in rows), n, cells=n_draws * n_classes / 4):
-        size = max(1, _CELLS // (1 + sum(np.size(values[0]) for values in drawn.values())))
-        parts = []
-        for start in range(0, n_draws, size):
-            part = slice(start, min(start + size, n_draws))
-            parts.append(joint_of_draws(*likelihoods(nb.encoding_, model, drawn, part), x))
-        yield jnp.concatenate(parts)[:, : piece.stop - piece.start]
+def _posterior(draws: Any) -> Any:
+    try:
+        return draws["posterior"]
+    except (TypeError, KeyError, AttributeError, IndexError):
+        raise ValueError(
+            f"draws must be what posterior_draws, to_arviz or run_nuts returns, and is a {type(draws).__name__}."
+        ) from None
 
 
-def _resampled(log_weight: np.ndarray) -> np.ndarray:
-    """(S, N) indices of S draws, with probabilities in proportion to the weights of each row."""
-    n_draws = len(log_weight)
-    weight = np.exp(log_weight - log_weight.max(axis=0))
-    below = np.cumsum(weight, axis=0) / weight.sum(axis=0)
-    at = (np.arange(n_draws) + 0.5) / n_draws
-    return np.stack([np.searchsorted(column, at) for column in below.T], axis=1).clip(0, n_draws - 1)
+def _checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    found = {}
+    for site, shape in needed.items():
+        if site not in draws:
+            raise ValueError(f"draws have no {site!r}; there are {list(draws)}. Are they of another model?")
+        values = to_numbers(f"draws[{site!r}]", draws[site])
+        if values.shape[1:] != shape or not len(values):
+            expected = ", ".join(map(str, ("draws", *shape)))
+            raise ValueError(
+                f"draws[{site!r}] has shape {values.shape}, where ({expected}) is needed: "
+                "one value a class and level of the fitted model. Are they of another model, or of some features only?"
+            )
+        found[site] = values
+    return found
 
 
 def _shapes(encoding: Encoding, model: NaiveBayes) -> dict[str, tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.families import Known
-from bayesnb.families.protocol import Cumulants
 from bayesnb.families.variates import Variates
-from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.blocks import PerBlock, over_blocks
-from bayesnb.uncertainty.row_cumulants import predictive, row_cumulants
+from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.uncertainty.blocks import PerBlock, over_blocks, proper_posterior
+from bayesnb.uncertainty.hyperparameters import Hyperparameters
+from bayesnb.uncertainty.importance import (
+    effective_size,
+    joint_given,
+    log_row,
+    of_average,
+    resampled,
+    warn_of_collapse,
+)
+from bayesnb.uncertainty.row_cumulants import row_cumulants
 from bayesnb.uncertainty.skew import skewed, skewness
-from bayesnb.uncertainty.variates import Kernel, ask, run
+from bayesnb.uncertainty.variates import ask, run
 
 _CELLS = 2**22
 
@@ -29,85 +37,136 @@ class Sampler:
     For θ | D, row the class k of the row is drawn from P(k | row, D); then the parameters of class k know the
     row, and those of the others do not. `method` says whether the row's log-likelihoods are cubics of normal
     variates with three exact moments, or come from draws of θ; so they do where missing cells are summed out.
+
+    Under draws φ_s of the hyperparameters the posterior is the average of S, from each of which come `draws` draws, by
+    "draws"; with the row added each counts by p(row | D, φ_s), and they are drawn again so.
     """
 
     method: str
     given: str
     draws: int
     seed: int
+    hyperparameters: Hyperparameters | None = None
 
     def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-        return over_blocks(nb, X, self.of(nb, output), replace(self, method="draws").of(nb, output))
+        sizes: list[np.ndarray] = []
+        summed = None if self.method == "draws" else replace(self, method="draws").of(nb, output)
+        found = over_blocks(nb, X, self.of(nb, output, sizes), summed)
+        if sizes:
+            warn_of_collapse(np.concatenate(sizes), self._n_draws)
+        return found
 
-    def of(self, nb: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> PerBlock:
-        """The same of one block."""
-        n_classes = len(nb.classes_)
+    def of(
+        self, nb: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray], sizes: list[np.ndarray] | None = None
+    ) -> PerBlock:
+        """The same of one block; effective sample sizes of its rows, where draws are weighted, go to `sizes`."""
+        models, n_draws = self._models(nb), self._n_draws
 
-        def answer(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
+        def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
             # Every block has the same variates: the answer for a row does not depend on its place.
             rng = np.random.default_rng(self.seed)
-            row = row_cumulants(model, x) if self.method == "moments" else None
-            log_predictive = predictive(model, x) if row is None else row.log_proba
-            log_class, own_log_class = _log_class(model.class_prior, self.draws, n_classes, rng)
-            parts = [self._log_likelihood(model, x, row and row.other, _other, rng)]
-            if self.given == "row":
-                parts.append(self._log_likelihood(model, x, row and row.own, _own, rng))
-            order = (rng.permutation(self.draws) + rng.random(self.draws)) / self.draws
-            log_proba = _combine(log_predictive, log_class, own_log_class, order, *parts)
-            return output(np.asarray(log_proba)[:, real], np.asarray(log_predictive)[real])
+            order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
+            parts, first = [], 0
+            for model in models():
+                parts.append(self._draw(model, x, order[first:], rng))
+                first += len(parts[-1][1])
+            joint, drawn = (np.concatenate(part) for part in zip(*parts, strict=True))
+            if len(joint) > 1:
+                log_weight = np.asarray(log_row(joint))
+                if sizes is not None:
+                    sizes.append(effective_size(log_weight)[real])
+                drawn = np.take_along_axis(drawn, resampled(log_weight)[..., None], axis=0)
+            return output(drawn[:, real], np.asarray(of_average(joint, log_normalize))[real])
 
-        return PerBlock(answer, self.draws * n_classes / 16)
+        return PerBlock(answer, n_draws * len(nb.classes_) / 16)
 
-    def _log_likelihood(
-        self, model: NaiveBayes, x: tuple[Any, ...], score: Cumulants | None, kernel: Kernel, rng: np.random.Generator
-    ) -> Any:
-        """(S, n, C) draws of log p(row | class, θ), by its cumulants or by the kernel."""
-        if score is not None:
-            z = rng.standard_normal((self.draws, 1, score.mean.shape[1]))
+    @property
+    def _n_draws(self) -> int:
+        return self.draws * (1 if self.hyperparameters is None else len(self.hyperparameters))
+
+    def _models(self, nb: Any) -> Callable[[], Iterable[NaiveBayes]]:
+        """The posteriors, some at a time as one over so many times as many classes."""
+        given = self.hyperparameters
+        if given is not None:
+            return lambda: given.models(nb.encoding_)
+        posterior = proper_posterior(nb)
+        return lambda: [posterior]
+
+    def _draw(
+        self, model: NaiveBayes, x: tuple[Any, ...], order: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Of M posteriors (M, n, C) log p(class, row | D, φ), and (draws · M, n, C) log P(class | row, θ)."""
+        joint = joint_given(model, x)
+        shape = self.draws, len(joint)
+        log_class, own_log_class = _log_class(model.class_prior, shape, rng)
+        order = order[: self.draws * len(joint)].reshape(shape)
+        own = _class_of_row(joint, order) if self.given == "row" else None
+        likelihood = (self._from_moments if self.method == "moments" else self._from_draws)(model, x, own, rng)
+        log_proba = np.asarray(_combine(likelihood, log_class, own_log_class, own))
+        return np.asarray(joint), log_proba.reshape(-1, *joint.shape[1:])
+
+    def _from_moments(
+        self, model: NaiveBayes, x: tuple[Any, ...], own: jax.Array | None, rng: np.random.Generator
+    ) -> jax.Array:
+        """(draws, 1, n, C) draws of log p(row | class, θ) by its cumulants, of one posterior."""
+        row = row_cumulants(model, x)
+
+        def drawn(score: Any) -> jax.Array:
+            z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
             return score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
+
+        other = drawn(row.other)
+        return other if own is None else jnp.where(own, drawn(row.own), other)
+
+    def _from_draws(
+        self, model: NaiveBayes, x: tuple[Any, ...], own: jax.Array | None, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(draws, M, n, C) draws of log p(row | class, θ), of M posteriors, by those of θ."""
         total: Any = 0.0
+        of_class = None if own is None else np.asarray(own).swapaxes(1, 2)  # (draws, n, M, C)
+        n_models = 1 if of_class is None else of_class.shape[2]
+        flat = None if of_class is None else of_class.reshape(*of_class.shape[:2], -1)
         for family, rows in zip(model.blocks, x, strict=True):
-            asked = ask(kernel, family, rows)
+            asked = ask(_likelihood, family, rows, None if flat is None else flat[:1])
             chunk = min(self.draws, max(1, _CELLS // (1 + sum(a.size for part in asked for a in part))))
-            drawn = [np.asarray(run(kernel, asked, chunk, rng, family, rows)) for _ in range(0, self.draws, chunk)]
+            drawn = []
+            for start in range(0, self.draws, chunk):
+                # The last chunk is as long as the others: one compilation.
+                part = None if flat is None else np.resize(flat[start : start + chunk], (chunk, *flat.shape[1:]))
+                drawn.append(np.asarray(run(_likelihood, asked, chunk, rng, family, rows, part)))
             total = total + np.concatenate(drawn)[: self.draws]
-        return total
+        return total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
 
 
-def _other(variates: Variates, n: int, family: Any, rows: Any) -> jax.Array:
-    return family.draw_log_likelihood(variates, n, rows)
+def _likelihood(variates: Variates, n: int, family: Any, rows: Any, own: Any) -> jax.Array:
+    if own is None:
+        return family.draw_log_likelihood(variates, n, rows)
+    return family.draw_log_likelihood_with_row(variates, n, rows, own)
 
 
-def _own(variates: Variates, n: int, family: Any, rows: Any) -> jax.Array:
-    return family.draw_log_likelihood(variates, n, rows, 1.0)
-
-
-def _log_class(class_prior: Any, n: int, n_classes: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Draws (S, C) of log π up to a constant, and of log(π_k) where the class is that of one more row."""
+def _log_class(class_prior: Any, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draws (draws, M, C) of log π up to a constant, and of log(π_k) where the class is that of one more row."""
     if isinstance(class_prior, Known):
-        log_prob = np.broadcast_to(np.asarray(class_prior.log_prob)[0], (n, n_classes))
+        log_prob = np.asarray(class_prior.log_prob)
+        log_prob = np.broadcast_to(log_prob, (*shape, log_prob.shape[-1]))
         return log_prob, log_prob
-    gamma = rng.standard_gamma(np.asarray(class_prior.concentration)[0], (n, n_classes))
+    alpha = np.asarray(class_prior.concentration)
+    gamma = rng.standard_gamma(alpha, (*shape, alpha.shape[-1]))
     with np.errstate(divide="ignore"):
-        return np.log(gamma), np.log(gamma + rng.standard_exponential((n, 1)))
+        return np.log(gamma), np.log(gamma + rng.standard_exponential((*shape, 1)))
 
 
 @jax.jit
-def _combine(
-    log_proba: jax.Array,
-    log_class: jax.Array,
-    own_log_class: jax.Array,
-    order: jax.Array,
-    likelihood: jax.Array,
-    own_likelihood: jax.Array | None = None,
-) -> jax.Array:
-    """(S, n, C) log P(class | row, θ)."""
-    score = likelihood + log_class[:, None]
-    if own_likelihood is not None:
-        # The class of the row: the first whose cumulative probability exceeds a stratified uniform.
-        cumulative = jnp.cumsum(jnp.exp(log_proba), axis=1)
-        k = jnp.sum(order[:, None, None] >= cumulative[:, :-1], axis=-1)
-        own = k[..., None] == jnp.arange(log_proba.shape[1])
-        score = jnp.where(own, own_likelihood + own_log_class[:, None], score)
-    return jax.nn.log_softmax(score, axis=-1)
+def _class_of_row(joint: jax.Array, order: jax.Array) -> jax.Array:
+    """(draws, M, n, C) whether the row is of this class: the first whose cumulative probability exceeds `order`."""
+    cumulative = jnp.cumsum(jnp.exp(log_normalize(joint)), axis=-1)
+    k = jnp.sum(order[..., None, None] >= cumulative[..., :-1], axis=-1)
+    return k[..., None] == jnp.arange(joint.shape[-1])
+
+
+@jax.jit
+def _combine(likelihood: jax.Array, log_class: jax.Array, own_log_class: jax.Array, own: jax.Array | None) -> jax.Array:
+    """(draws, M, n, C) log P(class | row, θ)."""
+    log_class, own_log_class = log_class[:, :, None], own_log_class[:, :, None]
+    return jax.nn.log_softmax(likelihood + (log_class if own is None else jnp.where(own, own_log_class, log_class)))

@@ -20,9 +20,8 @@ from bayesnb.arguments import (
 )
 from bayesnb.families.protocol import Cumulants
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.blocks import PerBlock, over_blocks
-from bayesnb.uncertainty.draws import posterior_draws
-from bayesnb.uncertainty.given_draws import DrawnSampler, read_draws
+from bayesnb.uncertainty.blocks import PerBlock, over_blocks, proper_posterior
+from bayesnb.uncertainty.given_draws import DrawnSampler, sampler_of
 from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
 from bayesnb.uncertainty.row_draws import Sampler
 from bayesnb.uncertainty.skew import skewed, skewness, unskewed
@@ -69,7 +68,10 @@ def predict_interval(
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
         it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
     draws : int, or what `posterior_draws`, `to_arviz` or `run_nuts` returns
-        Number of draws, where there are any; or draws to use in place of the exact posterior, whatever the method.
+        Number of draws, where there are any; or draws to use in place of the exact posterior, whatever the method:
+        given the data these draws of θ themselves. Given the row, of this very model, the draws of its
+        hyperparameters, with θ drawn anew, exactly, given them and the row; of all others those of θ, drawn again in
+        proportion to p(row | θ).
     seed : int
 
     Returns
@@ -82,6 +84,11 @@ def predict_interval(
         If the posterior is improper.
     ValueError
         If an argument is none of the above.
+
+    Warns
+    -----
+    UserWarning
+        If what is said of rows rests on few of the given draws, with the least effective sample size.
 
     Notes
     -----
@@ -197,7 +204,7 @@ def log_odds_moments(
         closed = _from_scores(nb, given, lambda weight, scores, _: _log_odds(weight, scores, a))
         found = over_blocks(nb, X, closed, replace(closed, answer=_no_moments))
     else:
-        found = DrawnSampler(read_draws(nb, draws), given).map(nb, X, lambda log_proba, _: _drawn_odds(log_proba, a))
+        found = sampler_of(nb, draws, given, 0).map(nb, X, lambda log_proba, _: _drawn_odds(log_proba, a))
     return found[:, 0], found[:, 1]
 
 
@@ -211,34 +218,34 @@ def _distribution(
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
     chosen = sampler(nb, given, method, draws, seed)
-    if isinstance(chosen, Sampler) and method == "moments" and len(nb.classes_) == 2:
+    if isinstance(chosen, Sampler) and chosen.method == "moments" and len(nb.classes_) == 2:
         return over_blocks(nb, X, _from_scores(nb, given, of_two), replace(chosen, method="draws").of(nb, of_draws))
     return chosen.map(nb, X, of_draws)
 
 
 def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
-    """What draws log P(class | row, θ); from draws of all parameters where classes share some."""
+    """What draws log P(class | row, θ); there are no moments where classes share parameters."""
     require_posterior(nb, "P(class | row, θ)")
     require_choice("given", given, _GIVEN)
     require_choice("method", method, ("moments", "draws"))
     if not isinstance(draws, int | float | np.number):
-        return DrawnSampler(read_draws(nb, draws), given)
+        return sampler_of(nb, draws, given, seed)
     require_integer("draws", draws)
     require_seed(seed)
-    if nb.prior_.classes_share_parameters:
-        return DrawnSampler(posterior_draws(nb, int(draws), seed), given)
-    return Sampler(method, given, int(draws), seed)
+    return Sampler("draws" if nb.prior_.classes_share_parameters else method, given, int(draws), seed)
 
 
 def _from_scores(nb: Any, given: Given, output: OfScores) -> PerBlock:
-    def answer(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
+    model = proper_posterior(nb)
+
+    def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
         scores = jax.tree.map(np.asarray, _scores(model, x, given))
         return output(*jax.tree.map(itemgetter(real), scores))
 
     return PerBlock(answer, 4 * len(nb.classes_) ** 2)
 
 
-def _no_moments(model: NaiveBayes, x: tuple[Any, ...], real: slice) -> np.ndarray:
+def _no_moments(x: tuple[Any, ...], real: slice) -> np.ndarray:
     raise NotImplementedError(
         f"log_odds_moments: {real.stop} rows or more have missing cells on arcs, and sums over them have no moments in "
         "closed form; pass draws=posterior_draws(nb)."

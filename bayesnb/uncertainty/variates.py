@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb.families.variates import Given
+
 
 class Asked:
     """Notes what is asked for, and gives zeros."""
@@ -27,19 +29,6 @@ class Asked:
     def normal(self, like: Any, n: int) -> jax.Array:
         self.normals.append(jnp.asarray(like))
         return jnp.zeros((n, *jnp.shape(like)))
-
-
-class Given:
-    """Gives what was drawn, in the order in which it was asked for."""
-
-    def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:
-        self._gammas, self._normals = map(iter, drawn)
-
-    def log_gamma(self, a: Any, n: int) -> jax.Array:
-        return next(self._gammas)
-
-    def normal(self, like: Any, n: int) -> jax.Array:
-        return next(self._normals)
 
 
 # What takes variates, a number of draws and arrays.

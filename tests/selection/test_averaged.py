@@ -12,9 +12,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import gammaln, logsumexp
+from scipy.special import expit, gammaln, logsumexp, xlogy
 
 import bayesnb as bnb
+from bayesnb.uncertainty.rows import sampler
 from tests.data import arff
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 
@@ -240,7 +241,7 @@ def test_draws_take_inclusion_first_and_the_table_is_that_of_draws(kind):
 def test_its_draws_average_to_its_predictive(kind):
     base, X, y = small(kind)
     nb = bnb.FeatureAveragedNB(base).fit(X, y)
-    drawn = bnb.posterior_draws(nb, 20_000, seed=2)
+    drawn = dict(bnb.posterior_draws(nb, 20_000, seed=2))
     averaged = nb.predict_proba(X[:6], draws=drawn)
     np.testing.assert_allclose(averaged, nb.predict_proba(X[:6]), atol=0.01)
     lower, upper = bnb.predict_interval(nb, X[:6], draws=4000)
@@ -298,3 +299,80 @@ def test_ten_features_are_the_average_over_1024_subsets():
         others = np.arange(20) != i
         _, without = of_1024_subsets(X[others], y[others], X[[i]], 0.7)
         np.testing.assert_allclose(np.exp(found.log_proba[i]), without[0], rtol=1e-10)
+
+
+def log_evidence_of(kind: str, x: np.ndarray) -> float:
+    """Of the cells of one feature, up to what is the same for all of them."""
+    n = len(x)
+    if kind == "categorical":
+        count = np.bincount(x.astype(int), minlength=3)
+        return float(gammaln(1 + count).sum() + gammaln(3) - gammaln(3 + n))
+    if kind == "poisson":
+        a, b = POISSON.concentration, POISSON.rate
+        return float(gammaln(a + x.sum()) - gammaln(a) + a * np.log(b) - (a + x.sum()) * np.log(b + n))
+    m, k, a, b = NORMAL.loc, NORMAL.kappa, NORMAL.concentration, NORMAL.rate
+    b_n = b + n * x.var() / 2 + k * n * (x.mean() - m) ** 2 / (2 * (k + n))
+    return float(gammaln(a + n / 2) - gammaln(a) + a * np.log(b) - (a + n / 2) * np.log(b_n) + np.log(k / (k + n)) / 2)
+
+
+def log_density_draws(kind: str, x: np.ndarray, new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
+    """(n, N) log p(new | θ), up to what no class changes, of n draws of θ | x."""
+    if kind == "categorical":
+        theta = rng.dirichlet(1 + np.bincount(x.astype(int), minlength=3), n)
+        return np.log(theta)[:, new.astype(int)]
+    if kind == "poisson":
+        rate = rng.gamma(POISSON.concentration + x.sum(), 1 / (POISSON.rate + len(x)), (n, 1))
+        return new * np.log(rate) - rate
+    m, k, a, b = NORMAL.loc, NORMAL.kappa, NORMAL.concentration, NORMAL.rate
+    size = len(x)
+    b_n = b + size * x.var() / 2 + k * size * (x.mean() - m) ** 2 / (2 * (k + size))
+    sigma2 = b_n / rng.gamma(a + size / 2, size=(n, 1))
+    mu = rng.normal((k * m + size * x.mean()) / (k + size), np.sqrt(sigma2 / (k + size)))
+    return -0.5 * np.log(sigma2) - (new - mu) ** 2 / (2 * sigma2)
+
+
+def log_likelihood_draws(kind: str, rng: np.random.Generator, n: int) -> np.ndarray:
+    """(n, 6, 2) log p(row | class, θ) of rows of `small(kind)`: inclusion by the evidence, then θ of that model."""
+    _, X, y = small(kind)
+    groups = [np.flatnonzero(y == 0), np.flatnonzero(y == 1), np.arange(40)]
+    total = np.zeros((n, 6, 2))
+    for x in X.T.astype(float):
+        apart, other, together = (log_evidence_of(kind, x[rows]) for rows in groups)
+        included = rng.random((n, 1, 1)) < expit(apart + other - together)
+        drawn = np.stack([log_density_draws(kind, x[rows], x[:6], rng, n) for rows in groups], axis=-1)
+        total += np.where(included, drawn[..., :2], drawn[..., 2:])
+    return total
+
+
+@pytest.mark.slow  # draws of θ compile for seconds
+@pytest.mark.parametrize("given", ["row", "data"])
+@pytest.mark.parametrize("kind", ["categorical", "gaussian", "poisson"])
+def test_intervals_are_quantiles_of_the_mixture_of_models(kind, given):
+    """Of three features weights p(row | θ) are good: by them quantiles have their probabilities, within 4.5 errors."""
+    rng, size, n = np.random.default_rng(11), 40_000, 4000
+    base, X, y = small(kind)
+    nb = bnb.FeatureAveragedNB(base).fit(X, y)
+    joint = log_likelihood_draws(kind, rng, size) + np.log(rng.dirichlet([21, 21], size))[:, None]
+    proba = np.exp(joint - logsumexp(joint, axis=-1, keepdims=True))
+    log_weight = logsumexp(joint, axis=-1) if given == "row" else np.zeros(proba.shape[:2])
+    weight = np.exp(log_weight - logsumexp(log_weight, axis=0))
+    lower, upper = bnb.predict_interval(nb, X[:6], 0.8, given=given, draws=n)
+    for end, q in ((lower, 0.1), (upper, 0.9)):
+        below = (weight[..., None] * (proba <= end)).sum(axis=0)
+        assert (abs(below - q) < 4.5 * np.sqrt(q * (1 - q) * (1 / n + (weight**2).sum(axis=0)[:, None]))).all()
+
+
+@pytest.mark.slow  # draws of θ compile for seconds
+def test_in_300_columns_draws_still_average_to_the_predictive():
+    """Law 9, where weights p(row | θ) of draws of θ | D leave one of them."""
+    rng = np.random.default_rng(12)
+    present = np.repeat(rng.beta(0.5, 0.5, (1, 300)), 2, axis=0)
+    present[1, :10] = rng.beta(0.5, 0.5, 10)
+    y = np.arange(30) % 2
+    X, new = ((rng.random((len(k), 300)) < present[k]).astype(float) for k in (y, y[:10]))
+    nb = bnb.FeatureAveragedNB(bnb.BernoulliNB()).fit(X, y)
+    mean = sampler(nb, "row", "draws", 2000, 0).map(nb, new, lambda drawn, _: np.exp(drawn).mean(axis=0))
+    p = nb.predict_proba(new)
+    assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
+    split = bnb.decompose_uncertainty(nb, new, draws=2000)
+    np.testing.assert_allclose(split["total"], -xlogy(p, p).sum(axis=1), atol=0.05)

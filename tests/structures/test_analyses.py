@@ -110,7 +110,7 @@ def test_draws_have_the_posterior_means(nb):
         mean = (alpha / total).reshape(values.shape[1:])
         sd = np.sqrt(mean * (1 - mean) / (total.reshape(mean.shape) + 1))
         assert (abs(values.mean(axis=0) - mean) < 5 * sd / np.sqrt(size)).all()
-    averaged = nb.predict_proba(X[:10], draws=drawn)
+    averaged = nb.predict_proba(X[:10], draws=dict(drawn))
     np.testing.assert_allclose(averaged, nb.predict_proba(X[:10]), rtol=0, atol=0.02)
 
 

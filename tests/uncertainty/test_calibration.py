@@ -107,3 +107,28 @@ def test_intervals_of_class_probabilities_cover(family, method, given):
         p = np.exp(simulated.log_proba(truth, rows)[0])
         covered.append(((lower <= p) & (p <= upper))[:, 1])
     assert ((np.mean(covered, axis=0) > 0.87) & (np.mean(covered, axis=0) < 0.93)).all()
+
+
+@pytest.mark.slow  # 1,500 data sets of up to 1,000 columns: minutes
+@pytest.mark.parametrize(("averaged", "columns"), [(True, 30), (True, 300), (True, 1000), (False, 300)])
+def test_intervals_by_draws_cover_in_many_columns(averaged, columns):
+    """As above, of Bernoulli features by draws of θ; half of them depend on the class where they are averaged over.
+
+    The interval is that of the less probable class: of the other P(class | row, θ) is 1 to the precision of float64.
+    """
+    # From the tenth to the 190th of 199 draws: 180/200 exactly.
+    covered, between = [], {"prob": 1 - 18 / 198, "draws": 199}
+    for s in range(ROW_SETS):
+        rng = np.random.default_rng([s, columns, 0])
+        pi, present = rng.beta(1, 1), rng.beta(1, 1, (2, columns))
+        present[1] = np.where(rng.random(columns) < (0.5 if averaged else 1), present[1], present[0])
+        label = (rng.random(26) < pi).astype(int)
+        X = (rng.random((26, columns)) < present[label]).astype(float)
+        nb = bnb.FeatureAveragedNB(bnb.BernoulliNB()) if averaged else bnb.BernoulliNB()
+        nb.partial_fit(X[1:], label[1:], classes=[0, 1])
+        lower, upper = predict_interval(nb, X[:1], method="draws", seed=s, **between)
+        log_p = stats.bernoulli.logpmf(X[0], present).sum(axis=1) + np.log([1 - pi, pi])
+        k = int(log_p.argmin())
+        p = np.exp(log_p[k] - np.logaddexp(*log_p))
+        covered.append(lower[0, k] <= p <= upper[0, k])
+    assert 0.87 < np.mean(covered) < 0.93
