@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,6 +15,7 @@ from bayesnb import counting, scoring
 from bayesnb.arguments import require_classifier, require_integer, require_number, require_seed
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, Rows, Table, check_labels, check_weights
+from bayesnb.families import EmpiricalNormal
 from bayesnb.model import NaiveBayes, Reading, Statistics
 from bayesnb.precision import float64
 from bayesnb.reporting import warn
@@ -95,8 +96,8 @@ def fit_em(
     Raises
     ------
     ValueError
-        If no row is labelled, or but one class; if the prior depends on the labels; if under a prior of no weight the
-        likelihood has no maximum, or a row is impossible.
+        If no row is labelled, or but one class; if under a prior of no weight the likelihood has no maximum, or a row
+        is impossible.
     NotImplementedError
         If `nb` is an average of models, or has no conjugate prior.
 
@@ -118,7 +119,9 @@ def fit_em(
     `nb.estimate` says. Of a network a row enters with those cells of which all parents are observed, as cells count;
     its predictions sum missing ones out.
 
-    A prior derived from the data is that of all rows, labelled or not. Counts in shares are no data: the posterior
+    A prior derived from the data is that of all rows, labelled or not, from the first iteration to the last. As classes
+    are not known, "pooled", the variance over all rows, stands for "within", also in the estimator that is returned.
+    Counts in shares are no data: the posterior
     would be too sure, and draws, intervals, evidence and leave-one-out are refused. If every row is labelled, or
     `weight` is 0, this is `nb.fit`, and they are not.
 
@@ -142,7 +145,9 @@ def fit_em(
     if X_unlabeled is not None:
         more = draft._table(X_unlabeled)
         given.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
-    _require_classes(classes, known, any(w.any() for _, _, w in given))
+    some_unlabeled = any(w.any() for _, _, w in given)
+    _require_classes(classes, known, some_unlabeled)
+    draft = of_unknown_classes(draft) if some_unlabeled else draft
 
     labeled = table.take(known)
     counted = draft._count(classes, draft._columns(table), labeled, label[known], weights[known])
@@ -150,7 +155,7 @@ def fit_em(
     for _, part, w in given:
         if w.any():
             counted = counting.merge(counted, in_first_class(draft, classes, draft.encoding_.blocks, part, w))
-    encoding, prior = counted.encoding, fixed_prior(draft, counted)
+    encoding, prior = counted.encoding, draft._prior(counted)
     unlabeled = [Unlabeled.of(encoding, *part) for part in given if part[2].any()]
     statistics = counting.count_rows(encoding, encoding.rows(labeled, _told_already), label[known], weights[known])
 
@@ -272,21 +277,18 @@ def in_first_class(nb: Any, classes: Levels, columns: Any, table: Table, weight:
     return nb._count(classes, columns, table, np.zeros(table.n_rows, np.int32), weight)
 
 
-def fixed_prior(nb: Any, counted: Counted) -> NaiveBayes:
-    """The prior of all rows, whatever their classes.
+def of_unknown_classes(nb: Any) -> Any:
+    """The same, with the variance over all rows where a prior would have that within classes.
 
-    Raises
-    ------
-    ValueError
-        If it depends on the classes.
+    EM is looking for the classes still: of theirs, each iteration would have another prior.
     """
     for name in ("prior", "gaussian_prior"):
-        if isinstance(value := getattr(nb, name, None), str) and value == "within":
-            raise ValueError(
-                f"{name}='within' is the variance within classes, and EM is still looking for these: each iteration "
-                "would have another prior. Use 'pooled' or a bayesnb.NormalInverseGamma."
-            )
-    return nb._prior(counted)
+        value = getattr(nb, name, None)
+        if isinstance(value, EmpiricalNormal):
+            nb.set_params(**{name: replace(value, variance="pooled")})
+        elif isinstance(value, str) and value == "within":
+            nb.set_params(**{name: "pooled"})
+    return nb
 
 
 def check_climb(max_iter: Any, tol: Any, seed: Any) -> None:
@@ -385,8 +387,8 @@ __all__ = [
     "check_climb",
     "climb",
     "fit_em",
-    "fixed_prior",
     "in_first_class",
+    "of_unknown_classes",
     "random_start",
     "template",
 ]

@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families import Averaged, Dirichlet, Family, Known, LevelCounts, Likelihood
+from bayesnb.families import Averaged, Dirichlet, Empirical, Family, Known, LevelCounts, Likelihood, pooled
 from bayesnb.families._pytree import pytree
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.families.terms import linear
@@ -77,7 +77,8 @@ class NaiveBayes:
     class_prior : Dirichlet or Known
         Over π, with one row: concentration or log probability of shape (1, C).
     blocks : tuple of families
-        Over θ, one family a block of features.
+        Over θ, one family a block of features. An *empirical* prior has functions of the statistics to a family in
+        their places, and `derive` makes the prior of it.
 
     Notes
     -----
@@ -95,7 +96,7 @@ class NaiveBayes:
     @property
     def classes_share_parameters(self) -> bool:
         """Whether a row of one class tells of the parameters of the others, the class probabilities aside."""
-        return any(isinstance(block, Averaged) for block in self.blocks)
+        return any(isinstance(block, Averaged | Empirical) for block in self.blocks)
 
     def update(self, statistics: Statistics) -> Self:
         """The posterior: an object of the same type."""
@@ -103,9 +104,17 @@ class NaiveBayes:
         return type(self)(self.class_prior.update(LevelCounts(statistics.class_count[None])), blocks)
 
     def update_apart(self, statistics: Statistics) -> Self:
-        """As `update`, for `read(…, added)` with rows left out: a small prior is not lost beside large counts."""
+        """As `update`, for `read(…, added)` with rows left out.
+
+        A small prior is not lost beside large counts, and rows are left out of priors derived from the data, too.
+        """
         blocks = tuple(f.update_apart(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
         return type(self)(self.class_prior.update_apart(LevelCounts(statistics.class_count[None])), blocks)
+
+    def derive(self, statistics: Statistics) -> Self:
+        """The prior, where blocks are functions of the statistics."""
+        blocks = zip(self.blocks, statistics.blocks, strict=True)
+        return type(self)(self.class_prior, tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
 
     def limit(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""

@@ -14,9 +14,19 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln, logsumexp
+from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, Moments, NormalInverseGamma, Totals
+from bayesnb.families import (
+    Dirichlet,
+    EmpiricalNormal,
+    GammaPoisson,
+    Known,
+    LevelCounts,
+    Moments,
+    NormalInverseGamma,
+    Totals,
+)
 from tests.data import newsgroups
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 
@@ -74,7 +84,7 @@ def test_the_objective_never_falls(kind, data):
     np.testing.assert_allclose(em.estimator.class_count_.sum(), total, rtol=1e-12)
     rows = pd.concat if hasattr(problem.X, "iloc") else (sp.vstack if sp.issparse(problem.X) else np.concatenate)
     every = np.append(np.where(known, 1.0, weight) * problem.weight, np.full(len(more), weight))
-    everything = copy.deepcopy(problem.nb).fit(rows([problem.X, more.X]), np.append(problem.y, more.y), every)
+    everything = clone(em.estimator).fit(rows([problem.X, more.X]), np.append(problem.y, more.y), every)
     same(em.estimator.prior_, everything.prior_, rtol=1e-9, atol=1e-9)
 
 
@@ -385,8 +395,6 @@ X8, Y8 = np.arange(16).reshape(8, 2) % 3, np.array([0, 1, 0, 1, -1, -1, -1, -1])
 @pytest.mark.parametrize(
     ("nb", "y", "options", "error", "message"),
     [
-        (bnb.GaussianNB(prior="within"), Y8, {}, ValueError, "prior='within' is the variance within classes"),
-        (bnb.MixedNB(gaussian_prior="within"), Y8, {}, ValueError, "gaussian_prior='within'"),
         (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),
         (bnb.AODE(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
         (bnb.PolyaNB(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
@@ -427,3 +435,16 @@ def test_unlabelled_texts_help_where_labels_are_few():
     em = bnb.fit_em(nb, X, labels, weight=0.1)
     assert em.converged
     assert em.estimator.score(X_test, y_test) > alone + 0.05
+
+
+def test_the_variance_of_all_rows_stands_for_that_within_unknown_classes():
+    """The prior is one, whatever the shares; with a label in every row there is nothing unknown."""
+    X, y = np.array([[0.0], [1.0], [5.0], [7.0]]), np.array([0, 0, 1, -1])
+    em = bnb.fit_em(bnb.GaussianNB(), X, y)
+    assert em.estimator.prior == "pooled"
+    np.testing.assert_allclose(em.estimator.prior_.blocks[0].rate, X.var())
+    mixture = bnb.NaiveBayesMixture(2, estimator=bnb.GaussianNB(prior=EmpiricalNormal("within", 2.0)), n_init=1).fit(X)
+    np.testing.assert_allclose(mixture.estimator_.prior_.blocks[0].rate, X.var())
+    np.testing.assert_array_equal(mixture.estimator_.prior_.blocks[0].kappa, 2.0)
+    labelled = bnb.fit_em(bnb.GaussianNB(), X, [0, 0, 1, 1]).estimator
+    np.testing.assert_allclose(labelled.prior_.blocks[0].rate, (0.5 + 2.0) / 4)

@@ -87,7 +87,7 @@ class AODE(StructuredNB):
         handle_unknown: str = "ignore",
         missing_values: Any = None,
         gaussian: Any = "auto",
-        gaussian_prior: Any = "pooled",
+        gaussian_prior: Any = "within",
     ) -> None:
         self.min_count = min_count
         self.alpha = alpha
@@ -199,7 +199,7 @@ class AODE(StructuredNB):
         rest = super()._tally(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
         return replace(rest, blocks=(LevelCounts(_as_nodes(columns, pairs)), *rest.blocks))
 
-    def _prior(self, counted: Counted) -> NaiveBayes:
+    def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         require_integer("min_count", self.min_count, least=0)
         n_features = counted.encoding.blocks[0].n_features
         if not isinstance(self.alpha, Number) and np.shape(self.alpha) not in ((), (n_features,)):
@@ -208,12 +208,12 @@ class AODE(StructuredNB):
                 "are others for each member."
             )
         if not isinstance(self.class_alpha, str):
-            return super()._prior(counted)
+            return super()._empirical_prior(counted)
         if self.class_alpha != _LEVELS:
             raise ValueError(f"class_alpha={self.class_alpha!r} is unknown; use a concentration, or 'levels'.")
         own = copy.copy(self)
         own.class_alpha = 1.0
-        return super(AODE, own)._prior(counted)
+        return super(AODE, own)._empirical_prior(counted)
 
     def _counts_of(self, columns: NodeColumns, p: int) -> np.ndarray:
         """(C, levels) of a column alone."""

@@ -15,7 +15,14 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, CountColumns, NodeColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
-from bayesnb.families import Averaged, AveragedCells, AveragedLevels, Dirichlet, NormalInverseGamma
+from bayesnb.families import (
+    Averaged,
+    AveragedCells,
+    AveragedLevels,
+    Dirichlet,
+    EmpiricalAveraged,
+    NormalInverseGamma,
+)
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.precision import float64
 
@@ -135,13 +142,13 @@ class FeatureAveragedNB(NaiveBayesClassifier):
                 )
         return columns
 
-    def _prior(self, counted: Counted) -> NaiveBayes:
+    def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         if self.estimate not in ("predictive", "mean"):
             raise ValueError(f"estimate={self.estimate!r} has no average over models; use 'predictive' or 'mean'.")
-        base = self._base()._prior(counted)
+        base = self._base()._empirical_prior(counted)
         log_odds = self._log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
         blocks = [
-            _averaged(family, log_odds[list(columns.index)])
+            (EmpiricalAveraged if callable(family) else _averaged)(family, log_odds[list(columns.index)])
             for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
         ]
         return NaiveBayes(base.class_prior, tuple(blocks))

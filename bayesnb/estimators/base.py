@@ -146,7 +146,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 
     @property
     def prior_(self) -> NaiveBayes:
-        """The prior, with one entry a class and level. "Pooled" priors are derived from the data."""
+        """The prior, with one entry a class and level; "within" and "pooled" ones as the data have them."""
         check_is_fitted(self)
         return self._prior(self._counted)
 
@@ -221,13 +221,13 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         return counting.count_rows(encoding, rows, label, weight)
 
     def _block_prior(self, columns: Any, statistics: Any) -> Any:
-        """Prior of one block."""
-        n_classes = statistics.count.shape[0]
+        """Prior of one block, or a function of the statistics to it."""
+        shape = statistics.count.shape
         if isinstance(statistics, LevelCounts):
-            return priors.dirichlet(self.alpha, columns, n_classes)
+            return priors.dirichlet(self.alpha, columns, shape[0])
         if isinstance(statistics, Moments):
-            return priors.normal_inverse_gamma(self.prior, statistics)
-        return priors.gamma_poisson(self.prior, statistics)
+            return priors.normal_inverse_gamma(self.prior, shape)
+        return priors.gamma_poisson(self.prior, shape)
 
     # -- shared machinery ------------------------------------------------------------------------
 
@@ -338,6 +338,10 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         return counting.prune(Counted(encoding, self._tally(encoding, rows, label, weight)))
 
     def _prior(self, counted: Counted) -> NaiveBayes:
+        return self._empirical_prior(counted).derive(counted.statistics)
+
+    def _empirical_prior(self, counted: Counted) -> NaiveBayes:
+        """The prior, in which blocks that are derived from the data are functions of the statistics."""
         encoding, statistics = counted
         require_estimate(self.estimate)
         if isinstance(self.prior, NaiveBayes):

@@ -34,7 +34,7 @@ class MixedNB(NaiveBayesClassifier):
         As for `CategoricalNB`; for the categorical columns.
     binarize : float or None, default 0
         As for `BernoulliNB`.
-    gaussian_prior : {"pooled", "within"} or NormalInverseGamma
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
         As `prior` of `GaussianNB`.
     poisson_prior : "pooled" or GammaPoisson
         As `prior` of `PoissonNB`.
@@ -65,7 +65,7 @@ class MixedNB(NaiveBayesClassifier):
         handle_unknown: str = "ignore",
         missing_values: Any = None,
         binarize: float | None = 0.0,
-        gaussian_prior: Any = "pooled",
+        gaussian_prior: Any = "within",
         poisson_prior: Any = "pooled",
         prior: Any = None,
     ) -> None:
@@ -131,8 +131,8 @@ class MixedNB(NaiveBayesClassifier):
         if isinstance(statistics, LevelCounts):
             return priors.dirichlet(self.alpha, columns, statistics.count.shape[0])
         if isinstance(statistics, Moments):
-            return priors.normal_inverse_gamma(self.gaussian_prior, statistics, "gaussian_prior")
-        return priors.gamma_poisson(self.poisson_prior, statistics, "poisson_prior")
+            return priors.normal_inverse_gamma(self.gaussian_prior, statistics.count.shape, "gaussian_prior")
+        return priors.gamma_poisson(self.poisson_prior, statistics.count.shape, "poisson_prior")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

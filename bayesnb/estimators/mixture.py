@@ -17,7 +17,7 @@ from bayesnb.encoding import Levels, Rows, check_weights
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features
 from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.mixed import MixedNB
-from bayesnb.mixture import Unlabeled, check_climb, climb, fixed_prior, in_first_class, random_start, template
+from bayesnb.mixture import Unlabeled, check_climb, climb, in_first_class, of_unknown_classes, random_start, template
 from bayesnb.reporting import warn
 
 
@@ -30,7 +30,8 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     estimator : classifier of bayesnb, default MixedNB()
         Its columns, options and priors. `MixedNB` takes numbers for Gaussian, as `GaussianMixture` with diagonal
         covariances does, and strings for categorical; integers that are codes need `CategoricalNB`, and words
-        `MultinomialNB` or `BernoulliNB`, which take sparse matrices.
+        `MultinomialNB` or `BernoulliNB`, which take sparse matrices. Where its prior is "within", the variance within
+        classes, `estimator_` has "pooled", the variance over all rows: nobody knows the classes.
     tol : float, default 1e-5
         A start has converged when an iteration raises the objective by no more than this for each row, in nats.
     max_iter : int, default 200
@@ -112,8 +113,8 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         Raises
         ------
         ValueError
-            If there are fewer rows than components; if the prior depends on the components; if under a prior of no
-            weight the likelihood has no maximum, or a row is impossible. The estimator is left as it was.
+            If there are fewer rows than components; if under a prior of no weight the likelihood has no maximum, or a
+            row is impossible. The estimator is left as it was.
 
         Warns
         -----
@@ -121,7 +122,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
             If the best start has not converged.
         """
         self._check_hyperparameters()
-        nb = template(self._base(), "NaiveBayesMixture")
+        nb = of_unknown_classes(template(self._base(), "NaiveBayesMixture"))
         table = nb._table(X, reset=True)
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
@@ -130,7 +131,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
                 "must be one for each component."
             )
         counted = in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
-        encoding, prior = counted.encoding, fixed_prior(nb, counted)
+        encoding, prior = counted.encoding, nb._prior(counted)
         rows = [Unlabeled.of(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)
         rng = np.random.default_rng(self.seed)

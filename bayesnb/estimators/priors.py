@@ -8,7 +8,15 @@ import numpy as np
 
 from bayesnb.arguments import to_numbers
 from bayesnb.encoding import Encoding
-from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, Moments, NormalInverseGamma, Totals
+from bayesnb.families import (
+    Dirichlet,
+    EmpiricalNormal,
+    EmpiricalRate,
+    GammaPoisson,
+    Known,
+    LevelCounts,
+    NormalInverseGamma,
+)
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
@@ -81,41 +89,33 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     return Dirichlet(full, group, int(group.max(initial=0)) + 1)
 
 
-def normal_inverse_gamma(prior: Any, moments: Moments, argument: str = "prior") -> NormalInverseGamma:
-    """Prior of Gaussian features; "pooled" and "within" are derived from the data (empirical Bayes).
-
-    Both take loc = mean of the feature over all rows, κ = 0.1, a = 1; b is the variance over all rows
-    ("pooled") or the variance within classes ("within"), or 1 where that is zero.
-    """
-    shape = moments.count.shape
+def normal_inverse_gamma(
+    prior: Any, shape: tuple[int, int], argument: str = "prior"
+) -> NormalInverseGamma | EmpiricalNormal:
+    """Prior of Gaussian features; "within", "pooled" and an `EmpiricalNormal` are derived from the data."""
     if isinstance(prior, NormalInverseGamma):
         return NormalInverseGamma(**{k: _field(prior, k, shape, bound, argument) for k, bound in prior.least.items()})
-    if not isinstance(prior, str) or prior not in ("pooled", "within"):
-        raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled', 'within' or a bayesnb.NormalInverseGamma.")
-    count = moments.count.sum(axis=0)
-    n = np.maximum(count, np.finfo(float).tiny)
-    # Weights n_c/n first: a mean of huge numbers must not overflow.
-    mean = np.sum(moments.mean * (moments.count / n), axis=0)
-    within = moments.m2.sum(axis=0)
-    between = np.sum((moments.mean - mean) ** 2 * moments.count, axis=0)
-    variance = (within + (between if prior == "pooled" else 0.0)) / n
-    flat = (variance == 0) | (variance <= (1e-12 * mean) ** 2)
-    variance = np.where(flat, 1.0, variance)
-    loc = np.where(count > 0, mean, 0.0)
-    full = [np.broadcast_to(v, shape).astype(np.float64) for v in (loc, 0.1, 1.0, variance)]
-    return NormalInverseGamma(*full)
+    if isinstance(prior, EmpiricalNormal):
+        for name in ("kappa", "concentration"):
+            _field(prior, name, (), 0.0, argument)
+        _normal_of_data(prior.variance, f"{argument}.variance")
+        return prior
+    return _normal_of_data(prior, argument)
 
 
-def gamma_poisson(prior: Any, totals: Totals, argument: str = "prior") -> GammaPoisson:
-    """Prior of Poisson rates; "pooled" is Gamma(1, 1/mean) with the mean over all rows (empirical Bayes)."""
-    shape = totals.count.shape
+def _normal_of_data(variance: Any, argument: str) -> EmpiricalNormal:
+    if not isinstance(variance, str) or variance not in ("within", "pooled"):
+        raise ValueError(f"{argument}={variance!r} is unknown; use 'within', 'pooled' or a bayesnb.NormalInverseGamma.")
+    return EmpiricalNormal(variance)
+
+
+def gamma_poisson(prior: Any, shape: tuple[int, int], argument: str = "prior") -> GammaPoisson | EmpiricalRate:
+    """Prior of Poisson rates; "pooled" is derived from the data."""
     if isinstance(prior, GammaPoisson):
         return GammaPoisson(**{k: _field(prior, k, shape, bound, argument) for k, bound in prior.least.items()})
     if not isinstance(prior, str) or prior != "pooled":
         raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled' or a bayesnb.GammaPoisson.")
-    count, total = totals.count.sum(axis=0), totals.total.sum(axis=0)
-    rate = np.where(total > 0, count / np.where(total > 0, total, 1.0), 1.0)
-    return GammaPoisson(np.ones(shape), np.broadcast_to(rate, shape).astype(np.float64))
+    return EmpiricalRate()
 
 
 def _covers(alpha: Any, columns: Any) -> bool:
@@ -132,7 +132,7 @@ def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
         raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
 
 
-def _field(prior: Any, name: str, shape: tuple[int, int], bound: float, argument: str) -> np.ndarray:
+def _field(prior: Any, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
     values = to_numbers(f"{argument}.{name}", getattr(prior, name))
     _at_least(values, bound, f"{argument}.{name}")
     try:

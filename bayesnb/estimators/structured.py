@@ -251,7 +251,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _block_prior(self, columns: Any, statistics: Any) -> Any:
         if isinstance(statistics, LevelCounts):
             return priors.dirichlet(self.alpha, columns, statistics.count.shape[0])
-        return priors.normal_inverse_gamma(self.gaussian_prior, statistics, "gaussian_prior")
+        return priors.normal_inverse_gamma(self.gaussian_prior, statistics.count.shape, "gaussian_prior")
 
     def _variables(self) -> dict[str, list[Hashable]]:
         """Values of the class and of each categorical column."""

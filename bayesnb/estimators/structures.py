@@ -41,7 +41,7 @@ class NetworkNB(StructuredNB):
         columns share one type, the columns of floats with some value that is not whole, as whole numbers are codes.
         Numbers to be levels in a structure are first cut, by scikit-learn's `KBinsDiscretizer(encode="ordinal")` in a
         Pipeline.
-    gaussian_prior : {"pooled", "within"} or NormalInverseGamma
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
         As `prior` of `GaussianNB`.
 
     Attributes
@@ -88,7 +88,7 @@ class NetworkNB(StructuredNB):
         handle_unknown: str = "ignore",
         missing_values: Any = None,
         gaussian: Any = "auto",
-        gaussian_prior: Any = "pooled",
+        gaussian_prior: Any = "within",
         prior: Any = None,
     ) -> None:
         self.parents = parents
@@ -172,7 +172,7 @@ class SPODE(StructuredNB):
         handle_unknown: str = "ignore",
         missing_values: Any = None,
         gaussian: Any = "auto",
-        gaussian_prior: Any = "pooled",
+        gaussian_prior: Any = "within",
         prior: Any = None,
     ) -> None:
         self.parent = parent
@@ -281,7 +281,7 @@ class TAN(StructuredNB):
         handle_unknown: str = "ignore",
         missing_values: Any = None,
         gaussian: Any = "auto",
-        gaussian_prior: Any = "pooled",
+        gaussian_prior: Any = "within",
         prior: Any = None,
     ) -> None:
         self.score = score

@@ -3,10 +3,11 @@
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels
 from bayesnb.families.cells import Complete
 from bayesnb.families.dirichlet import Dirichlet, LevelCounts
+from bayesnb.families.empirical import Empirical, EmpiricalAveraged, EmpiricalNormal, EmpiricalRate
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.known import Known
 from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
-from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
+from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, pooled
 from bayesnb.families.rows import OneHot
 from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
 
@@ -17,6 +18,10 @@ __all__ = [
     "Complete",
     "Counts",
     "Dirichlet",
+    "Empirical",
+    "EmpiricalAveraged",
+    "EmpiricalNormal",
+    "EmpiricalRate",
     "Family",
     "GammaPoisson",
     "Known",
@@ -29,4 +34,5 @@ __all__ = [
     "Presence",
     "SufficientStatistics",
     "Totals",
+    "pooled",
 ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import itemgetter
 from typing import Any, Self
 
 import jax
@@ -15,6 +13,7 @@ from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.families.protocol import Conjugate
+from bayesnb.families.protocol import pooled as _pooled
 from bayesnb.families.row_draws import draw_marginals
 from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising
@@ -321,10 +320,3 @@ def _included(score: jax.Array, log_odds: jax.Array) -> jax.Array:
 @jax.jit
 def _log_evidences(dependent: Any, shared: Any, statistics: Any, pooled: Any) -> tuple[jax.Array, jax.Array]:
     return jnp.sum(dependent.log_evidence(statistics), axis=0), shared.log_evidence(pooled)[0]
-
-
-def _pooled(statistics: Any) -> Any:
-    """The statistics of all classes as of one."""
-    n_classes = jax.tree.leaves(statistics)[0].shape[0]
-    classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
-    return reduce(lambda a, b: a.merge(b), classes)

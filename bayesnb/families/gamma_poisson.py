@@ -10,7 +10,7 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
-from bayesnb.families.protocol import Additive, Conjugate, Cumulants
+from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Cumulants
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
@@ -27,6 +27,12 @@ class Totals(Additive):
     def possible(self) -> Any:
         """There is no total where nothing was counted; 1e-100 is what fading may leave of it."""
         return (self.count >= 0) & (self.total >= 0) & ((self.count > 0) | (self.total < 1e-100))
+
+    def without(self, cells: Any, weight: Any) -> Totals:
+        """As `remove`, of one row's `cells` (F,) of a `weight` (C, 1); what rounding may have left is 0."""
+        left = self.remove(Totals(weight, weight * cells))
+        there, some = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
+        return Totals(left.count * there, left.total * some)
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:

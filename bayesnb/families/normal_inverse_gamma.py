@@ -13,7 +13,7 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import Complete, observed, sum_cells
-from bayesnb.families.protocol import Conjugate, Cumulants
+from bayesnb.families.protocol import ROUNDING, Conjugate, Cumulants
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell
@@ -53,6 +53,17 @@ class Moments:
         delta = other.mean - mean
         spread = delta * delta * n * other.count / (self.count + (self.count == 0))
         return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
+
+    def without(self, cells: Any, weight: Any) -> Moments:
+        """As `remove`, of one row's `cells` (F,) of a `weight` (C, 1); what rounding may have left is 0.
+
+        So a feature that is constant in the other rows is constant.
+        """
+        left = self.remove(type(self)(weight, cells, 0.0))
+        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
+        there = left.count > ROUNDING * self.count
+        varies = there & (left.m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
+        return type(self)(left.count * there, left.mean * there, left.m2 * varies)
 
     def scale(self, factor: float) -> Self:
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
@@ -159,8 +170,8 @@ class NormalInverseGamma(CellByCell, Conjugate):
         return (kappa > 0) & (a > 0) & (b > 0)
 
     def sample_size(self) -> dict[str, Any]:
-        """κ for μ; the degrees of freedom 2a for σ²."""
-        return {"mu": self.kappa, "sigma2": 2.0 * self.concentration}
+        """κ for μ; for σ² the sum of squares that it is a share of, b."""
+        return {"mu": self.kappa, "sigma2": self.rate}
 
     def mean(self) -> Normal:
         """E μ = m; E σ² = b/(a - 1), NaN where a <= 1; both NaN where κ = 0."""
@@ -329,10 +340,10 @@ class StudentT:
     def of(cls, posterior: NormalInverseGamma) -> StudentT:
         """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
         a, b, kappa = (jnp.asarray(v) for v in (posterior.concentration, posterior.rate, posterior.kappa))
-        a, b, kappa = (jnp.where(posterior.proper(), v, jnp.nan) for v in (a, b, kappa))
-        width = jnp.sqrt(2.0 * b * (kappa + 1.0) / kappa)
+        width = jnp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
         half = jnp.full((), 0.5)
-        constant = log_rising(a, half) - 0.5 * jnp.log(jnp.pi) - jnp.log(width)
+        constant = (log_rising(a, half) - 0.5 * jnp.log(jnp.pi)) - jnp.log(width)
+        constant = jnp.where(posterior.proper(), constant, jnp.nan)
         return cls(jnp.asarray(posterior.loc), width, a + 0.5, constant)
 
     def prepare(self, x: Any) -> StudentT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import reduce
+from operator import itemgetter
 from typing import Any, ClassVar, Protocol, Self
 
 import jax
@@ -12,6 +13,9 @@ import numpy as np
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.variates import KeyVariates, Variates
+
+ROUNDING = 64 * 2.2e-16
+"""What share of a sum may be the rounding error of a difference from it."""
 
 
 class Likelihood(Protocol):
@@ -150,7 +154,7 @@ class Family(Protocol):
         ...
 
     def sample_size(self) -> dict[str, Any]:
-        """For each parameter the number of cells that the knowledge of it is worth; data add theirs."""
+        """For each parameter what data add to: a number of cells, or the sum of squares behind a variance."""
         ...
 
     def proper(self) -> jax.Array:
@@ -191,6 +195,13 @@ class Family(Protocol):
         `own` (n, N, C) is true in at most one class of each draw and row. What all classes share may be left out.
         """
         ...
+
+
+def pooled(statistics: Any) -> Any:
+    """The statistics of all classes as of one."""
+    n_classes = jax.tree.leaves(statistics)[0].shape[0]
+    classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
+    return reduce(lambda a, b: a.merge(b), classes)
 
 
 class Additive:

@@ -24,6 +24,7 @@ _DATA = (
     families.AveragedCells,
     families.AveragedLevels,
     families.Dirichlet,
+    families.EmpiricalNormal,
     families.GammaPoisson,
     families.Known,
     families.NormalInverseGamma,

@@ -19,6 +19,7 @@ from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
 from bayesnb.selection.permutation import chosen_on_rows
 
 Kind = Literal["label", "row"]
+PriorOf = Literal["derived", "fixed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +98,15 @@ class LeaveOneOut:
         return f"LeaveOneOut({n}, elpd {self.elpd:.3f} ± {self.se:.3f}, accuracy {self.accuracy:.4f}){notes}"
 
 
-def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimate | None = None) -> LeaveOneOut:
+def loo(
+    nb: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    estimate: Estimate | None = None,
+    prior: PriorOf = "derived",
+) -> LeaveOneOut:
     """Exact leave-one-out scores of the rows that `nb` was fitted on, in one pass.
 
     Parameters
@@ -107,6 +116,10 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
         Rows that `nb` has counted, with the labels and weights that they were counted with: all, or some of them.
     estimate : {"predictive", "mean"}, optional
         How the posterior of the others is read; default: the estimator's.
+    prior : {"derived", "fixed"}
+        Where the prior is derived from the data, as Gaussian and Poisson ones are by default: "derived" derives it from
+        the other rows, as a refit does; "fixed" holds it at `nb.prior_`, in whose scale the row and its label have a
+        part: with few rows and many features that tells the label.
 
     Returns
     -------
@@ -119,10 +132,14 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
 
     Notes
     -----
-    The prior is held fixed at `nb.prior_`, also where it was derived from the data. A row of class y and weight w is
-    taken out of the statistics of class y: with counts x, α'_y - w x; the other classes are not touched:
+    A row of class y and weight w is taken out of the statistics of class y: with counts x, α'_y - w x; the other
+    classes are not touched:
 
         p(x | y, D₋ᵢ) = B(α'_y - w x + x) / B(α'_y - w x).
+
+    A derived prior is a function of the statistics, so that the row is taken out of it too, and then all classes
+    change. So these are the scores of N refits to the other rows *under the same encoding*: classes and levels stay,
+    also a level that no other row has, as if `classes` and `categories` had been declared.
 
     Leave-one-out takes rows for exchangeable: duplicates of a row vouch for one another, and where time matters the
     future is asked about the past. It is conditional on the prior, and on whatever else was chosen on the rows: a tuned
@@ -138,17 +155,18 @@ def loo(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, estimate: Estimat
     average = getattr(nb, "_average", None)
     check_is_fitted(nb) if average else require_posterior(nb, "loo")
     estimate = of_the_others(nb.estimate if estimate is None else estimate)
+    require_choice("prior", prior, ("derived", "fixed"))
     table, rows, label, weight = counted_rows(nb, X, y, sample_weight, "loo")
     each = np.arange(table.n_rows)
     if average:
 
         def joint_of(member: Any, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
-            return _scores(member, table.take(which), rows, label[which], weight[which], estimate)[:, 0]
+            return _scores(member, table.take(which), rows, label[which], weight[which], estimate, prior)[:, 0]
 
         log_proba = scoring.read_scores(average(table, None, joint_of, less=weight), scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
     else:
-        joint, log_proba = _scores(nb, table, rows, label, weight, estimate).swapaxes(0, 1)
+        joint, log_proba = _scores(nb, table, rows, label, weight, estimate, prior).swapaxes(0, 1)
         row = joint[each, label] + scoring.log_base(rows, table.n_rows)
     chosen = chosen_on_rows(nb)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
@@ -191,12 +209,23 @@ def counted_rows(
     return table, rows, label, weight
 
 
+def prior_of(nb: Any, prior: PriorOf) -> NaiveBayes:
+    """The prior of the other rows: a function of their statistics, or as it is of all rows."""
+    return nb.prior_ if prior == "fixed" else nb._empirical_prior(nb._counted)
+
+
 def _scores(
-    nb: Any, table: Table, rows: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, estimate: Estimate
+    nb: Any,
+    table: Table,
+    rows: tuple[Any, ...],
+    label: np.ndarray,
+    weight: np.ndarray,
+    estimate: Estimate,
+    prior: PriorOf,
 ) -> np.ndarray:
     """(N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows)."""
-    posterior = scoring.update_apart(nb.prior_, nb.statistics_)
     encoding, n_classes = nb.encoding_, len(nb.encoding_.classes)
+    posterior = scoring.update_apart(prior_of(nb, prior), nb.statistics_)
     model, weights = scoring.pad(encoding, posterior), np.unique(weight)
     apart = not posterior.classes_share_parameters
     if apart and len(weights) == 1:

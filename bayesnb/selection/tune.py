@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,12 +15,12 @@ import numpy as np
 from bayesnb.arguments import require_choice, require_evidence, require_posterior
 from bayesnb.condensed import condense, log_evidence, one_level
 from bayesnb.encoding import blocks
-from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.families import Dirichlet, EmpiricalNormal, NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.precision import float64
 from bayesnb.reporting import warn
 from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.loo import alike, counted_rows, of_the_others
+from bayesnb.selection.loo import PriorOf, alike, counted_rows, of_the_others, prior_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,6 +83,7 @@ def tune_alpha(
     tune: Sequence[str] | None = None,
     sample_weight: Any = None,
     bounds: tuple[float, float] = _BOUNDS,
+    prior: PriorOf = "derived",
 ) -> Tuned:
     """Choose the strength of the prior.
 
@@ -101,6 +102,8 @@ def tune_alpha(
         there are Gaussian features.
     bounds : (lower, upper)
         Interval for each of them.
+    prior : {"derived", "fixed"}
+        As for `loo`: whether location and scale of a Gaussian prior are those of the other rows, or of all.
 
     Returns
     -------
@@ -129,12 +132,14 @@ def tune_alpha(
     from scipy.optimize import minimize
 
     require_choice("by", by, ("loo", "evidence"))
+    require_choice("prior", prior, ("derived", "fixed"))
     (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
     low, high = bounds
     if not 0 < low < high < np.inf:
         raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
     names = _names(nb, tune)
-    objective = _by_loo(nb, X, y, sample_weight, names) if by == "loo" else _by_evidence(nb, names)
+    source = prior_of(nb, prior)
+    objective = _by_loo(nb, X, y, sample_weight, names, prior) if by == "loo" else _by_evidence(nb, names)
     path: list[np.ndarray] = []
 
     def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -154,7 +159,9 @@ def tune_alpha(
             f"tune_alpha: the optimum of {', '.join(boundary)} by {by} lies at the end of the interval {bounds}: "
             f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
         )
-    return Tuned(_estimator(nb, values), values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by)
+    return Tuned(
+        _estimator(nb, values, source), values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by
+    )
 
 
 def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
@@ -190,12 +197,12 @@ def _current(nb: Any, name: str) -> float:
     return float(np.median(family.kappa if name == "kappa" else family.concentration))
 
 
-def _unit(nb: Any, names: tuple[str, ...]) -> NaiveBayes:
-    """The prior at 1 of those concentrations that are to be tuned; of tables by evidence it is a share of 1."""
+def _unit(nb: Any, names: tuple[str, ...]) -> Any:
+    """With a prior at 1 of those concentrations that are to be tuned; of tables by evidence it is a share of 1."""
     unit = copy(nb)
     for name in {"alpha", "class_alpha"} & set(names):
         setattr(unit, name, 1.0)
-    return unit.prior_
+    return unit
 
 
 def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
@@ -204,6 +211,9 @@ def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
     def block(family: Any) -> Any:
         if isinstance(family, Dirichlet):
             return family.scale(values.get("alpha", 1.0))
+        if isinstance(family, EmpiricalNormal):
+            a = values.get("a", family.concentration)
+            return replace(family, kappa=values.get("kappa", family.kappa), concentration=a)
         if not isinstance(family, NormalInverseGamma):
             return family
         one = jnp.ones_like(jnp.asarray(family.loc))
@@ -218,7 +228,7 @@ def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
 
 def _by_evidence(nb: Any, names: tuple[str, ...]) -> Objective:
     """log p(X, y), from histograms of the counts where α is one number."""
-    prior, statistics = _unit(nb, names), nb.statistics_
+    prior, statistics = _unit(nb, names).prior_, nb.statistics_
     if "alpha" in names:
         prior, statistics = one_level(prior), condense(prior, statistics)
 
@@ -236,12 +246,12 @@ def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, 
     return log_evidence(_prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))), statistics)
 
 
-def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]) -> Objective:
+def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...], of: PriorOf) -> Objective:
     """Σ w log p(y | x, the other rows)."""
     encoding, estimate = nb.encoding_, of_the_others(nb.estimate)
     table, _, label, weight = counted_rows(nb, X, y, sample_weight, "tune_alpha")
     groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in alike(label, weight) if w > 0]
-    prior, statistics = pad(encoding, _unit(nb, names)), pad_statistics(encoding, nb.statistics_)
+    prior, statistics = pad(encoding, prior_of(_unit(nb, names), of)), pad_statistics(encoding, nb.statistics_)
     one_hot = np.eye(len(encoding.classes))
 
     @float64
@@ -283,15 +293,15 @@ def _label_score(
     return score(log_values), jnp.stack(slopes)
 
 
-def _estimator(nb: Any, values: dict[str, float]) -> Any:
+def _estimator(nb: Any, values: dict[str, float], source: NaiveBayes) -> Any:
     """A fitted copy: the statistics do not depend on the prior."""
     tuned = copy(nb)
     tuned.tuned_ = tuple(values)
     for name in {"alpha", "class_alpha"} & set(values):
         setattr(tuned, name, values[name])
     if {"kappa", "a"} & set(values):
-        prior = float64(_prior)(nb.prior_, values)
-        family = next(f for f in prior.blocks if isinstance(f, NormalInverseGamma))
+        prior = float64(_prior)(source, values)
+        family = next(f for f in prior.blocks if isinstance(f, NormalInverseGamma | EmpiricalNormal))
         argument = "gaussian_prior" if hasattr(nb, "gaussian_prior") else "prior"
         setattr(tuned, argument, family)
     return tuned

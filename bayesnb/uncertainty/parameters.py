@@ -56,8 +56,9 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
         prior_weight : float
             Share of the prior in what is known, prior sample size / (prior sample size + n): α₀/(α₀ + n) with
             totals over the group of levels, κ/(κ + n) for μ, b/(b + n) for a Poisson rate; for these the
-            posterior mean is prior_weight · prior mean + (1 - prior_weight) · MLE. For σ² the share of the
-            prior in the degrees of freedom, 2a/(2a + n). 1 for known class probabilities.
+            posterior mean is prior_weight · prior mean + (1 - prior_weight) · MLE. For σ² the prior's part in the
+            sum of squares behind the cell, b/b': near 1 where the data spread much less than the prior has it. 1
+            for known class probabilities.
 
     Raises
     ------

@@ -513,7 +513,7 @@ def test_gamma_poisson_prior(fields, says):
 
 
 def test_names_of_priors():
-    assert_option_refused(CASES["GaussianNB"], {"prior": "flat"}, r"\bprior\b", "'flat'", "'pooled', 'within'")
+    assert_option_refused(CASES["GaussianNB"], {"prior": "flat"}, r"\bprior\b", "'flat'", "'within', 'pooled'")
     assert_option_refused(CASES["PoissonNB"], {"prior": "within"}, r"\bprior\b", "'within'", "'pooled'")
     assert_option_refused(CASES["MixedNB"], {"gaussian_prior": "flat"}, r"\bgaussian_prior\b", "'flat'", "'pooled'")
 

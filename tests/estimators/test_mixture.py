@@ -232,7 +232,6 @@ def test_a_row_that_no_component_can_have():
         ({"estimator": GaussianMixture()}, ValueError, "must be a classifier of bayesnb"),
         ({"estimator": bnb.FeatureAveragedNB(bnb.GaussianNB())}, NotImplementedError, "Two models of unlike number"),
         ({"estimator": bnb.AODE()}, NotImplementedError, "counts rows in shares, and cannot"),
-        ({"estimator": bnb.GaussianNB(prior="within")}, ValueError, "prior='within'"),
         ({"estimator": bnb.GaussianNB(class_prior=[0.2, 0.3, 0.5])}, ValueError, "Number of priors must match"),
     ],
 )

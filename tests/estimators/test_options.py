@@ -415,10 +415,9 @@ def test_derived_prior_of_gaussian_features(prior, weighted):
 
 def test_within_and_pooled_differ_by_the_spread_of_class_means():
     X, y = [[0.0], [2.0], [10.0], [12.0]], list("aabb")
-    assert bnb.GaussianNB().fit(X, y).prior_.blocks[0].rate[0, 0] == pytest.approx(26)
-    assert bnb.GaussianNB(prior="within").fit(X, y).prior_.blocks[0].rate[0, 0] == pytest.approx(1)
-    mixed = bnb.MixedNB(gaussian_prior="within").fit(X, y)
-    assert mixed.prior_.blocks[0].rate[0, 0] == pytest.approx(1)
+    assert bnb.GaussianNB(prior="pooled").fit(X, y).prior_.blocks[0].rate[0, 0] == pytest.approx(26)
+    for nb in (bnb.GaussianNB(), bnb.MixedNB(), bnb.MixedNB(gaussian_prior="within")):
+        assert nb.fit(X, y).prior_.blocks[0].rate[0, 0] == pytest.approx(1)
 
 
 def test_derived_prior_of_poisson_features():

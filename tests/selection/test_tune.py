@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 
 import bayesnb as bnb
+from bayesnb.families import EmpiricalNormal
 from bayesnb.selection import tune
 
 RNG = np.random.default_rng(0)
@@ -52,13 +53,10 @@ def test_alpha_is_the_optimum_over_refits(nb, X, by):
 def test_gaussian_strength_is_the_optimum_over_refits(by):
     X, y = load_iris(return_X_y=True)
     nb = bnb.GaussianNB().fit(X, y)
-    own = nb.prior_.blocks[0]
     found = bnb.tune_alpha(nb, X, y, by=by)
 
     def loss(log_values):
-        kappa, a = np.exp(log_values)
-        one = np.ones_like(own.loc)
-        prior = bnb.NormalInverseGamma(own.loc, kappa * one, a * one, own.rate / own.concentration * a)
+        prior = EmpiricalNormal("within", *np.exp(log_values))
         return -objective(bnb.GaussianNB(prior=prior).fit(X, y), X, y, by)
 
     best = minimize(loss, np.log(list(found.values.values())), method="Nelder-Mead", options={"maxfev": 80})
@@ -70,7 +68,7 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
 def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(WORDS, LABEL)
     names = ("alpha", "class_alpha")
-    of = tune._by_loo(nb, WORDS, LABEL, None, names) if by == "loo" else tune._by_evidence(nb, names)
+    of = tune._by_loo(nb, WORDS, LABEL, None, names, nb.prior_) if by == "loo" else tune._by_evidence(nb, names)
     for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
 

@@ -137,7 +137,7 @@ def test_gaussian_by_hand():
             np.testing.assert_allclose([mu["lower"], mu["upper"]], [loc[j] - half, loc[j] + half], rtol=1e-9)
             assert (mu["count"], sigma2["count"]) == (n, n)
             np.testing.assert_allclose(mu["prior_weight"], kappa / (kappa + n))
-            np.testing.assert_allclose(sigma2["prior_weight"], 2 * a / (2 * a + n))
+            np.testing.assert_allclose(sigma2["prior_weight"], b / b1[j])
 
 
 def test_poisson_by_hand():

@@ -1,0 +1,129 @@
+"""Leave-one-out under priors that are derived from the data: real refits, which derive them without the row too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+import bayesnb as bnb
+
+RNG = np.random.default_rng(11)
+N = 8
+LABEL = np.array([0, 0, 0, 1, 1, 2, 2, 1])  # without one of its two rows class 2 has no variance
+WEIGHT = np.array([1.0, 2.0, 0.5, 3.0, 1.0, 1.0, 2.0, 1.0])
+REAL = RNG.normal(size=(N, 4)) * [1, 30, 0.1, 1] + LABEL[:, None] * [1, 50, 0, 0] + [0, 1e4, 0, 0]
+REAL[:, 3] = 5.0
+REAL[3, 3] = 4e4  # without its row the feature is constant, also where the others' mean is lost in rounding
+GAPS = REAL.copy()
+GAPS[[1, 4, 5], [0, 0, 2]] = np.nan
+GAPS[:, 2] = np.where(np.arange(N) == 6, 0.7, np.nan)  # observed in one row
+COUNTS = np.where(np.arange(N)[:, None] == 6, [1, 0, 4], RNG.poisson([2, 0, 0], (N, 3))).astype(float)
+FRAME = pd.DataFrame({"a": list("uvuvwuwv"), "b": list("xxyyxyxy"), "r": REAL[:, 0], "s": REAL[:, 3]})
+
+
+def log_proba_without_each(nb, X, y, weight, estimate="predictive"):
+    """(N, C) of refits; classes and levels are declared."""
+    rows = X.iloc if hasattr(X, "iloc") else X
+    found = []
+    for i in range(len(y)):
+        others = np.arange(len(y)) != i
+        refit = clone(nb).partial_fit(rows[others], y[others], classes=np.unique(y), sample_weight=weight[others])
+        found.append(refit.predict_log_proba(rows[[i]], estimate=estimate)[0])
+    return np.array(found)
+
+
+def structured(make, **options):
+    return make(categories={"a": list("uvw"), "b": list("xy")}, **options)
+
+
+PROBLEMS = {
+    "within": (bnb.GaussianNB(), REAL),
+    "pooled": (bnb.GaussianNB(prior="pooled"), REAL),
+    "within, gaps": (bnb.GaussianNB(class_prior=[0.2, 0.3, 0.5]), GAPS),
+    "pooled, gaps": (bnb.GaussianNB(prior="pooled"), GAPS),
+    "rates": (bnb.PoissonNB(), COUNTS),
+    "averaged": (bnb.FeatureAveragedNB(bnb.GaussianNB()), GAPS),
+    "averaged rates": (bnb.FeatureAveragedNB(bnb.PoissonNB()), COUNTS),
+    "mixed": (structured(bnb.MixedNB), FRAME),
+    "network": (structured(lambda **options: bnb.NetworkNB({"b": "a"}, **options)), FRAME),
+    "AODE": (structured(bnb.AODE), FRAME),
+}
+
+
+@pytest.mark.parametrize("weight", [np.ones(N), WEIGHT], ids=["", "weighted"])
+@pytest.mark.parametrize(
+    "kind",
+    [k if k in ("within", "within, gaps", "rates") else pytest.param(k, marks=pytest.mark.slow) for k in PROBLEMS],
+)
+def test_every_refit_derives_the_prior_without_the_row(kind, weight):
+    """Slow ones compile kernels of their own."""
+    nb, X = PROBLEMS[kind]
+    fitted = clone(nb).partial_fit(X, LABEL, classes=np.unique(LABEL), sample_weight=weight)
+    for estimate in ("predictive", "mean"):
+        found = bnb.loo(fitted, X, LABEL, weight, estimate=estimate)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("bayesnb.estimators.predictions.warn", lambda *_: None)  # of undefined rows
+            expected = log_proba_without_each(nb, X, LABEL, weight, estimate)
+        np.testing.assert_allclose(found.log_proba, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("prior", ["within", pytest.param("pooled", marks=pytest.mark.slow)])
+def test_it_is_the_students_t_of_the_other_rows(prior):
+    """By SciPy, from the formulas of the prior and its update."""
+    X = REAL[:, :3]
+    expected = np.empty((N, 3))
+    for i in range(N):
+        others = np.arange(N) != i
+        x, y = X[others], LABEL[others]
+        residual = x - (x.mean(axis=0) if prior == "pooled" else np.array([x[y == c].mean(axis=0) for c in y]))
+        m, v, kappa, a = x.mean(axis=0), np.mean(residual**2, axis=0), 0.1, 1.0
+        for c in range(3):
+            own = x[y == c]
+            n, mean = len(own), own.mean(axis=0)
+            b = v + 0.5 * np.sum((own - mean) ** 2, axis=0) + kappa * n / (kappa + n) * (mean - m) ** 2 / 2
+            a1, k1, m1 = a + n / 2, kappa + n, (kappa * m + n * mean) / (kappa + n)
+            t = stats.t(2 * a1, m1, np.sqrt(b * (k1 + 1) / (a1 * k1)))
+            expected[i, c] = np.log((n + 1) / (N - 1 + 3)) + t.logpdf(X[i]).sum()
+    found = bnb.loo(bnb.GaussianNB(prior=prior).fit(X, LABEL), X, LABEL)
+    np.testing.assert_allclose(found.row_pointwise, expected[np.arange(N), LABEL], rtol=1e-10)
+    np.testing.assert_allclose(found.log_proba, expected - logsumexp(expected, axis=1, keepdims=True), atol=1e-10)
+
+
+def test_a_prior_of_all_rows_would_tell_the_label_of_noise():
+    """1,000 features of noise, six rows: the variance within classes, over all rows, knows whose residual is whose."""
+    X, y = np.random.default_rng(0).normal(size=(6, 1000)), np.arange(6) % 2
+    nb = bnb.GaussianNB().fit(X, y)
+    refits = log_proba_without_each(bnb.GaussianNB(), X, y, np.ones(6))[np.arange(6), y].sum()
+    assert refits < 50 * np.log(0.5)  # far worse than no features at all: noise is trusted
+    assert bnb.loo(nb, X, y).elpd == pytest.approx(refits, rel=1e-10)
+    assert bnb.loo(nb, X, y, prior="fixed").elpd > refits + 100
+    with pytest.raises(ValueError, match="prior='refit' is unknown; use 'derived' or 'fixed'"):
+        bnb.loo(nb, X, y, prior="refit")
+
+
+def test_tuning_maximises_what_refits_score():
+    X, y = REAL[:, :3], LABEL
+    nb = bnb.GaussianNB().fit(X, y, WEIGHT)
+    tuned = bnb.tune_alpha(nb, X, y, sample_weight=WEIGHT, bounds=(0.01, 100.0))
+    refits = log_proba_without_each(tuned.estimator, X, y, WEIGHT)[np.arange(N), y]
+    assert tuned.objective == pytest.approx(WEIGHT @ refits, rel=1e-10)
+    fixed = bnb.tune_alpha(nb, X, y, sample_weight=WEIGHT, bounds=(0.01, 100.0), prior="fixed")
+    assert fixed.objective == pytest.approx(bnb.loo(fixed.estimator, X, y, WEIGHT).elpd, rel=1e-9)
+    assert fixed.objective != pytest.approx(tuned.objective, rel=1e-3)
+
+
+def test_a_tuned_derived_prior_is_saved(tmp_path):
+    from bayesnb.families import EmpiricalNormal
+
+    nb = bnb.GaussianNB(prior=EmpiricalNormal("within", 2.0, 3.0)).fit(REAL, LABEL)
+    bnb.save(nb, tmp_path / "model")
+    loaded = bnb.load(tmp_path / "model")
+    assert loaded.log_evidence_ == nb.log_evidence_
+    assert (loaded.prior_.blocks[0].kappa == 2.0).all()
+    for bad in (EmpiricalNormal("between"), EmpiricalNormal("within", -1.0)):
+        with pytest.raises(ValueError, match=r"'between'|kappa is -1"):
+            bnb.GaussianNB(prior=bad).fit(REAL, LABEL)
