@@ -132,7 +132,7 @@ KINDS = tuple(_MAKE)
 
 
 def thorough(values: Iterable[Any], quick: Container[Any] = ("categorical", "gaussian", "sparse multinomial")) -> list:
-    """Parameters of a test: those not in `quick` are slow tests, as each compiles kernels of its own."""
+    """Parameters of a test: variants not in `quick` are slow, as each compiles kernels of its own."""
     return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
 
 

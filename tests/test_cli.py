@@ -153,7 +153,6 @@ def test_one_estimator_for_all_columns(capsys, table, kind):
     assert f"weather: {ONE_KIND[kind]} on 60 rows, 2 features" in out
 
 
-@pytest.mark.slow
 def test_missing_marks(capsys, tmp_path):
     data = weather(300)
     data["heat"] = data["heat"].astype(object)
@@ -177,7 +176,6 @@ def test_missing_marks(capsys, tmp_path):
     assert set(parameters.query("feature == 'sky'")["level"]) == {"sun", "rain", "cloud"}
 
 
-@pytest.mark.slow
 def test_labels_that_are_integers_stay_integers(capsys, tmp_path):
     path = tmp_path / "numbers.csv"
     y = np.arange(40) % 11
@@ -393,7 +391,6 @@ def test_tables_align_wide_characters():
     assert fill("a b", "- ") == "- a b"
 
 
-@pytest.mark.slow
 def test_published_evidence_of_vote(capsys, tmp_path):
     lines = [line for line in path_of("vote.arff").read_text().splitlines() if line.strip()]
     names = [re.split(r"\s+", line)[1].strip("'") for line in lines if line.lower().startswith("@attribute")]
@@ -407,7 +404,6 @@ def test_published_evidence_of_vote(capsys, tmp_path):
     assert comparison.loc["mean = predictive", "log_evidence"] == pytest.approx(-3576.655346689, abs=1e-8)
 
 
-@pytest.mark.slow
 def test_adult_with_blanks_after_commas(capsys, tmp_path):
     rows = path_of("adult-train.csv").read_text().splitlines()[:2000]
     names = "age,work,weight,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income"
@@ -466,7 +462,6 @@ def of_strength(nb, X, y, strength):
     ],
     ids=lambda value: type(value).__name__,
 )
-@pytest.mark.slow
 def test_sensitivity_to_the_prior_is_that_of_refits(capsys, tmp_path, nb, columns, flags):
     data = weather().assign(size=np.arange(60) % 7)
     X, y = data[columns], data["play"].to_numpy()
@@ -499,7 +494,6 @@ def test_sensitivity_to_the_prior_is_that_of_refits(capsys, tmp_path, nb, column
     assert "<img" in section(page, "What the prior says before any data")
 
 
-@pytest.mark.slow
 def test_what_the_prior_says_is_what_simulation_says(capsys, table, tmp_path):
     """Two features of three and two levels, two classes, all concentrations 1: the mean of P(class | row)."""
     run(capsys, "compare", "--csv", table, "--target", "play", "--drop", "id,heat", "--out", tmp_path)

@@ -152,7 +152,6 @@ def command(*flags):
     return [sys.executable, "-m", "bayesnb", "compare", *map(str, flags)]
 
 
-@pytest.mark.slow
 def test_a_real_interrupt(tmp_path):
     data = weather(20_000).drop(columns="id")
     for i in range(40):
@@ -173,7 +172,6 @@ def test_a_real_interrupt(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("most", [1, 200])
 def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F811
     """A file may grow to so many KiB: tables are cut, and what HDF5 writes, which crashed when Python ended."""
@@ -190,7 +188,6 @@ def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F8
     assert listing(tmp_path) == there
 
 
-@pytest.mark.slow
 def test_a_reader_that_leaves(table, tmp_path):  # noqa: F811
     shell = f"{sys.executable} -m bayesnb compare --csv {table} --target play --out {tmp_path / 'new'} | true; "
     done = subprocess.run(

@@ -121,7 +121,6 @@ def test_what_is_printed(capsys, sampled):
     assert "fitted to all 203 rows" in out
 
 
-@pytest.mark.slow
 def test_what_is_written(capsys, sampled, tmp_path):
     path, data, n_held, said = sampled
     assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path)[0] == 0
@@ -281,7 +280,6 @@ def test_available_memory_is_the_least_of_what_is_known(monkeypatch, tmp_path):
     assert stream.available_memory() == 5000
 
 
-@pytest.mark.slow
 def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
     monkeypatch.setattr(stream, "available_memory", lambda: 0)
     monkeypatch.setattr(stream, "_MOST_ROWS", 300)

@@ -136,7 +136,6 @@ def test_bayes_theorem():
         bayes_theorem({"a": 1}, {"a": 1.5})
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_probability_of_being_optimal_is_calibrated(method):
     """Truth and rows from the prior; in each tenth of stated probability as many actions are the best ones."""

@@ -165,7 +165,6 @@ class TestInclusion:
             assert plots.inclusion(averaged(n), ax=ax) is ax
             check(ax)
 
-    @pytest.mark.slow
     def test_a_hundred_thousand_features(self):
         rng = np.random.default_rng(0)
         y = rng.integers(0, 2, 40)

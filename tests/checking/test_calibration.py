@@ -49,7 +49,6 @@ def simulate(draw_pair, make, sets=96, n_pairs=15, n=50):
     check_calibrated(log_factor, np.array(truth))
 
 
-@pytest.mark.slow  # simulates a hundred tables
 def test_calibrated_for_tables():
     alpha = 0.7
     total = np.sqrt(2 * alpha * 3 * alpha)
@@ -64,7 +63,6 @@ def test_calibrated_for_tables():
     simulate(draw_pair, lambda X, y: CategoricalNB(alpha=alpha, categories=levels).fit(X.astype(int), y))
 
 
-@pytest.mark.slow  # simulates a hundred tables
 def test_calibrated_for_gaussian_pairs():
     def draw_pair(rng, dependent, n):
         if dependent:
@@ -79,7 +77,6 @@ def test_calibrated_for_gaussian_pairs():
     simulate(draw_pair, lambda X, y: GaussianNB(prior=prior).fit(X, y))
 
 
-@pytest.mark.slow  # simulates a hundred tables
 def test_calibrated_for_levels_and_numbers():
     def draw_pair(rng, dependent, n):
         level = rng.integers(0, 2, n)
@@ -106,7 +103,6 @@ def test_p_values_of_gaussian_pairs_are_uniform():
     assert stats.kstest(p, "uniform").pvalue > 1e-3
 
 
-@pytest.mark.slow  # some ten thousand tables, each with 200 replicates
 @pytest.mark.parametrize("rows", [10, 50])
 @pytest.mark.parametrize("n_levels", [2, 5, 10])
 @pytest.mark.parametrize("skewed", [False, True])
@@ -150,7 +146,6 @@ def test_p_values_of_two_by_two_tables_are_exact():
         assert p == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 20_000) + 1e-4)
 
 
-@pytest.mark.slow  # a thousand permutations, one by one
 def test_p_values_of_larger_tables_are_those_of_permutations():
     rng = np.random.default_rng(9)
     x = rng.choice(4, 40, p=[0.55, 0.25, 0.15, 0.05])

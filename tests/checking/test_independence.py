@@ -506,7 +506,6 @@ def test_too_many_pairs_and_levels():
         check_independence(many, wide, np.arange(6000) % 2)
 
 
-@pytest.mark.slow  # four million pairs
 def test_top_of_too_many_pairs():
     X = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2500, 2999])), (4, 3000))
     assert len(check_independence(MultinomialNB().fit(X, Y0), X, Y0, top=3)) == 3

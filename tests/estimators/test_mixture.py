@@ -116,7 +116,6 @@ def test_one_component_is_the_fit_of_one_class():
 # -- classes that are known ---------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_simulated_latent_classes_are_found():
     X, label, theta = latent_classes()
     mixture = NaiveBayesMixture(3, estimator=bnb.CategoricalNB(alpha=0.1), n_init=4).fit(X)
@@ -158,7 +157,6 @@ def test_weights_are_replication():
 # -- conventions --------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @parametrize_with_checks([NaiveBayesMixture(n_init=1)])
 def test_check_estimator(estimator, check):
     check(estimator)

@@ -225,7 +225,6 @@ def test_log_loss_of_newsgroups_is_below_the_multinomials():
 # -- conventions -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @parametrize_with_checks([bnb.PolyaNB()])
 def test_check_estimator(estimator, check):
     check(estimator)

@@ -35,13 +35,11 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
 @parametrize_with_checks([bnb.BernoulliNB(), bnb.PoissonNB(), bnb.MixedNB()])
 def test_check_estimator_of_the_others(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
 @parametrize_with_checks([bnb.FeatureAveragedNB(), bnb.FeatureAveragedNB(bnb.GaussianNB())])
 def test_check_estimator_of_averages(estimator, check):
     check(estimator)
@@ -280,7 +278,6 @@ def test_grid_search(case):
     assert search.best_estimator_.predict(case.X).shape == case.y.shape
 
 
-@pytest.mark.slow
 def test_cross_validate_in_two_processes():
     X, y = load_iris(return_X_y=True)
     for nb in (bnb.GaussianNB(), bnb.CategoricalNB()):

@@ -193,7 +193,6 @@ def test_marginals_have_the_mean_and_variance_of_the_parameters():
     np.testing.assert_allclose(marginal.var(), dirichlet().variance()["theta"][:, several], rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_draws_have_the_marginals_and_moments_and_sum_to_one():
     prior = FIRST
     theta = np.exp(draws())
@@ -215,7 +214,6 @@ def test_draws_under_tiny_concentrations_do_not_underflow_to_nan():
     np.testing.assert_allclose(np.exp(log_theta).sum(axis=2), 1.0, rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_log_likelihood_cumulants_are_those_of_draws():
     prior = FIRST
     x = np.array([[1, 0, 0, 0, 1, 1], [3, 0, 2, 5, 1, 2], [0, 0, 0, 0, 0, 0]], float)

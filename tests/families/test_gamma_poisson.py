@@ -129,7 +129,6 @@ def test_predictive_without_a_rate_does_not_exist_and_with_no_concentration_expe
 # -- marginals, draws and moments ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_draws_have_the_marginals_and_moments():
     rate = np.asarray(draws().rate)
     assert_moments(rate, PRIOR.mean().rate, PRIOR.variance()["rate"])
@@ -139,7 +138,6 @@ def test_draws_have_the_marginals_and_moments():
         assert stats.kstest(rate[:5000, c, j], marginal.cdf).pvalue > 1e-3
 
 
-@pytest.mark.slow
 def test_log_likelihood_cumulants_are_those_of_draws():
     cumulants = PRIOR.log_likelihood_cumulants(X)
     log_prob = (

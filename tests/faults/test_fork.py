@@ -73,7 +73,6 @@ def test_a_process_forked_after_use_is_told_what_to_do():
 
 
 @forks
-@pytest.mark.slow
 def test_a_process_forked_before_use_works():
     """Slow: a script, which imports JAX anew."""
     found = run("print(in_a_fork()); print(work()); print(in_a_fork()); print(work())").splitlines()
@@ -82,7 +81,6 @@ def test_a_process_forked_before_use_works():
     assert found[2].startswith("refused: ")
 
 
-@pytest.mark.slow
 def test_spawned_workers_work_after_use():
     """Slow: a spawned process imports JAX anew."""
     body = """

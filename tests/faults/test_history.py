@@ -300,7 +300,6 @@ def test_a_history_is_its_rows(kind, tmp_path):
     run(kind, tmp_path, 10, 8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_long_histories_are_their_rows(kind, tmp_path):
     run(kind, tmp_path, 200, 12)

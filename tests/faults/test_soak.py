@@ -70,7 +70,6 @@ json.dump(
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["CategoricalNB", "PoissonNB", "GaussianNB"])
 def test_memory_is_flat_and_totals_are_exact(kind):
     command = [sys.executable, "-c", SOAK, kind, str(ROWS)]

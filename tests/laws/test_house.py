@@ -228,7 +228,6 @@ def some_waits() -> tuple[np.ndarray, np.ndarray]:
     return X, y
 
 
-@pytest.mark.slow
 def test_nuts_agrees_with_its_exact_posterior():
     nb = fit(*some_waits())
     posterior = nb.posterior_.blocks[0]
@@ -236,7 +235,6 @@ def test_nuts_agrees_with_its_exact_posterior():
     assert_exact(quiet(nb), {"rate": gamma, "class_prob": stats.beta([21, 21], 21)})
 
 
-@pytest.mark.slow
 def test_its_program_simulates():
     nb = fit(*some_waits())
     program = partial(programs.naive_bayes, nb.posterior_, sites=site_names(nb.encoding_, nb.prior_), n_rows=1)
@@ -248,7 +246,6 @@ def test_its_program_simulates():
             assert stats.kstest(own[:, j], stats.lomax(a[j], scale=b[j]).cdf).pvalue > 1e-4
 
 
-@pytest.mark.slow
 def test_what_it_has_no_hyperprior_for_stays_as_it_is():
     """The concentration of the classes is unknown, the prior of the rates is that of the estimator."""
     nb = fit(*some_waits())

@@ -134,7 +134,6 @@ def test_four_newsgroups_accuracy_of_the_plug_in_mean(estimator, accuracy):
     assert nb.score(*newsgroups("test")) == pytest.approx(accuracy, abs=5e-6)
 
 
-@pytest.mark.slow
 def test_sms_over_ten_stratified_splits():
     """The splits are scikit-learn's `train_test_split(test_size=0.3, stratify=y, random_state=0 … 9)`; the
     vocabulary is that of the training part; α = 1, plug-in mean, class prior at its MLE."""

@@ -37,7 +37,6 @@ def test_aode_of_a_row_of_car(class_alpha, expected):
     assert found == pytest.approx(expected, abs=5e-6)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "data", "repeats", "accuracy", "loss"),
     [

@@ -27,9 +27,6 @@ from bayesnb.precision import float64
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
 
-# A program compiles for seconds: together these take minutes.
-pytestmark = pytest.mark.slow
-
 KINDS = get_args(Kind)
 POINTS = 5
 ALPHA = stats.lognorm(1.5, scale=np.exp(-1.0))

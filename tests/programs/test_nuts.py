@@ -28,9 +28,6 @@ from tests.data import arff, sms
 from tests.programs.fitted import one_more
 from tests.programs.monte_carlo import Exact, assert_exact, assert_uniform, errors, quiet
 
-# A program compiles for seconds: together these take minutes.
-pytestmark = pytest.mark.slow
-
 
 def exact_posterior(nb: Any, prior: Any = None) -> Exact:
     """SciPy's distribution of each parameter."""

@@ -25,9 +25,6 @@ from bayesnb import (
 from bayesnb.precision import float64
 from bayesnb.uncertainty import site_names
 
-# A program compiles for seconds: together these take minutes.
-pytestmark = pytest.mark.slow
-
 DRAWS = 20_000
 LENGTHS = np.array([[9], [2]])  # of the documents of the two rows
 NORMAL = NormalInverseGamma(1.0, 0.5, 6.0, 3.0)

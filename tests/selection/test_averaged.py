@@ -344,7 +344,6 @@ def log_likelihood_draws(kind: str, rng: np.random.Generator, n: int) -> np.ndar
     return total
 
 
-@pytest.mark.slow  # draws of θ compile for seconds
 @pytest.mark.parametrize("given", ["row", "data"])
 @pytest.mark.parametrize("kind", ["categorical", "gaussian", "poisson"])
 def test_intervals_are_quantiles_of_the_mixture_of_models(kind, given):
@@ -362,7 +361,6 @@ def test_intervals_are_quantiles_of_the_mixture_of_models(kind, given):
         assert (abs(below - q) < 4.5 * np.sqrt(q * (1 - q) * (1 / n + (weight**2).sum(axis=0)[:, None]))).all()
 
 
-@pytest.mark.slow  # draws of θ compile for seconds
 def test_in_300_columns_draws_still_average_to_the_predictive():
     """Law 9, where weights p(row | θ) of draws of θ | D leave one of them."""
     rng = np.random.default_rng(12)

@@ -51,7 +51,6 @@ def test_it_equals_refits_without_each_row(kind, data):
         np.testing.assert_allclose(found.row_pointwise, row, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=8)
 @given(data=st.data())

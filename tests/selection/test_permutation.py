@@ -52,7 +52,6 @@ def test_what_a_number_of_permutations_is():
         bnb.permutation_null(len, Y, permutations=0)
 
 
-@pytest.mark.slow
 def test_labels_that_mean_nothing_are_like_their_permutations():
     """Slow as a simulation. p-values of a learned tree's elpd are uniform, and the tree's elpd alone looks like a find.
 

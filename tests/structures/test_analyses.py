@@ -338,7 +338,6 @@ def test_leave_one_out_for_arviz():
         assert float(value) == pytest.approx(pointwise.sum())
 
 
-@pytest.mark.slow
 def test_nuts_agrees_with_the_closed_form():
     data = bnb.run_nuts(NB, draws=500, warmup=300, chains=2, seed=0, progress=False)
     found = data["posterior"]["theta"].values.reshape(1000, 2, -1)

@@ -40,7 +40,6 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-@pytest.mark.slow
 @parametrize_with_checks([bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE()], expected_failed_checks=expected)
 def test_check_estimator_of_the_others(estimator, check):
     check(estimator)

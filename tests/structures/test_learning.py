@@ -208,7 +208,6 @@ def test_alpha_by_evidence_is_tuned_as_it_is_shared(by):
     assert found.objective >= max(objective(found.alpha * factor) for factor in (0.7, 0.9, 1.1, 1.4)) - 1e-9
 
 
-@pytest.mark.slow  # compiles kernels of its own
 def test_sensitivity_by_evidence_is_that_of_refits():
     X, y = table(60, 1)
     nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
@@ -249,7 +248,6 @@ def test_the_tree_by_mutual_information_has_the_most_likelihood():
     assert log_likelihood(bnb.TAN(root=3)) == pytest.approx(found, rel=1e-12)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("p", [[1 / 3, 1 / 3, 1 / 3], [0.8, 0.15, 0.05]])
 @pytest.mark.parametrize("rows", [5, 20])
 def test_independent_columns_have_hardly_an_arc(p, rows):

@@ -122,7 +122,6 @@ def test_no_moments_in_closed_form(nb):
         bnb.log_odds_moments(nb, rows)
 
 
-@pytest.mark.slow  # six shapes of rows to compile for
 def test_a_row_does_not_depend_on_its_neighbours(nb):
     """Rows with closed forms keep them beside rows that have none; and these have the same draws anywhere."""
     rows = np.vstack([X[:3], [[None, None, "u", "w"]], X[3:5]])
@@ -186,7 +185,6 @@ def drawn_proba(nb, row, given, size, rng):
     return np.concatenate(parts)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("given", ["row", "data"])
 def test_intervals_and_entropies_are_those_of_draws(nb, given):
     """Draws of all completions of a row; slow, as kernels are compiled for each network and many draws are taken."""
@@ -205,7 +203,6 @@ def test_intervals_and_entropies_are_those_of_draws(nb, given):
             assert decided.p_optimal[i] == pytest.approx((drawn.argmax(axis=1) == top).mean(), abs=0.02)
 
 
-@pytest.mark.slow
 def test_many_summed_cells_neither_overflow_nor_underflow():
     """200 pairs of which the parent is missing: the log odds are a sum over pairs. Slow: 400 steps to compile."""
     rng = np.random.default_rng(0)

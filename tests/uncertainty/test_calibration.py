@@ -87,7 +87,6 @@ def test_class_probabilities_cover():
     assert 0.88 < np.mean(covered) < 0.92
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("given", ["row", "data"])
 @pytest.mark.parametrize("method", ["moments", "draws"])
 @pytest.mark.parametrize("family", SIMULATED)
@@ -109,7 +108,6 @@ def test_intervals_of_class_probabilities_cover(family, method, given):
     assert ((np.mean(covered, axis=0) > 0.87) & (np.mean(covered, axis=0) < 0.93)).all()
 
 
-@pytest.mark.slow  # 1,500 data sets of up to 1,000 columns: minutes
 @pytest.mark.parametrize(("averaged", "columns"), [(True, 30), (True, 300), (True, 1000), (False, 300)])
 def test_intervals_by_draws_cover_in_many_columns(averaged, columns):
     """As above, of Bernoulli features by draws of θ; half of them depend on the class where they are averaged over.

@@ -269,7 +269,6 @@ print((kilobytes("VmHWM") - before) * 1024 / theta.nbytes)
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux to measure peak memory")
-@pytest.mark.slow
 def test_memory_is_that_of_the_result():
     """200,000 parameters, 100 draws: peak memory at most 1.3 times the 160 MB of the result."""
     result = subprocess.run([sys.executable, "-c", _MEMORY], capture_output=True, text=True, check=True)

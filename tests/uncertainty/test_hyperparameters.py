@@ -64,7 +64,6 @@ def test_draws_of_all_parameters_from_elsewhere_are_warned_of():
         predict_interval(nb, new, draws=draws)
 
 
-@pytest.mark.slow  # as the test before, of two more kinds of draws
 def test_draws_that_were_changed_or_of_other_data_are_taken_for_themselves():
     nb, _, _, new = wide()
     draws = bnb.posterior_draws(nb, 50, seed=2)
@@ -148,7 +147,6 @@ def test_by_hand(small, kind):
     assert abs(known - found).max() > 0.01
 
 
-@pytest.mark.slow  # compiles kernels of one more family
 def test_gaussian_features_by_hand():
     """Student's t by SciPy, for each location and rate."""
     rng = np.random.default_rng(6)
@@ -183,7 +181,6 @@ def test_what_is_missing_is_named(small):
         )
 
 
-@pytest.mark.slow  # draws of θ compile for seconds
 def test_given_the_row_in_many_columns():
     """Law 9: the average over θ | D, row is the predictive; and the total entropy is that of it."""
     nb, _, _, new = wide()
@@ -199,7 +196,6 @@ def test_given_the_row_in_many_columns():
     assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
 
 
-@pytest.mark.slow  # draws of θ compile for seconds
 def test_given_the_row_is_what_weights_give_where_columns_are_few(small):
     """θ by NumPy for each draw of the hyperparameters, weighted with p(row | θ)."""
     nb, X, y, new, _ = small
@@ -229,7 +225,6 @@ def log_dirichlet(rng: np.random.Generator, concentration: np.ndarray) -> np.nda
     return np.log(gamma / gamma.sum(axis=-1, keepdims=True))
 
 
-@pytest.mark.slow  # NUTS compiles for seconds
 @pytest.mark.filterwarnings("ignore:NUTS")
 def test_what_run_nuts_returns_and_a_file_of_it(tmp_path):
     import arviz
@@ -242,7 +237,6 @@ def test_what_run_nuts_returns_and_a_file_of_it(tmp_path):
     np.testing.assert_array_equal(nb.predict_proba(new, draws=arviz.from_netcdf(str(tmp_path / "draws.nc"))), found)
 
 
-@pytest.mark.slow  # ArviZ
 def test_what_to_arviz_returns_and_a_file_of_it(tmp_path):
     import arviz
 

@@ -9,7 +9,6 @@ from scipy.special import expit
 import bayesnb as bnb
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("separation", [0, 2, 4, 6])
 def test_intervals_of_rows_cover_however_far_apart_the_classes_lie(separation):
     """1,500 sets of two classes of ten rows, each with a row of its own: a simulation, so a slow test."""

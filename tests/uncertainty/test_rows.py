@@ -369,7 +369,6 @@ def test_without_a_cell_the_class_prior_is_what_is_known(kind, given):
     np.testing.assert_allclose(nb.predict_proba(missing_rows(kind))[:, 1], mean)
 
 
-@pytest.mark.slow
 def test_moments_and_draws_agree_on_messages():
     """SMS: for 95% of the test messages that are in doubt both ends agree to 0.3 sd of the log odds."""
     from sklearn.feature_extraction.text import CountVectorizer
