@@ -306,7 +306,7 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     estimates = ("mean", "predictive")
     expected = {e: whole.predict_joint_log_proba(X, estimate=e) for e in estimates}
     decisions = whole.predict(X)
-    monkeypatch.setattr(encoded_rows, "_CELLS", SMALL_BLOCKS)
+    monkeypatch.setattr(encoded_rows, "CELLS", SMALL_BLOCKS)
     blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole._table(X)), N))
     assert len(blocks) > 3
     again = make.fit(X, Y, WEIGHT)

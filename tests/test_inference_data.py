@@ -251,7 +251,7 @@ def test_small_blocks_make_no_difference(monkeypatch):
     nb = PoissonNB().fit(X, y)
     whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
     monkeypatch.setattr(inference_data, "_CELLS", 300)
-    monkeypatch.setattr(rows, "_CELLS", 100)
+    monkeypatch.setattr(rows, "CELLS", 100)
     pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
     for name in ("row", "label"):
         np.testing.assert_allclose(pieces[name].values, whole[name].values, rtol=1e-12, atol=1e-12)
