@@ -40,7 +40,8 @@ def mark(items: Sequence[pytest.Item]) -> None:
     """Give the slow tests their mark, with the reason."""
     tests: dict[str, list[pytest.Item]] = {}
     for item in items:
-        tests.setdefault(_name(item), []).append(item)
+        if item.get_closest_marker("calibration") is None:  # a tier of its own, `make calibrate`
+            tests.setdefault(_name(item), []).append(item)
     for name, variants in tests.items():
         reason = next((why for why, names in slow().items() if why != FIRST_ONLY and _is_among(name, names)), None)
         quick = [] if reason else _representative(name, variants)
