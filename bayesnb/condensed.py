@@ -38,15 +38,21 @@ class Histogram:
         # One share after the other: there are few, and numbers sort far faster than pairs.
         levels = [(s, observed[(share == s) & (observed > 0)]) for s in np.unique(share)]
         counted = [(s, *np.unique(counts, return_counts=True)) for s, counts in levels]
-        of_share = np.concatenate([np.full(len(count), s) for s, count, _ in counted])
-        count, times = (np.concatenate(parts) for parts in list(zip(*counted, strict=True))[1:])
+        of_share, count, times = (
+            np.concatenate([np.zeros(0), *parts])  # of no level, where none was observed
+            for parts in (
+                [np.full(len(c), s) for s, c, _ in counted],
+                [c for _, c, _ in counted],
+                [t for _, _, t in counted],
+            )
+        )
 
         def by_group(values: np.ndarray) -> np.ndarray:
             return np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in values])
 
         pairs = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
         distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
-        return cls(of_share, count, times.astype(float), distinct[:, 0], distinct[:, 1], groups.astype(float))
+        return cls(of_share, count, times, distinct[:, 0], distinct[:, 1], groups.astype(float))
 
     def log_evidence(self, alpha: Any) -> Any:
         """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""

@@ -15,6 +15,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+class ForkedError(RuntimeError):
+    """A process was forked after JAX had been used in its parent."""
+
+
 def float64(function: Callable[P, R]) -> Callable[P, R]:
     """Run a host function in float64 and return NumPy arrays.
 
@@ -23,7 +27,7 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
 
     Raises
     ------
-    RuntimeError
+    ForkedError
         In a process that was forked after kernels had run in its parent: JAX's threads are gone there, and it would
         wait for them forever.
     """
@@ -45,7 +49,7 @@ def _first_process() -> int:
 
 def _require_threads() -> None:
     if _first_process() != os.getpid():
-        raise RuntimeError(
+        raise ForkedError(
             "This process was forked after JAX had been used, whose threads a forked process does not have: it would "
             "wait for them forever. Start workers by 'spawn' or 'forkserver', as multiprocessing.get_context('spawn') "
             "and concurrent.futures' mp_context= do, by joblib's loky (scikit-learn's n_jobs=), or before anything is "

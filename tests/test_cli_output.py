@@ -14,6 +14,7 @@ import pytest
 
 from bayesnb.__main__ import main
 from bayesnb.cli import files, folder, job, page
+from bayesnb.cli.folder import filled, require_free
 from bayesnb.cli.reading import InputError
 from tests.test_cli import run, table, weather  # noqa: F401
 
@@ -195,3 +196,37 @@ def test_a_reader_that_leaves(table, tmp_path):  # noqa: F811
     )
     assert (done.returncode, done.stderr) == (141, "")
     assert not (tmp_path / "new").exists()
+
+
+def test_files_that_cannot_all_be_moved_leave_the_folder_as_it_was(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "a").write_text("old a")
+    (out / "c").write_text("of an earlier run")
+    replace, moved = os.replace, []
+
+    def until_the_disk_fails(source, target):
+        moved.append(target)
+        if len(moved) == 4:  # two are put aside, one is new
+            raise OSError(errno.EIO, "Input/output error")
+        replace(source, target)
+
+    def write():
+        with filled(out, ["a", "c"]) as draft:
+            (draft / "a").write_text("new a")
+            (draft / "b").write_text("new b")
+            monkeypatch.setattr(os, "replace", until_the_disk_fails)
+
+    with pytest.raises(InputError, match="Input/output error"):
+        write()
+    assert {file.name: file.read_text() for file in out.iterdir()} == {"a": "old a", "c": "of an earlier run"}
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_folder_or_a_dangling_link_is_not_replaced(tmp_path):
+    (tmp_path / "out" / "report.html").mkdir(parents=True)
+    with pytest.raises(InputError, match=r"has folders called .*report\.html"):
+        require_free(tmp_path / "out", ["report.html"], overwrite=True)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(InputError, match="link to what is not there"):
+        require_free(tmp_path / "link", ["report.html"], overwrite=False)

@@ -64,7 +64,7 @@ def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[C
     cells: list[Cells] = []
     for columns, family, block in zip(nb.encoding_.blocks, nb.prior_.blocks, rows, strict=True):
         if isinstance(columns, NodeColumns):  # the question is whether these would do without parents
-            family = columns.without_arcs(family)
+            family = nb._prior_alone(columns, family)
             columns, block = columns.base, block.base
         index = np.asarray(columns.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))

@@ -21,6 +21,8 @@ def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     InputError
         If nothing can be written there; if some are there already, and are not to be overwritten.
     """
+    if folder.is_symlink() and not folder.exists():
+        raise InputError(f"--out {folder} is a link to what is not there; choose another folder.")
     with _complaint(folder), tempfile.TemporaryFile(dir=_nearest(folder)):
         pass
     there = [name for name in names if os.path.lexists(folder / name)]
@@ -29,6 +31,9 @@ def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
             f"--out {folder} has {enumerate_names(there, 12)} already; choose another folder, or replace them by "
             "--overwrite."
         )
+    folders = [name for name in there if (folder / name).is_dir()]
+    if folders:
+        raise InputError(f"--out {folder} has folders called {enumerate_names(folders, 12)}; choose another folder.")
 
 
 @contextmanager
@@ -47,13 +52,28 @@ def filled(folder: Path, names: Sequence[str]) -> Iterator[Path]:
         try:
             yield draft
             folder.mkdir(parents=True, exist_ok=True)
-            written = [file.name for file in draft.iterdir()]
-            for name in written:
-                os.replace(draft / name, folder / name)
-            for name in set(names).difference(written):  # of an earlier run, and not of this one
-                (folder / name).unlink(missing_ok=True)
+            _replace(folder, draft, names)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+
+
+def _replace(folder: Path, draft: Path, names: Sequence[str]) -> None:
+    """Move what was written into the folder, in place of all of these names; if that fails, as it was before."""
+    written = [file.name for file in draft.iterdir()]
+    former = Path(tempfile.mkdtemp(dir=draft))
+    try:
+        for name in {*names, *written}:  # some are of an earlier run, and not of this one
+            if os.path.lexists(folder / name):
+                os.replace(folder / name, former / name)
+        for name in written:
+            os.replace(draft / name, folder / name)
+    except BaseException:
+        for name in written:
+            if not (draft / name).exists():
+                (folder / name).unlink(missing_ok=True)
+        for old in former.iterdir():
+            os.replace(old, folder / old.name)
+        raise
 
 
 @contextmanager

@@ -296,6 +296,11 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
             raise ValueError(f"unlabeled_weight_ is {weight!r}.")
+        rows, texts = getattr(self, "rows_counted_", 0), [getattr(self, name, ()) for name in ("tuned_", "first_rows_")]
+        if type(rows) is not int or rows < 0:
+            raise ValueError(f"rows_counted_ is {rows!r}.")
+        if not all(type(own) is tuple and all(type(text) is str for text in own) for own in texts):
+            raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
 
     def _table(self, X: Any, reset: bool = False) -> Table:
         table = check_table(X, type(self).__name__)

@@ -147,6 +147,10 @@ class StructuredNB(NaiveBayesClassifier):
         """The nodes of the network, from the categorical columns, or from labelled rows (`NodeRows` of them)."""
         raise NotImplementedError
 
+    def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
+        """The prior of the categorical features given the class alone, from the one given their parents too."""
+        return columns.without_arcs(family)
+
     # -- shared machinery ------------------------------------------------------------------------
 
     def _check(self) -> None:

@@ -15,6 +15,7 @@ from bayesnb.arguments import require_choice
 from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators import priors
 from bayesnb.estimators.structured import StructuredNB, position
+from bayesnb.families import Dirichlet
 from bayesnb.model import Estimate
 from bayesnb.reporting import warn
 
@@ -362,6 +363,11 @@ class TAN(StructuredNB):
             return super()._block_prior(columns, statistics)
         alone = priors.dirichlet(self.alpha, columns.base, statistics.count.shape[0])
         return structure.share_among_parents(alone, columns)
+
+    def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
+        if vars(self)["score"] != "evidence" or self.prior is not None:
+            return super()._prior_alone(columns, family)
+        return priors.dirichlet(self.alpha, columns.base, len(self.encoding_.classes))
 
     def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
         """What an arc is worth, and where arcs lead away from."""

@@ -20,6 +20,7 @@ from bayesnb.files import open_regular, write_atomically
 from bayesnb.persistence.reading import Decoder
 from bayesnb.persistence.vocabulary import ESTIMATORS, FORMAT, VERSION, CorruptModelError
 from bayesnb.persistence.writing import encode
+from bayesnb.precision import ForkedError
 
 _LONGEST_HEADER = 100_000_000  # that safetensors reads
 _FEW_PARTS = 2**18
@@ -94,7 +95,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         with open_regular(path) as file:
             return _read(file)
-    except OSError:
+    except (OSError, MemoryError, ForkedError):
         raise
     except CorruptModelError as error:
         raise CorruptModelError(f"{path}: {error}") from None

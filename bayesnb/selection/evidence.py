@@ -137,8 +137,5 @@ def _without_parents(nb: Any) -> list[tuple[Any, Any]]:
 
 
 def _derived(nb: Any) -> bool:
-    """Whether a prior of numbers was taken from the data: of the estimator inside, if there is one."""
-    own = getattr(nb, "estimator", None) or nb
-    arguments = [getattr(own, name, None) for name in ("prior", "gaussian_prior", "poisson_prior")]
-    real = any(not isinstance(block, LevelCounts) for block in nb.statistics_.blocks)
-    return real and any(isinstance(argument, str) for argument in arguments)
+    """Whether the prior of some block was taken from the data."""
+    return any(callable(block) for block in nb._empirical_prior(nb._counted).blocks)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import shuffle
 
-from bayesnb.arguments import require_integer
+from bayesnb.arguments import require_integer, require_seed, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,8 +29,11 @@ class PermutationNull:
 
     @property
     def p_value(self) -> float:
-        """(1 + number of permutations that reach `observed`) / (1 + P): valid however few there are, and never 0."""
-        return float((1 + np.sum(self.null >= self.observed)) / (1 + len(self.null)))
+        """(1 + number of permutations that reach `observed`) / (1 + P): valid however few there are, and never 0.
+
+        A score that is not defined, NaN, is no evidence: it counts as reached.
+        """
+        return float((1 + np.sum(~(self.null < self.observed))) / (1 + len(self.null)))
 
     def __repr__(self) -> str:
         low, middle, high = np.quantile(self.null, [0.05, 0.5, 0.95])
@@ -79,7 +82,10 @@ def permutation_null(
     0.05
     """
     require_integer("permutations", permutations)
-    random = np.random.RandomState(seed)
+    require_seed(seed)
+    if not callable(procedure):
+        raise TypeError(f"procedure must be a function of the labels, and is {shown(procedure)}.")
+    random = np.random.RandomState(np.random.MT19937(seed))
     null = [float(procedure(shuffle(y, random_state=random))) for _ in range(permutations)]
     return PermutationNull(float(procedure(y)), np.array(null))
 

@@ -174,7 +174,8 @@ def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
         )
     levels = any(isinstance(family, Dirichlet) for family in prior.blocks)
     gaussian = any(isinstance(family, NormalInverseGamma) for family in prior.blocks)
-    there = {"alpha": levels, "class_alpha": isinstance(prior.class_prior, Dirichlet), "kappa": gaussian, "a": gaussian}
+    learned = isinstance(prior.class_prior, Dirichlet) and nb.class_prior is None
+    there = {"alpha": levels, "class_alpha": learned, "kappa": gaussian, "a": gaussian}
     offered = [name for name in NAMES if there[name]]
     names = (
         [n for n in offered if n != "class_alpha"] if tune is None else [tune] if isinstance(tune, str) else list(tune)

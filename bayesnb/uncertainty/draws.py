@@ -30,6 +30,9 @@ class ParameterDraws(dict[str, np.ndarray]):
     def __init__(self, values: Mapping[str, np.ndarray], attrs: Mapping[str, str]) -> None:
         super().__init__(values)
         self._attrs, self._drawn = dict(attrs), tuple(values.items())
+        if attrs:
+            for drawn in values.values():
+                drawn.flags.writeable = False  # or they would still claim to be that posterior's
 
     @property
     def attrs(self) -> dict[str, str]:

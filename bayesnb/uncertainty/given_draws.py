@@ -75,7 +75,7 @@ def read_draws(nb: Any, draws: Any) -> Parameters | Hyperparameters:
     """
     said = getattr(draws if isinstance(draws, dict) else _posterior(draws), "attrs", {})
     hyperprior = said.get("hyperprior")
-    if hyperprior is None or origin(nb, hyperprior).items() - said.items():
+    if hyperprior is None or any(said.get(name) != value for name, value in origin(nb, hyperprior).items()):
         return read_parameters(nb, draws)
     if hyperprior == "none":
         return Hyperparameters(nb.prior_, nb.statistics_, None, {})

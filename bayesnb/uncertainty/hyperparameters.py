@@ -100,7 +100,8 @@ class Hyperparameters:
 
     def known_classes(self, prob: np.ndarray) -> Self:
         """With the class probabilities (C,) in place of the learned ones."""
-        return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
+        with np.errstate(divide="ignore"):
+            return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
 
     def joints(self, nb: Any, x: tuple[Any, ...]) -> Iterator[jax.Array]:
         """(s, n, C) log p(class, row | D, φ), some draws at a time."""

@@ -38,8 +38,8 @@ class Sampler:
     row, and those of the others do not. `method` says whether the row's log-likelihoods are cubics of normal
     variates with three exact moments, or come from draws of θ; so they do where missing cells are summed out.
 
-    Under draws φ_s of the hyperparameters the posterior is the average of S, from each of which come `draws` draws, by
-    "draws"; with the row added each counts by p(row | D, φ_s), and they are drawn again so.
+    Under draws φ_s of the hyperparameters the posterior is the average of S, from each of which comes one draw, by
+    "draws" (`draws` is 1); with the row added each counts by p(row | D, φ_s), and they are drawn again so.
     """
 
     method: str

@@ -268,7 +268,7 @@ class History(RuleBasedStateMachine):
         return (self.ledger.log_number if role == "number" else self.ledger.log_count)(label, j, row, prior)
 
     def prior(self, j: int) -> Any:
-        """The default prior of a column of numbers: of all rows, whatever their class."""
+        """The default prior of a column of numbers: the mean of all rows, and the variance within the classes."""
         pairs = [(row[j], w) for row, _, w in self.ledger.rows if not missing(row[j])]
         if self.kind.roles[j] == "count":
             total, n = math.fsum(v * w for v, w in pairs), math.fsum(w for _, w in pairs)
@@ -277,8 +277,8 @@ class History(RuleBasedStateMachine):
             return 0.0, 0.1, 1.0, 1.0
         values, weight = np.array(pairs).T
         mean = np.average(values, weights=weight)
-        constant = len(set(values)) == 1
-        return mean, 0.1, 1.0, 1.0 if constant else np.average((values - mean) ** 2, weights=weight)
+        variance = math.fsum(self.ledger.moments(c, j)[2] for c in self.ledger.classes) / math.fsum(weight)
+        return mean, 0.1, 1.0, variance if variance > (1e-12 * mean) ** 2 else 1.0
 
 
 def state(nb: Any) -> Any:

@@ -261,15 +261,21 @@ def test_a_call_that_would_undo_another_thread_s_is_refused(method):
     assert nb.partial_fit(X, y).class_count_.sum() == total + 300
 
 
-def test_decay_is_refused_too():
+def test_decay_is_refused_too(monkeypatch):
     X, y = levels(300, 3, 0), labels(300, 0)
     nb = bnb.CategoricalNB().fit(X, y)
-    draft = nb._blank().fit(X, y)  # another state, such as a thread would have left behind
-    before = nb.statistics_
-    with pytest.raises(RuntimeError, match="another thread"):
-        nb._commit(draft, draft._counted, on_top=True)
-    assert nb.statistics_ is before
-    assert nb.decay(0.5).class_count_.sum() == 150
+    scale = type(nb.statistics_).scale
+
+    def meanwhile(statistics, factor):
+        nb.partial_fit(X, y)  # as another thread would, after decay has read the statistics
+        return scale(statistics, factor)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(nb.statistics_), "scale", meanwhile)
+        with pytest.raises(RuntimeError, match="another thread"):
+            nb.decay(0.5)
+    assert nb.class_count_.sum() == 600
+    assert nb.decay(0.5).class_count_.sum() == 300
 
 
 def test_fitting_anew_needs_no_agreement():

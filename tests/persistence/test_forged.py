@@ -268,3 +268,14 @@ def test_a_sparse_file_of_ten_gigabytes(beginning, whole, tmp_path):
         assert tracemalloc.get_traced_memory()[1] < 10**6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("rows_counted_", -3), ("rows_counted_", 10.5), ("first_rows_", 5), ("tuned_", "alpha"), ("tuned_", (1,))],
+)
+def test_what_fit_leaves_beside_the_counts_is_checked_too(name, value):
+    nb = bnb.CategoricalNB().fit([["a"], ["b"]], [0, 1])
+    setattr(nb, name, value)
+    with pytest.raises(ValueError, match=f"{name}|tuned_ or first_rows_"):
+        nb._check()

@@ -88,3 +88,16 @@ def test_a_tuned_strength_is_said_and_saved_until_the_next_fit(tmp_path):
     bnb.save(tuned, tmp_path / "tuned.safetensors")
     assert bnb.load(tmp_path / "tuned.safetensors").tuned_ == ("alpha",)
     assert bnb.bayes_factor(tuned.fit(X, Y), naive).notes == ()
+
+
+@pytest.mark.parametrize("values", [[np.nan, 1, 2, 3], [1, np.nan, np.nan, np.nan]])
+def test_a_score_that_is_not_defined_is_no_evidence(values):
+    """The observed one comes last."""
+    scores = iter([*values[1:], values[0]])
+    assert bnb.permutation_null(lambda y: next(scores), [0, 1, 0], permutations=3).p_value == 1.0
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", None])
+def test_a_bad_seed_is_named(seed):
+    with pytest.raises(ValueError, match="seed="):
+        bnb.permutation_null(lambda y: 0.0, [0, 1], seed=seed)

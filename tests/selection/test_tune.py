@@ -105,3 +105,15 @@ def test_rows_that_were_not_counted_are_refused():
     nb = bnb.MultinomialNB().fit(WORDS, LABEL)
     with pytest.raises(ValueError, match="tune_alpha: X, y and sample_weight must be rows"):
         bnb.tune_alpha(nb, WORDS + 50, LABEL)
+
+
+def test_without_an_observed_level_there_is_nothing_to_condense():
+    X, y = np.full((6, 2), np.nan), ["a", "b"] * 3
+    nb = bnb.CategoricalNB(categories=[[0, 1], [0, 1, 2]]).fit(X, y)
+    assert bnb.tune_alpha(nb, X, y, by="evidence").objective == pytest.approx(nb.log_evidence_)
+
+
+def test_a_given_prior_of_the_classes_is_not_tuned():
+    nb = bnb.CategoricalNB(class_prior=bnb.Dirichlet(np.ones((1, 2)), np.zeros(2, int), 1)).fit([["a"], ["b"]], [0, 1])
+    with pytest.raises(ValueError, match=r"tune='class_alpha' must name some of \['alpha'\]"):
+        bnb.tune_alpha(nb, [["a"], ["b"]], [0, 1], by="evidence", tune="class_alpha")

@@ -7,6 +7,7 @@ import math
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -336,3 +337,12 @@ def test_more_rows_than_a_piece():
     of_two = member.encoding_.blocks[0].tables(member.statistics_.blocks[0].count)[2]
     for c, a, b in itertools.product(range(3), repeat=3):
         assert of_two[c, a, b] == ((y == c) & (X[:, 1] == a) & (X[:, 2] == b)).sum()
+
+
+def test_a_tree_by_evidence_is_asked_for_independence_with_the_prior_of_each_column_alone():
+    X, y = table(40, 3)
+    found, naive = (
+        bnb.check_independence(nb.fit(X, y), X, y, draws=1) for nb in (bnb.TAN("evidence"), bnb.CategoricalNB())
+    )
+    columns = ["feature_1", "feature_2", "log_bayes_factor"]
+    pd.testing.assert_frame_equal(found[columns], naive[columns])
