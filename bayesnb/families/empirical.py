@@ -28,6 +28,9 @@ class EmpiricalPrior(Protocol):
         ...
 
 
+_CELLS = 2**14
+
+
 @pytree
 class EmpiricalNormal:
     """Of Gaussian features: loc = mean over all rows, κ, a and b = a·v, so that the expected precision a/b is 1/v.
@@ -115,6 +118,11 @@ class Refitted:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log p(x_f | class), some rows at a time: each has parameters of its own, which fit the cache."""
+        rows = max(1, _CELLS // (self.added.shape[0] * x.shape[1]))
+        return jax.lax.map(lambda row: self._of_rows(jax.tree.map(lambda cell: cell[None], row))[0], x, batch_size=rows)
+
+    def _of_rows(self, x: Any) -> jax.Array:
         # Rows are an axis between classes and features, which what is the same for all rows does without.
         statistics = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self.statistics)
         weight, cells = -self.added[:, None, None], observed(x)[1]
