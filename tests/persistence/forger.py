@@ -227,7 +227,7 @@ def _change_array(arrays: dict[str, np.ndarray], rng: np.random.Generator) -> No
         array * 3,
         array / 2,
         array[..., :0] if array.ndim else array,
-        array[..., ::-1] if array.ndim else -array,
+        array[..., ::-1] if array.ndim else -1 * array,
         array[::-1] if array.ndim else array + 1,
         array[1:] if array.ndim else array,
         np.concatenate([array, array]) if array.ndim else array,
