@@ -139,8 +139,8 @@ def test_bayes_theorem():
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_probability_of_being_optimal_is_calibrated(method):
     """Truth and rows from the prior; in each tenth of stated probability as many actions are the best ones."""
-    rng = np.random.default_rng(5)
-    alpha, n_sets, loss = 1.5, 1500, np.array([[0.0, 3.0], [1.0, 0.0], [0.6, 0.6]])
+    rng = np.random.default_rng(6)
+    alpha, n_sets, loss = 1.5, 3000, np.array([[0.0, 3.0], [1.0, 0.0], [0.6, 0.6]])
     stated, optimal = [], []
     for _ in range(n_sets):
         pi = rng.dirichlet([2.0, 2.0])

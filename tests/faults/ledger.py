@@ -58,7 +58,8 @@ class Ledger:
         values, weight = self.cells(label, j)
         n = math.fsum(weight)
         mean = math.fsum(weight * values) / n if n else 0.0
-        return n, mean, math.fsum(weight * (values - mean) ** 2)
+        spread = math.fsum(weight * (values - mean) ** 2) if len(set(values)) > 1 else 0.0  # of equal cells none
+        return n, mean, spread
 
     # -- posterior predictive probabilities of one cell ------------------------------------------
 
