@@ -190,15 +190,16 @@ def test_intervals_and_entropies_are_those_of_draws(nb, given):
     """Draws of all completions of a row; slow, as kernels are compiled for each network and many draws are taken."""
     rng = np.random.default_rng(5)
     rows = np.array([[None, "u", "v", None], [None, "v", None, "w"], ["u", None, None, "w"]], dtype=object)
-    for method in ("moments", "draws"):
+    # The cubic of "moments", for rows whose missing cells nothing depends on, is an approximation.
+    for method, most in (("moments", 0.02), ("draws", 0.01)):
         lower, upper = bnb.predict_interval(nb, rows, given=given, method=method, draws=10_000, seed=3)
         split = bnb.decompose_uncertainty(nb, rows, given=given, method=method, draws=10_000, seed=3)
         decided = bnb.decide(nb, rows, [[0, 1], [1, 0]], given=given, method=method, draws=10_000, seed=3)
         for i, row in enumerate(rows):
             drawn = drawn_proba(nb, row, given, 20_000, rng)
             np.testing.assert_allclose([lower[i, 1], upper[i, 1]], np.quantile(drawn[:, 1], [0.05, 0.95]), atol=0.02)
-            assert split["aleatoric"][i] == pytest.approx(stats.entropy(drawn, axis=1).mean(), abs=0.01)
-            assert split["total"][i] == pytest.approx(stats.entropy(drawn.mean(axis=0)), abs=0.01)
+            assert split["aleatoric"][i] == pytest.approx(stats.entropy(drawn, axis=1).mean(), abs=most)
+            assert split["total"][i] == pytest.approx(stats.entropy(drawn.mean(axis=0)), abs=most)
             top = nb.predict_proba(rows)[i].argmax()
             assert decided.p_optimal[i] == pytest.approx((drawn.argmax(axis=1) == top).mean(), abs=0.02)
 
@@ -209,7 +210,7 @@ def test_many_summed_cells_neither_overflow_nor_underflow():
     many = rng.integers(0, 8, (60, 400)).astype(object)
     row = many[:1].copy()
     row[0, ::2] = None
-    nb = bnb.NetworkNB({2 * k + 1: 2 * k for k in range(200)}).fit(many, Y)
+    nb = bnb.NetworkNB({2 * k + 1: 2 * k for k in range(200)}, categories=[list(range(8))] * 400).fit(many, Y)
     known = {2 * k + 1: row[0, 2 * k + 1] for k in range(200)}
     np.testing.assert_allclose(nb.predict_proba(row)[0], nb.query("(class)", known), rtol=1e-9)
     total = np.zeros(2)
