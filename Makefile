@@ -25,8 +25,8 @@ DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
-	@echo 'make test      run the quick tests: every capability and every law once (4 minutes on two cores)'
-	@echo 'make test-all  run all tests: test, slow and calibrate (three quarters of an hour)'
+	@echo 'make test      run the quick tests: every capability and every law once (minutes)'
+	@echo 'make test-all  run all tests: test, slow and calibrate (an hour on two cores)'
 	@echo 'make slow      run those that test leaves out; tests/slow.toml says why each of them is slow'
 	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
 	@echo 'make lint      ruff, mypy and import-linter'
