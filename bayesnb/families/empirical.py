@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,27 +12,28 @@ from bayesnb.families.averaged import AveragedCells
 from bayesnb.families.cells import observed
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
-from bayesnb.families.protocol import Family, Likelihood, pooled
+from bayesnb.families.protocol import Likelihood, pooled
 
 
-class EmpiricalPrior(Protocol):
+class EmpiricalPrior:
     """A prior as a function of the statistics, each class's and those of all classes as of one.
 
     It knows no other module than that of its arrays: NumPy's on the host, JAX's in a kernel.
     """
 
-    def __call__(self, statistics: Any, together: Any) -> Family: ...
+    def __call__(self, statistics: Any, together: Any) -> Any:
+        raise NotImplementedError
 
     def update_apart(self, statistics: Any) -> Empirical:
         """The posterior, for rows that are left out of the prior too."""
-        ...
+        return Empirical(self, statistics)
 
 
 _CELLS = 2**14
 
 
 @pytree
-class EmpiricalNormal:
+class EmpiricalNormal(EmpiricalPrior):
     """Of Gaussian features: loc = mean over all rows, κ, a and b = a·v, so that the expected precision a/b is 1/v.
 
     Parameters
@@ -57,12 +58,9 @@ class EmpiricalNormal:
         fields = together.mean, self.kappa, self.concentration, self.concentration * variance
         return NormalInverseGamma(*(field * each for field in fields))
 
-    def update_apart(self, statistics: Any) -> Empirical:
-        return Empirical(self, statistics)
-
 
 @pytree
-class EmpiricalRate:
+class EmpiricalRate(EmpiricalPrior):
     """Of Poisson rates: Gamma(1, 1/mean), with the mean over all rows; Gamma(1, 1) where that is 0."""
 
     def __call__(self, statistics: Totals, together: Totals) -> GammaPoisson:
@@ -72,12 +70,9 @@ class EmpiricalRate:
         each = xp.ones_like(statistics.count)
         return GammaPoisson(each, rate * each)
 
-    def update_apart(self, statistics: Any) -> Empirical:
-        return Empirical(self, statistics)
-
 
 @pytree
-class EmpiricalAveraged:
+class EmpiricalAveraged(EmpiricalPrior):
     """As `prior`, where it is not known whether a feature depends on the class: `log_odds` (F,) that it does."""
 
     prior: Any
@@ -86,9 +81,6 @@ class EmpiricalAveraged:
     def __call__(self, statistics: Any, together: Any) -> AveragedCells:
         family = self.prior(statistics, together)
         return AveragedCells(family, jax.tree.map(lambda field: field[:1], family), self.log_odds)
-
-    def update_apart(self, statistics: Any) -> Empirical:
-        return Empirical(self, statistics)
 
 
 @pytree
