@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree
+
+_IN_CACHE = 2**14
 
 
 @pytree
@@ -39,3 +42,14 @@ def observed(x: Any) -> tuple[jax.Array, jax.Array]:
 def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
     """Sum over the features of real-valued rows; a missing cell contributes nothing."""
     return jnp.sum(jnp.where(seen, terms, 0.0), axis=-1)
+
+
+def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> jax.Array:
+    """`of_rows` of some rows at a time: where each cell of each class has parameters of its own, they fit the cache."""
+    n, features = x.shape
+    size = max(1, min(n, _IN_CACHE // max(1, n_classes * features)))
+
+    def cut(cells: Any) -> jax.Array:
+        return jnp.pad(cells, ((0, -n % size), (0, 0))).reshape(-1, size, features)
+
+    return jax.lax.map(of_rows, jax.tree.map(cut, x)).reshape(-1, n_classes)[:n]

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.averaged import AveragedCells
-from bayesnb.families.cells import observed
+from bayesnb.families.cells import in_pieces, observed
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
 from bayesnb.families.protocol import Likelihood, pooled
@@ -27,9 +27,6 @@ class EmpiricalPrior:
     def update_apart(self, statistics: Any) -> Empirical:
         """The posterior, for rows that are left out of the prior too."""
         return Empirical(self, statistics)
-
-
-_CELLS = 2**14
 
 
 @pytree
@@ -110,9 +107,8 @@ class Refitted:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        """(N, C) Σ_f log p(x_f | class), some rows at a time: each has parameters of its own, which fit the cache."""
-        rows = max(1, _CELLS // (self.added.shape[0] * x.shape[1]))
-        return jax.lax.map(lambda row: self._of_rows(jax.tree.map(lambda cell: cell[None], row))[0], x, batch_size=rows)
+        """(N, C) Σ_f log p(x_f | class)."""
+        return in_pieces(self._of_rows, x, self.added.shape[0])
 
     def _of_rows(self, x: Any) -> jax.Array:
         # Rows are an axis between classes and features, which what is the same for all rows does without.

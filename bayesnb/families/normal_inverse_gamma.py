@@ -16,7 +16,7 @@ from bayesnb.families.cells import Complete, observed, sum_cells
 from bayesnb.families.protocol import ROUNDING, Conjugate, Cumulants
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import CellByCell
+from bayesnb.families.with_row import CellByCell, SumOfCells
 
 _LOG_2PI = 1.8378770664093453
 
@@ -59,11 +59,14 @@ class Moments:
 
         So a feature that is constant in the other rows is constant.
         """
-        left = self.remove(type(self)(weight, cells, 0.0))
+        count = self.count - weight
+        there = count > ROUNDING * self.count
+        share = there * weight / (count + ~there)
+        delta = cells - self.mean
+        m2 = self.m2 - delta * delta * (share * self.count)
         sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
-        there = left.count > ROUNDING * self.count
-        varies = there & (left.m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
-        return type(self)(left.count * there, left.mean * there, left.m2 * varies)
+        varies = there & (m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
+        return type(self)(count * there, self.mean * there - delta * share, jnp.where(varies, m2, 0.0))
 
     def scale(self, factor: float) -> Self:
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
@@ -328,7 +331,7 @@ class Normal:
 
 
 @pytree
-class StudentT:
+class StudentT(SumOfCells):
     """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
 
     loc: Any
@@ -339,17 +342,17 @@ class StudentT:
     @classmethod
     def of(cls, posterior: NormalInverseGamma) -> StudentT:
         """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
-        a, b, kappa = (jnp.asarray(v) for v in (posterior.concentration, posterior.rate, posterior.kappa))
+        a, b, kappa = (
+            jnp.where(v > 0, v, jnp.nan)
+            for v in map(jnp.asarray, (posterior.concentration, posterior.rate, posterior.kappa))
+        )
         width = jnp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
-        half = jnp.full((), 0.5)
-        constant = (log_rising(a, half) - 0.5 * jnp.log(jnp.pi)) - jnp.log(width)
-        constant = jnp.where(posterior.proper(), constant, jnp.nan)
+        constant = (log_rising(a, jnp.full((), 0.5)) - 0.5 * jnp.log(jnp.pi)) - jnp.log(width)
         return cls(jnp.asarray(posterior.loc), width, a + 0.5, constant)
 
-    def prepare(self, x: Any) -> StudentT:
-        return self
-
     def log_prob(self, x: Any) -> jax.Array:
+        if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
+            return super().log_prob(x)
         seen, x = observed(x)
         farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
 
@@ -370,4 +373,5 @@ class StudentT:
 def _log1p_square(z: jax.Array) -> jax.Array:
     """log(1 + z²) where z² may overflow."""
     far = abs(z) > 1e100
-    return jnp.where(far, 2.0 * jnp.log(jnp.where(far, abs(z), 1.0)), jnp.log1p(jnp.where(far, 0.0, z) ** 2))
+    near = jnp.where(far, 0.0, z)
+    return jnp.where(far, 2.0, 1.0) * jnp.log1p(jnp.where(far, abs(z), near * near))

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import in_pieces, observed, sum_cells
 
 
 class CellByCell:
@@ -62,6 +62,9 @@ class WithRow:
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f log p(x_f | class), the parameters of each cell its own."""
+        return in_pieces(self._of_rows, x, self.added.shape[0])
+
+    def _of_rows(self, x: Any) -> jax.Array:
         seen, x = observed(x)
 
         def one_class(posterior: Any, added: jax.Array) -> jax.Array:
