@@ -177,12 +177,23 @@ class NodeColumns(GrowingColumns):
 
     def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
         """Features that, in some rows, are missing or have a parent that is."""
-        counted = [t.reshape(len(t), -1).sum(axis=1) for t in self.tables(statistics.count)]
-        return [
-            self.base.names[node[0]]
-            for node, count in zip(self.nodes, counted, strict=True)
-            if len(node) > 1 and (count < class_count * (1 - 1e-9)).any()
-        ]
+        missing = self._counted(statistics) < class_count[:, None] * (1 - 1e-9)
+        return [self.base.names[self.nodes[i][0]] for i in np.flatnonzero(self._has_parents & missing.any(axis=0))]
+
+    def never_together(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
+        """Classes and features such that no row of the class has the feature and all of its parents."""
+        never = self._has_parents & (self._counted(statistics) == 0) & (class_count[:, None] > 0)
+        return [(int(c), self.base.names[self.nodes[i][0]]) for c, i in np.argwhere(never)]
+
+    @property
+    def _has_parents(self) -> np.ndarray:
+        """(G,) whether each node has parents."""
+        return np.array([len(node) > 1 for node in self.nodes], bool)
+
+    def _counted(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, G) weight of the rows that have the feature and its parents."""
+        tables = [t.reshape(len(t), -1).sum(axis=1) for t in self.tables(statistics.count)]
+        return np.stack(tables, axis=1) if tables else np.zeros((len(statistics.count), 0))
 
     def without_arcs(self, prior: Dirichlet) -> Dirichlet:
         """The prior of the features given the class alone: of each what it is given the first value of its parents."""

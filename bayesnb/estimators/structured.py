@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
 from bayesnb.arguments import require_mapping
+from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.node_rows import NodeRows
 from bayesnb.estimators import priors
@@ -212,6 +213,13 @@ class StructuredNB(NaiveBayesClassifier):
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 
+    def _count(self, *args: Any) -> Counted:
+        first = not self.__sklearn_is_fitted__()
+        counted = super()._count(*args)
+        if first:
+            self._warn_of_empty_tables(counted)
+        return counted
+
     def _read(
         self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
     ) -> np.ndarray:
@@ -240,6 +248,21 @@ class StructuredNB(NaiveBayesClassifier):
                 f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, so that there is "
                 "nothing to draw arcs between: this is naive Bayes. Float columns of a DataFrame are Gaussian unless "
                 "gaussian=None takes their values for levels."
+            )
+
+    def _warn_of_empty_tables(self, counted: Counted) -> None:
+        encoding, statistics = counted
+        never = [
+            (encoding.classes.values[c], name)
+            for columns, counts in zip(encoding.blocks, statistics.blocks, strict=True)
+            if isinstance(columns, NodeColumns)
+            for c, name in columns.never_together(counts, statistics.class_count)
+        ]
+        if never:
+            warn(
+                f"{type(self).__name__}: no row of these classes has these columns and all of their parents, so that "
+                f"nothing but the prior is known of them there, (class, column): {never[:8]}. Leave such parents out, "
+                "or give missing cells a level of their own."
             )
 
     def _gaussian(self, table: Table) -> tuple[int, ...]:

@@ -55,12 +55,12 @@ class NetworkNB(StructuredNB):
 
     Notes
     -----
-    A cell counts where column and parents are observed. A row scores with its missing cells summed out, exactly: it is
-    the density of what is observed, if cells are missing at random, and `predict_proba` is `query` of the class. What
-    θ | data, row says of such rows, `predict_interval` and its like, are draws. The evidence is refused where cells are
-    missing on arcs: the sum over those of all rows has no closed form. All that is said of parameters and predictions
-    is given the structure: intervals hold for the true one, and are too narrow for one that was learned from the same
-    rows, see `TAN`.
+    A cell counts where column and parents are observed; of a class that has no such row `fit` warns. A row scores with
+    its missing cells summed out, exactly: it is the density of what is observed, if cells are missing at random, and
+    `predict_proba` is `query` of the class. What θ | data, row says of such rows, `predict_interval` and its like, are
+    draws. The evidence is refused where cells are missing on arcs: the sum over those of all rows has no closed form.
+    All that is said of parameters and predictions is given the structure: intervals hold for the true one, and are too
+    narrow for one that was learned from the same rows, see `TAN`.
 
     References
     ----------

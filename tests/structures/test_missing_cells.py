@@ -222,3 +222,13 @@ def test_many_summed_cells_neither_overflow_nor_underflow():
             total[i] += np.log(np.sum(u / u.sum() * np.array(both) / (u + 7)))
     expected = nb.class_log_prior_ + total
     np.testing.assert_allclose(nb.predict_joint_log_proba(row)[0], expected, rtol=1e-10)
+
+
+def test_a_class_without_a_row_that_has_the_parent_is_told():
+    """There nothing is known of the child but its prior, however many cells of its own the class has."""
+    rows = [["done", "high"], ["done", "low"], [None, "low"], [None, "low"], [None, "high"]]
+    labels = ["ill", "ill", "well", "well", "well"]
+    with pytest.warns(UserWarning, match=r"no row of these classes.*\[\('well', '1'\)\]"):
+        nb = bnb.NetworkNB({1: 0}).fit(rows, labels)
+    with pytest.warns(UserWarning, match="no row of these classes"):
+        nb.fit([["done", "high"], ["done", "low"], ["done", None]], ["ill", "ill", "well"])
