@@ -23,6 +23,14 @@ def choices(n: int) -> Iterator[Row]:
         lambda: nb.predict_log_proba(X),
         2.5,
     )
+    X, y = data.gaussian(n // 10)
+    normal = bnb.GaussianNB().fit(X, y)
+    yield in_turn(
+        f"loo of {n // 10:,} x 30, priors derived anew, against predict",
+        lambda: bnb.loo(normal, X, y),
+        lambda: normal.predict(X),
+        4.0,
+    )
     del X
 
     words, label = data.text(n // 10)
