@@ -41,7 +41,7 @@ def test_aode_of_a_row_of_car(class_alpha, expected):
     ("name", "data", "repeats", "accuracy", "loss"),
     [
         ("TAN", "car", 10, 0.9421, 0.207),
-        ("TAN", "vote", 10, 0.9467, 0.147),
+        ("TAN", "vote", 4, 0.9467, 0.147),  # each fold has a tree of its own, and kernels for its missing cells
         ("TAN", "mushroom", 1, 0.9996, None),
         ("TAN", "breast.cancer", 10, 0.7027, None),
         ("AODE", "car", 10, 0.9153, 0.297),
