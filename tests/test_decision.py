@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,19 @@ from bayesnb.decision import bayes_theorem, zero_one
 from bayesnb.uncertainty.row_draws import Sampler
 
 X3, Y3 = load_iris(return_X_y=True)
-THREE = bnb.GaussianNB().fit(X3[::3], np.array(["setosa", "versicolor", "virginica"])[Y3[::3]])
 X2, Y2 = load_breast_cancer(return_X_y=True)
 X2 = X2[:, :5]
-TWO = bnb.GaussianNB().fit(X2[::3], np.array(["malignant", "benign"])[Y2[::3]])
+
+
+@cache
+def of_three():
+    return bnb.GaussianNB().fit(X3[::3], np.array(["setosa", "versicolor", "virginica"])[Y3[::3]])
+
+
+@cache
+def of_two():
+    return bnb.GaussianNB().fit(X2[::3], np.array(["malignant", "benign"])[Y2[::3]])
+
 
 losses = arrays(float, (4, 3), elements=st.integers(-5, 20).map(float), unique=True)
 
@@ -28,8 +38,8 @@ losses = arrays(float, (4, 3), elements=st.integers(-5, 20).map(float), unique=T
 @settings(max_examples=10)
 @given(loss=losses)
 def test_the_action_of_least_posterior_expected_loss(loss):
-    found = bnb.decide(THREE, X3[:20], loss, draws=50)
-    p = THREE.predict_proba(X3[:20])
+    found = bnb.decide(of_three(), X3[:20], loss, draws=50)
+    p = of_three().predict_proba(X3[:20])
     for i, row in enumerate(p):
         risks = [sum(row[c] * loss[a, c] for c in range(3)) for a in range(4)]
         assert found.risk[i] == pytest.approx(min(risks), abs=1e-12)
@@ -38,20 +48,20 @@ def test_the_action_of_least_posterior_expected_loss(loss):
 
 
 def test_under_zero_one_loss_it_is_the_prediction():
-    for nb, X in ((TWO, X2), (THREE, X3)):
+    for nb, X in ((of_two(), X2), (of_three(), X3)):
         found = bnb.decide(nb, X, zero_one(nb.classes_))
         np.testing.assert_array_equal(found.action, nb.predict(X))
         np.testing.assert_allclose(found.risk, 1 - nb.predict_proba(X).max(axis=1), atol=1e-12)
         # Of three classes both come from the same draws; of two, p_top is exact and the other has 1,000 draws.
-        error = 0.0 if nb is THREE else 4.5 * np.sqrt(0.25 / 1000)
+        error = 0.0 if nb is of_three() else 4.5 * np.sqrt(0.25 / 1000)
         np.testing.assert_allclose(found.p_optimal, bnb.decompose_uncertainty(nb, X).p_top, rtol=0, atol=error)
 
 
 @settings(max_examples=5)
 @given(cost=st.floats(0.01, 0.9))
 def test_chow_rejects_where_no_class_is_probable_enough(cost):
-    p = THREE.predict_proba(X3).max(axis=1)
-    found = bnb.decide(THREE, X3, zero_one(THREE.classes_), reject_cost=cost, draws=20)
+    p = of_three().predict_proba(X3).max(axis=1)
+    found = bnb.decide(of_three(), X3, zero_one(of_three().classes_), reject_cost=cost, draws=20)
     np.testing.assert_array_equal(found.action == "reject", p < 1 - cost)
     np.testing.assert_allclose(found.risk, np.minimum(1 - p, cost), atol=1e-12)
 
@@ -59,12 +69,12 @@ def test_chow_rejects_where_no_class_is_probable_enough(cost):
 def test_what_would_be_best_if_the_parameters_were_known():
     """P(optimal) and regret by their definitions, from draws of the class probabilities."""
     loss = np.array([[0.0, 2.0, 7.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0], [0.8, 0.8, 0.8]])
-    found = bnb.decide(THREE, X3, loss, given="data", draws=400, seed=3)
+    found = bnb.decide(of_three(), X3, loss, given="data", draws=400, seed=3)
 
     def every(log_proba, _):
         return np.moveaxis(log_proba, 0, -1)
 
-    log_proba = Sampler("moments", "data", 400, 3).map(THREE, X3, every)
+    log_proba = Sampler("moments", "data", 400, 3).map(of_three(), X3, every)
     for i in range(0, 150, 10):
         risks = [[sum(np.exp(p) * loss[a]) for a in range(4)] for p in log_proba[i].T]
         best = np.array([min(r) for r in risks])
@@ -76,8 +86,8 @@ def test_what_would_be_best_if_the_parameters_were_known():
 def test_of_a_frame_the_names_count_and_not_the_order():
     as_read = pd.DataFrame([[0, 10, 2], [1, 0, 2]], ["malignant", "benign"], ["treat", "send home", "watch"])
     as_read = as_read.rename_axis(index="truth", columns="action")
-    found = bnb.decide(TWO, X2, as_read, draws=20)
-    plain = bnb.decide(TWO, X2, [[1, 0], [0, 10], [2, 2]], draws=20)
+    found = bnb.decide(of_two(), X2, as_read, draws=20)
+    plain = bnb.decide(of_two(), X2, [[1, 0], [0, 10], [2, 2]], draws=20)
     names = np.array(["treat", "send home", "watch"])
     np.testing.assert_array_equal(found.action, names[plain.action])
     np.testing.assert_array_equal(found.risk, plain.risk)
@@ -92,7 +102,7 @@ def test_of_a_frame_the_names_count_and_not_the_order():
 
 def test_the_same_loss_in_other_units_is_the_same_decision():
     loss = np.array([[0.0, 10.0], [1.0, 0.0]])
-    first, second = bnb.decide(TWO, X2, loss), bnb.decide(TWO, X2, 5 * loss + 3)
+    first, second = bnb.decide(of_two(), X2, loss), bnb.decide(of_two(), X2, 5 * loss + 3)
     np.testing.assert_array_equal(first.action, second.action)
     np.testing.assert_allclose(second.p_optimal, first.p_optimal, atol=1e-12)
     np.testing.assert_allclose(second.regret, 5 * first.regret, atol=1e-10)
@@ -100,7 +110,7 @@ def test_the_same_loss_in_other_units_is_the_same_decision():
 
 def test_a_dominated_action_is_named_and_never_taken():
     with pytest.warns(UserWarning, match="the action 2 is dominated: 1 never costs more"):
-        found = bnb.decide(TWO, X2, [[0, 5], [1, 0], [1, 3]], draws=20)
+        found = bnb.decide(of_two(), X2, [[0, 5], [1, 0], [1, 3]], draws=20)
     assert 2 not in found.action
 
 
@@ -122,7 +132,7 @@ def test_a_dominated_action_is_named_and_never_taken():
 )
 def test_losses_that_make_no_sense(loss, options, message):
     with pytest.raises(ValueError, match=message):
-        bnb.decide(TWO, X2, loss, **options)
+        bnb.decide(of_two(), X2, loss, **options)
 
 
 def test_bayes_theorem():

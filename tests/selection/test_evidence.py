@@ -52,42 +52,44 @@ def frame(**columns):
     return pd.DataFrame(columns)
 
 
-CATEGORICAL = bnb.CategoricalNB().fit(X, Y)
+def categorical(rows=X, labels=Y, **options):
+    return lambda: bnb.CategoricalNB(**options).fit(rows, labels)
+
+
+def of_counts(nb, rows=COUNTS):
+    return lambda: nb.fit(rows, Y)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (CATEGORICAL, bnb.CategoricalNB().fit(X[:3], Y[:3]), "the rows differ: classes of"),
-        (CATEGORICAL, bnb.CategoricalNB().fit(X, Y[::-1]), "the rows differ: their categorical columns"),
-        (CATEGORICAL, bnb.CategoricalNB().fit(X[:, :1], Y), "the columns differ, 2 and 1"),
-        (CATEGORICAL, bnb.CategoricalNB().fit(X, ["p", "r", "p", "r"]), "the classes differ"),
+        (categorical(), categorical(X[:3], Y[:3]), "the rows differ: classes of"),
+        (categorical(), categorical(X, Y[::-1]), "the rows differ: their categorical columns"),
+        (categorical(), categorical(X[:, :1]), "the columns differ, 2 and 1"),
+        (categorical(), categorical(X, ["p", "r", "p", "r"]), "the classes differ"),
         (
-            CATEGORICAL,
-            bnb.CategoricalNB(categories=[["u", "v", "w"], ["a", "b"]]).fit(X, Y),
+            categorical(),
+            categorical(categories=[["u", "v", "w"], ["a", "b"]]),
             "have 4 levels in the first model and 5 in the second",
         ),
-        (bnb.MultinomialNB().fit(COUNTS, Y), bnb.BernoulliNB().fit(COUNTS > 0, Y), "multinomial, in the first model"),
-        (bnb.MultinomialNB().fit(COUNTS, Y), bnb.PoissonNB().fit(COUNTS, Y), "poisson, in the"),
-        (bnb.GaussianNB().fit(COUNTS, Y), bnb.PoissonNB().fit(COUNTS, Y), "different encodings are not comparable"),
+        (of_counts(bnb.MultinomialNB()), of_counts(bnb.BernoulliNB(), COUNTS > 0), "multinomial, in the first model"),
+        (of_counts(bnb.MultinomialNB()), of_counts(bnb.PoissonNB()), "poisson, in the"),
+        (of_counts(bnb.GaussianNB()), of_counts(bnb.PoissonNB()), "different encodings are not comparable"),
         (
-            bnb.BernoulliNB(binarize=0.5).fit(COUNTS, Y),
-            bnb.BernoulliNB(binarize=1.5).fit(COUNTS, Y),
+            of_counts(bnb.BernoulliNB(binarize=0.5)),
+            of_counts(bnb.BernoulliNB(binarize=1.5)),
             "the rows differ: their bernoulli columns have other statistics",
         ),
         (
-            bnb.GaussianNB().fit(frame(a=[1.0, 2, 3, 4]), Y),
-            bnb.GaussianNB().fit(frame(b=[1.0, 2, 3, 4]), Y),
+            of_counts(bnb.GaussianNB(), frame(a=[1.0, 2, 3, 4])),
+            of_counts(bnb.GaussianNB(), frame(b=[1.0, 2, 3, 4])),
             "column 0 is 'a'",
         ),
-        (
-            bnb.CategoricalNB(alpha=0.0).fit(X, Y),
-            bnb.CategoricalNB(alpha=0.0).fit(X, Y),
-            "Both evidences are zero",
-        ),
+        (categorical(alpha=0.0), categorical(alpha=0.0), "Both evidences are zero"),
     ],
 )
 def test_what_must_not_be_compared(first, second, message):
+    first, second = first(), second()
     with pytest.raises(ValueError, match=message):
         bnb.bayes_factor(first, second)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +28,17 @@ MAKE = {
     "spode": lambda **options: bnb.SPODE(1, **options),
     "network": lambda **options: bnb.NetworkNB({1: [0, 2], 3: [1, 0]}, **options),
 }
-each = pytest.mark.parametrize("nb", [pytest.param(make().fit(X, Y), id=name) for name, make in MAKE.items()])
-NB = MAKE["network"]().fit(X, Y)
+each = pytest.mark.parametrize("nb", list(MAKE), indirect=True)
+
+
+@cache
+def fitted(name):
+    return MAKE[name]().fit(X, Y)
+
+
+@pytest.fixture
+def nb(request):
+    return fitted(request.param)
 
 
 def simplexes(nb, row=None, label=None):
@@ -115,7 +125,7 @@ def test_draws_have_the_posterior_means(nb):
 
 
 def test_draws_of_some_columns():
-    whole = bnb.posterior_draws(NB, 5, features=["3"])["theta"]
+    whole = bnb.posterior_draws(fitted("network"), 5, features=["3"])["theta"]
     assert whole.shape == (5, 2, 2 * 3 * 3)
     np.testing.assert_allclose(whole.reshape(5, 2, 6, 3).sum(axis=3), 1)
 
@@ -162,10 +172,10 @@ def test_log_odds_have_the_moments_of_log_probabilities(nb):
 
 
 def test_decisions():
-    found = bnb.decide(NB, X[:9], bnb.decision.zero_one(NB.classes_))
-    np.testing.assert_array_equal(found.action, NB.predict(X[:9]))
-    np.testing.assert_allclose(found.risk, 1 - NB.predict_proba(X[:9]).max(axis=1), rtol=0, atol=1e-12)
-    top = bnb.decompose_uncertainty(NB, X[:9])["p_top"]
+    found = bnb.decide(fitted("network"), X[:9], bnb.decision.zero_one(fitted("network").classes_))
+    np.testing.assert_array_equal(found.action, fitted("network").predict(X[:9]))
+    np.testing.assert_allclose(found.risk, 1 - fitted("network").predict_proba(X[:9]).max(axis=1), rtol=0, atol=1e-12)
+    top = bnb.decompose_uncertainty(fitted("network"), X[:9])["p_top"]
     np.testing.assert_allclose(found.p_optimal, top, rtol=0, atol=0.03)
 
 
@@ -213,8 +223,8 @@ def test_bayes_factor_against_naive_bayes(nb):
 
 
 def test_sensitivity_is_that_of_refits():
-    found = bnb.prior_sensitivity(NB, X[:10], alpha=(0.2, 5), steps=5)
-    proba = NB.predict_proba(X[:10])
+    found = bnb.prior_sensitivity(fitted("network"), X[:10], alpha=(0.2, 5), steps=5)
+    proba = fitted("network").predict_proba(X[:10])
     top = proba.argmax(axis=1)
     each_alpha = [MAKE["network"](alpha=a).fit(X, Y).predict_proba(X[:10]) for a in (*np.geomspace(0.2, 5, 5), 1.0)]
     own = np.stack([p[np.arange(10), top] for p in each_alpha])
@@ -310,15 +320,15 @@ def test_estimates_are_compared_where_there_is_no_evidence():
 
 
 def test_arviz():
-    data = bnb.to_arviz(NB, X[:6], Y[:6], draws=30, chains=2, seed=3)
+    data = bnb.to_arviz(fitted("network"), X[:6], Y[:6], draws=30, chains=2, seed=3)
     theta = data["posterior"]["theta"]
     names = theta.coords["level"].values.tolist()
     assert names[:2] == ["0=u", "0=v"]
     assert "3=w | 1=v, 0=u" in names
     assert len(set(names)) == len(names) == theta.shape[-1]
-    drawn = bnb.posterior_draws(NB, 60, seed=3)
+    drawn = bnb.posterior_draws(fitted("network"), 60, seed=3)
     np.testing.assert_array_equal(theta.values.reshape(60, 2, -1), drawn["theta"])
-    brute = brute_of(NB)
+    brute = brute_of(fitted("network"))
     for i, row in enumerate(X[:6]):
         c = int(Y[i] == "elm")
         expected = np.log(drawn["class_prob"][:, c])
@@ -331,7 +341,7 @@ def test_arviz():
 
 
 def test_leave_one_out_for_arviz():
-    found = bnb.loo(NB, X, Y)
+    found = bnb.loo(fitted("network"), X, Y)
     for kind, pointwise in (("label", found.pointwise), ("row", found.row_pointwise)):
         elpd = found.to_elpd(kind)
         value = elpd["elpd_loo"] if isinstance(elpd, pd.Series) else elpd.elpd
@@ -339,9 +349,9 @@ def test_leave_one_out_for_arviz():
 
 
 def test_nuts_agrees_with_the_closed_form():
-    data = bnb.run_nuts(NB, draws=500, warmup=300, chains=2, seed=0, progress=False)
+    data = bnb.run_nuts(fitted("network"), draws=500, warmup=300, chains=2, seed=0, progress=False)
     found = data["posterior"]["theta"].values.reshape(1000, 2, -1)
-    table_ = bnb.parameter_table(NB)
+    table_ = bnb.parameter_table(fitted("network"))
     table_ = table_[table_["feature"] != "(class)"]
     mean = table_["mean"].to_numpy().reshape(2, -1)
     sd = table_["sd"].to_numpy().reshape(2, -1)
@@ -354,7 +364,7 @@ def test_figures_of_parameters(plot):
     import matplotlib.pyplot as plt
 
     options = {"features": ["1"]} if plot == "forest" else {}
-    ax = getattr(bnb.plots, plot)(NB, **options)
+    ax = getattr(bnb.plots, plot)(fitted("network"), **options)
     ax.figure.canvas.draw()
     if plot == "forest":
         assert any("0=u, 2=v" in text.get_text() for text in ax.get_yticklabels())
@@ -396,4 +406,4 @@ def test_the_configuration_of_jax_stays():
         assert nb.predict_proba(X).dtype == np.float64
         assert not jax.config.jax_enable_x64
         assert jnp.ones(2).dtype == jnp.float32
-    assert NB.query("0").to_numpy().dtype == np.float64
+    assert fitted("network").query("0").to_numpy().dtype == np.float64

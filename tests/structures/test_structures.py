@@ -39,6 +39,12 @@ def test_a_structure_without_arcs_is_naive_bayes(problem):
         )
     assert nb.log_evidence_ == pytest.approx(naive.log_evidence_, rel=1e-12, abs=1e-12)
     assert nb.n_parameters_ == naive.n_parameters_
+
+
+@pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
+@given(strategies.problems("categorical"))
+def test_without_arcs_leaving_out_and_draws_are_those_of_naive_bayes(problem):
+    naive, nb = problem.fit(), problem.fit(bnb.NetworkNB({}, alpha=0.7))
     mine, theirs = (bnb.loo(model, problem.X, problem.y, problem.weight) for model in (nb, naive))
     for name in ("pointwise", "row_pointwise", "log_proba"):
         np.testing.assert_allclose(getattr(mine, name), getattr(theirs, name), rtol=1e-12, atol=1e-12)
