@@ -110,7 +110,7 @@ def test_the_same_loss_in_other_units_is_the_same_decision():
 
 def test_a_dominated_action_is_named_and_never_taken():
     with pytest.warns(UserWarning, match="the action 2 is dominated: 1 never costs more"):
-        found = bnb.decide(of_two(), X2, [[0, 5], [1, 0], [1, 3]], draws=20)
+        found = bnb.decide(of_three(), X3[:20], [[0, 5, 5], [1, 0, 1], [1, 3, 1], [5, 5, 0]], draws=50)
     assert 2 not in found.action
 
 
