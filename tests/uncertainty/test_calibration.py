@@ -114,7 +114,10 @@ def test_intervals_of_class_probabilities_cover(family, method, given):
         (True, 30, ROW_SETS),
         (True, 300, 600),
         (False, 300, 600),
-        pytest.param(True, 1000, ROW_SETS, marks=pytest.mark.calibration),  # minutes
+        *(
+            pytest.param(*wide, ROW_SETS, marks=pytest.mark.calibration)
+            for wide in [(True, 300), (False, 300), (True, 1000)]
+        ),
     ],
 )
 def test_intervals_by_draws_cover_in_many_columns(averaged, columns, sets):
