@@ -41,7 +41,9 @@ def score_rows(
             readings.append(_prepare(padded, x, added, estimate))
         return _score(readings[0], x, output)
 
-    return map_rows(rows, n, answer, cells=model.n_classes)
+    # Where a row is among the data or left out, its numbers have parameters of their own in each class.
+    width = 1.0 if added is None else sum(r.width() for r in rows)
+    return map_rows(rows, n, answer, cells=model.n_classes * width)
 
 
 @float64

@@ -20,7 +20,6 @@ from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts
 
 CELLS = 2**20
 _MOST_ROWS = 2**14  # what kernels make of more leaves holes in memory, and a stream would take ever more of it
-_FEW_ROWS = 2**10
 _FEWEST_ROWS = 16
 
 
@@ -60,10 +59,7 @@ def blocks(
     `cells` is the room that a row takes in what is made of it, if that is more than the row itself.
     """
     width = max(1.0, cells, sum(r.width() for r in rows))
-    whole = power_of_four(n)
-    # two blocks rather than one that is half empty
-    fitting = whole // 4 if whole > _FEW_ROWS and 2 * n <= whole else whole
-    largest = min(_MOST_ROWS, fitting, power_of_four(CELLS / width, down=True))
+    largest = min(_MOST_ROWS, power_of_four(CELLS / width, down=True))
     for start in range(0, n, largest):
         stop = min(start + largest, n)
         size = min(largest, power_of_four(stop - start))

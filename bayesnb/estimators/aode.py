@@ -185,6 +185,9 @@ class AODE(StructuredNB):
         """Each column given each other one, and alone: what the members need."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
 
+    def _warn_of_empty_tables(self) -> None:
+        """Nothing: other members know of a class what one of them does not."""
+
     def _check_nodes(self, columns: NodeColumns) -> None:
         nothing = np.zeros(0)
         if columns.nodes != self._arcs(self.encoding_, columns, None, nothing, nothing):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
 from bayesnb.arguments import require_mapping
-from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.node_rows import NodeRows
 from bayesnb.estimators import priors
@@ -140,6 +139,13 @@ class StructuredNB(NaiveBayesClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        super().fit(X, y, sample_weight)
+        self._warn_of_empty_tables()
+        return self
+
+    fit.__doc__ = NaiveBayesClassifier.fit.__doc__
+
     # -- for subclasses --------------------------------------------------------------------------
 
     def _arcs(
@@ -213,13 +219,6 @@ class StructuredNB(NaiveBayesClassifier):
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 
-    def _count(self, *args: Any) -> Counted:
-        first = not self.__sklearn_is_fitted__()
-        counted = super()._count(*args)
-        if first:
-            self._warn_of_empty_tables(counted)
-        return counted
-
     def _read(
         self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
     ) -> np.ndarray:
@@ -250,19 +249,18 @@ class StructuredNB(NaiveBayesClassifier):
                 "gaussian=None takes their values for levels."
             )
 
-    def _warn_of_empty_tables(self, counted: Counted) -> None:
-        encoding, statistics = counted
+    def _warn_of_empty_tables(self) -> None:
         never = [
-            (encoding.classes.values[c], name)
-            for columns, counts in zip(encoding.blocks, statistics.blocks, strict=True)
+            (self.encoding_.classes.values[c], name)
+            for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
             if isinstance(columns, NodeColumns)
-            for c, name in columns.never_together(counts, statistics.class_count)
+            for c, name in columns.never_together(counted, self.statistics_.class_count)
         ]
         if never:
             warn(
-                f"{type(self).__name__}: no row of these classes has these columns and all of their parents, so that "
-                f"nothing but the prior is known of them there, (class, column): {never[:8]}. Leave such parents out, "
-                "or give missing cells a level of their own."
+                f"{type(self).__name__}: no row of these classes has these columns together with all of their parents, "
+                f"so that their tables there are the prior, (class, column): {never[:8]}. What other rows of the class "
+                "say of the column counts for nothing; it would if missing cells had a level of their own."
             )
 
     def _gaussian(self, table: Table) -> tuple[int, ...]:

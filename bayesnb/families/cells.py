@@ -45,11 +45,16 @@ def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
 
 
 def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> jax.Array:
-    """`of_rows` of some rows at a time: where each cell of each class has parameters of its own, they fit the cache."""
+    """(N, C) `of_rows` of some rows at a time: where each cell of each class has parameters of its own, they fit the
+    cache.
+    """
+    x = x if isinstance(x, Complete) else jnp.asarray(x)
     n, features = x.shape
-    size = max(1, min(n, _IN_CACHE // max(1, n_classes * features)))
+    most = max(1, min(n, _IN_CACHE // max(1, n_classes * features)))
+    size = 2 ** (most.bit_length() - 1)  # as blocks have, which then need no padding
+    pieces = -(-n // size)
 
     def cut(cells: Any) -> jax.Array:
-        return jnp.pad(cells, ((0, -n % size), (0, 0))).reshape(-1, size, features)
+        return jnp.pad(cells, ((0, pieces * size - n), (0, 0))).reshape(pieces, size, features)
 
-    return jax.lax.map(of_rows, jax.tree.map(cut, x)).reshape(-1, n_classes)[:n]
+    return jax.lax.map(of_rows, jax.tree.map(cut, x)).reshape(pieces * size, n_classes)[:n]

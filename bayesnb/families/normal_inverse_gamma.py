@@ -61,7 +61,7 @@ class Moments:
         """
         count = self.count - weight
         there = count > ROUNDING * self.count
-        share = there * weight / (count + ~there)
+        share = jnp.where(there, weight, 0.0) / jnp.where(there, count, 1.0)
         delta = cells - self.mean
         m2 = self.m2 - delta * delta * (share * self.count)
         sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -237,11 +239,20 @@ def _scores(
             own = encoding.rows(table.take(mask))
             scores[mask] = _own_class_without(model, own, label[mask], float(w), estimate)
         return scores
-    # Classes share parameters: without the row all of them change.
-    for mask, c, w in alike(label, weight):
-        own, n = encoding.rows(table.take(mask)), int(mask.sum())
-        added = -w * np.eye(n_classes)[c]
-        scores[mask] = scoring.score_rows(encoding, posterior, own, n, estimate, _with_log_proba, added)
+
+    device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
+
+    def score_those(group: tuple[int, float]) -> None:
+        c, w = group
+        mask, added = (label == c) & (weight == w), -w * np.eye(n_classes)[c]
+        own, n = encoding.rows(table.take(mask), lambda columns, unknown: None), int(mask.sum())
+        with jax.default_device(device):
+            scores[mask] = scoring.score_rows(encoding, posterior, own, n, estimate, _with_log_proba, added)
+
+    # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
+    groups = sorted(set(zip(label.tolist(), weight.tolist(), strict=True)))
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(score_those, groups))  # raises what they raise
     return scores
 
 

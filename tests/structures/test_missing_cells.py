@@ -230,7 +230,13 @@ def test_a_class_without_a_row_that_has_the_parent_is_told():
     """There nothing is known of the child but its prior, however many cells of its own the class has."""
     rows = [["done", "high"], ["done", "low"], [None, "low"], [None, "low"], [None, "high"]]
     labels = ["ill", "ill", "well", "well", "well"]
+    nb = bnb.NetworkNB({1: 0})
     with pytest.warns(UserWarning, match=r"no row of these classes.*\[\('well', '1'\)\]"):
-        nb = bnb.NetworkNB({1: 0}).fit(rows, labels)
-    with pytest.warns(UserWarning, match="no row of these classes"):
-        nb.fit([["done", "high"], ["done", "low"], ["done", None]], ["ill", "ill", "well"])
+        nb.fit(rows, labels)
+    odds = nb.predict_proba([[None, "low"], [None, "high"]])
+    np.testing.assert_allclose(odds[0], odds[1], rtol=1e-12)
+    # Batches may bring it later, and then there is nothing to tell.
+    nb = bnb.NetworkNB({1: 0}).partial_fit(rows, labels, classes=["ill", "well"])
+    nb.partial_fit([["done", "low"]], ["well"])
+    together = bnb.NetworkNB({1: 0}).fit([*rows, ["done", "low"]], [*labels, "well"])
+    np.testing.assert_array_equal(nb.predict_proba(rows), together.predict_proba(rows))
