@@ -7,10 +7,12 @@ import csv
 import os
 import sys
 import warnings
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+from threading import Timer
 
 from bayesnb.cli import files, folder, job, report
 from bayesnb.cli.holdout import Settings
@@ -41,7 +43,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     and 141, silently, if whoever reads standard output has gone.
     """
     try:
-        return _run(argv)
+        with _interrupts_that_come_again():
+            return _run(argv)
     except InputError as error:
         return _complain(f"error: {error}", 2)
     except OutputError as error:
@@ -52,6 +55,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except KeyboardInterrupt:
         return _complain("interrupted.", 130)
+
+
+@contextmanager
+def _interrupts_that_come_again() -> Iterator[None]:
+    """A Ctrl-C that hits a callback, of the garbage collector say, which cannot raise, is sent once more."""
+    before = sys.unraisablehook
+
+    def hook(ignored: sys.UnraisableHookArgs) -> None:
+        if not issubclass(ignored.exc_type, KeyboardInterrupt):
+            return before(ignored)
+        again = Timer(0.05, interrupt_main)
+        again.daemon = True
+        again.start()
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
 
 
 def _run(argv: Sequence[str] | None) -> int:

@@ -1,6 +1,7 @@
 """What the command line leaves behind: interrupted, on outputs and disks that are full, in folders with files."""
 
 import errno
+import gc
 import os
 import signal
 import subprocess
@@ -60,10 +61,26 @@ def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_
     assert listing(tmp_path) == there
 
 
-def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path):  # noqa: F811
-    def interrupted(*_):
+def raising(*_):
+    raise KeyboardInterrupt
+
+
+def swallowed(*_):
+    """Raised where nothing can be: in a callback of the garbage collector, as JAX has one."""
+
+    def callback(*_):
+        gc.callbacks.remove(callback)
         raise KeyboardInterrupt
 
+    gc.callbacks.append(callback)
+    gc.collect()
+    for _ in range(200):
+        time.sleep(0.05)
+    raise AssertionError("it did not come again")
+
+
+@pytest.mark.parametrize("interrupted", [raising, swallowed])
+def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path, interrupted):  # noqa: F811
     monkeypatch.setattr(job, "run", interrupted)
     out = tmp_path / "new"
     code, _, err = run(capsys, "compare", "--csv", table, "--target", "play", "--out", out)
