@@ -140,4 +140,4 @@ def test_intervals_by_draws_cover_in_many_columns(averaged, columns, sets):
         k = int(log_p.argmin())
         p = np.exp(log_p[k] - np.logaddexp(*log_p))
         covered.append(lower[0, k] <= p <= upper[0, k])
-    assert abs(np.mean(covered) - 0.9) < 0.03 * np.sqrt(ROW_SETS / sets)
+    assert 0.87 < np.mean(covered) < 0.93
