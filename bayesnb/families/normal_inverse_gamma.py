@@ -103,9 +103,7 @@ class Moments:
         def centred(centre: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
             """Mean, M2, and the sum of squares about `centre`."""
             deviation = jnp.where(seen, x - centre[label], 0.0)
-            # One product for the sums of deviations and of their squares.
-            sums = one_hot.T @ jnp.concatenate([deviation, deviation * deviation], axis=1)
-            shift, square = sums[:, : x.shape[1]] * inverse, sums[:, x.shape[1] :]
+            shift, square = one_hot.T @ deviation * inverse, one_hot.T @ (deviation * deviation)
             return centre + shift, square - shift * shift * count, square
 
         def again(mean: jax.Array, m2: jax.Array) -> tuple[jax.Array, jax.Array]:

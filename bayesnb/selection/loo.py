@@ -185,11 +185,11 @@ def of_the_others(estimate: Estimate) -> Estimate:
     return estimate
 
 
-def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, int, float]]:
-    """Rows of one class and weight: one posterior without a row serves all of them."""
-    for c in np.unique(label):
+def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
+    """Class and weight of rows: one posterior without a row serves all that have them in common."""
+    for c in np.flatnonzero(np.bincount(label)):
         for w in np.unique(weight[label == c]):
-            yield (label == c) & (weight == w), int(c), float(w)
+            yield int(c), float(w)
 
 
 def counted_rows(
@@ -250,9 +250,8 @@ def _scores(
             scores[mask] = scoring.score_rows(encoding, posterior, own, n, estimate, _with_log_proba, added)
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
-    groups = sorted(set(zip(label.tolist(), weight.tolist(), strict=True)))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(score_those, groups))  # raises what they raise
+        list(pool.map(score_those, alike(label, weight)))  # raises what they raise
     return scores
 
 

@@ -251,7 +251,8 @@ def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...],
     """Σ w log p(y | x, the other rows)."""
     encoding, estimate = nb.encoding_, of_the_others(nb.estimate)
     table, _, label, weight = counted_rows(nb, X, y, sample_weight, "tune_alpha")
-    groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in alike(label, weight) if w > 0]
+    each = [((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0]
+    groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in each]
     prior, statistics = pad(encoding, prior_of(_unit(nb, names), of)), pad_statistics(encoding, nb.statistics_)
     one_hot = np.eye(len(encoding.classes))
 
