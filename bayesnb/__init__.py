@@ -21,10 +21,10 @@ from bayesnb.estimators import (
     PoissonNB,
     PolyaNB,
 )
+from bayesnb.estimators.semi_supervised import fit_em
 from bayesnb.evaluation import compare_estimates, learning_curve
 from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
 from bayesnb.inference_data import to_arviz
-from bayesnb.mixture import fit_em
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha

@@ -9,7 +9,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 INT64 = 2**63 - 1
 _MOST = 2**31 - 1  # of what is made one by one: draws, repeats, iterations
@@ -103,43 +102,7 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
         raise ValueError(f"{name}={shown(values)} must be a number or an array of numbers.") from None
 
 
-def require_classifier(nb: Any, who: str) -> None:
-    """Raise TypeError unless `nb` is a classifier of bayesnb, fitted or not."""
-    if not hasattr(type(nb), "_no_posterior"):
-        raise TypeError(
-            f"{who} takes a classifier of bayesnb, such as GaussianNB(), and got {type(nb).__module__}.{shown(nb)}."
-        )
-
-
-def require_fitted(nb: Any, who: str) -> None:
-    """As `require_classifier`; raise scikit-learn's NotFittedError unless it is fitted."""
-    require_classifier(nb, who)
-    check_is_fitted(nb)
-
-
 def require_result(name: str, value: Any, kind: type, source: str) -> None:
     """Raise TypeError unless `value` is of that kind, which `source` returns."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be what {source} returns, and is a {type(value).__name__}: {shown(value)}.")
-
-
-def require_posterior(nb: Any, who: str) -> None:
-    """Raise unless `nb` is fitted and its parameters have an exact posterior.
-
-    Raises
-    ------
-    NotImplementedError
-        With the reason that the classifier gives, `nb._no_posterior`.
-    TypeError
-        If it is no classifier of bayesnb.
-    """
-    require_fitted(nb, who)
-    if nb._no_posterior is not None:
-        raise NotImplementedError(f"{who}: {nb._no_posterior}")
-
-
-def require_evidence(nb: Any, who: str) -> None:
-    """As `require_posterior`, where log p(X, y) is needed in closed form too."""
-    require_posterior(nb, who)
-    if nb._no_evidence is not None:
-        raise NotImplementedError(f"{who}: {nb._no_evidence}")

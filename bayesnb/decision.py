@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_fitted, require_iterable, require_mapping, require_number, require_seed
+from bayesnb.arguments import require_iterable, require_mapping, require_number, require_seed
 from bayesnb.encoding import check_labels
+from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.reporting import warn
 from bayesnb.uncertainty.rows import Given, Method, sampler
 
@@ -75,7 +76,7 @@ class Decisions:
 
 
 def decide(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     loss: Any,
     reject_cost: float | None = None,
@@ -127,7 +128,8 @@ def decide(
     """
     require_fitted(nb, "decide")
     require_seed(seed)
-    drawing = None if nb._no_posterior else sampler(nb, given, method, draws, seed)
+    fitted = None if nb.no_posterior else nb.fitted_
+    drawing = None if fitted is None else sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 
@@ -138,13 +140,16 @@ def decide(
         best = excess <= 1e-12 * abs(costs).max()
         return np.stack([best.mean(axis=0), excess.mean(axis=0)], axis=1)
 
-    proba = nb.predict_proba(X)
+    proba = nb.predict_proba(X) if fitted is None else np.exp(fitted.log_proba(X))
     undefined = np.isnan(proba).any(axis=1)
-    proba[undefined] = np.exp(nb.class_log_prior_)
+    if undefined.any():
+        proba[undefined] = np.exp(nb.class_log_prior_ if fitted is None else fitted.class_log_prior)
     risk = proba @ costs.T
     choice = risk.argmin(axis=1)
     each = np.arange(len(choice))
-    found = np.full((len(choice), 2, len(costs)), np.nan) if drawing is None else drawing.map(nb, X, of_draws)
+    found = np.full((len(choice), 2, len(costs)), np.nan)
+    if fitted is not None and drawing is not None:
+        found = drawing.map(fitted, X, of_draws)
     p_optimal, regret = found[each, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[each, choice], p_optimal, regret, table)
 

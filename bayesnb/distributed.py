@@ -12,6 +12,8 @@ import numpy as np
 from bayesnb import counting
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, check_labels
+from bayesnb.estimators import drafts
+from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.lazy import kind_of
 from bayesnb.streaming import batch_parts, blank
 
@@ -34,7 +36,7 @@ class _Part(NamedTuple):
     alike: bool = True
 
 
-def fit(nb: Any, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
+def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
     """Fit a classifier to more rows than one machine holds, in one pass, on the active dask scheduler or client.
 
     Parameters
@@ -87,7 +89,7 @@ def fit(nb: Any, X: Any, y: Any = None, sample_weight: Any = None, classes: Any 
     except ImportError as error:
         raise ImportError("distributed.fit needs dask: pip install 'bayesnb[dask]'.") from error
 
-    draft = blank(nb, "distributed.fit")
+    draft: Any = blank(nb, "distributed.fit")
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:
         raise ValueError("sample_weight is given without y; of batches it is their third part.")
@@ -103,7 +105,7 @@ def fit(nb: Any, X: Any, y: Any = None, sample_weight: Any = None, classes: Any 
             else "X is empty: there was no row to fit to."
         )
     vars(draft).update({name: value for name, value in vars(columns).items() if name not in vars(draft)})
-    return nb._commit(draft, counting.declare(counted, found.union(declared)))
+    return drafts.commit(nb, draft, counting.declare(counted, found.union(declared)))
 
 
 def _reduced(start: Any, blocks: Blocks) -> _Part:
@@ -145,8 +147,8 @@ def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _Part:
     if np.shape(weight) in ((), (n_rows,)) and weight is not None and not np.any(weight):
         return _Part(check_labels(y, n_rows, type(start).__name__)[0])
     columns = copy.copy(start)
-    counted = columns._count_batch(X, y, weight, Levels(()), grow=True)
-    if not start.__sklearn_is_fitted__():
+    counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
+    if not drafts.is_fitted(start):
         # Fitted, in that its columns are known; nobody is to ask for its counts.
         columns.encoding_, columns.statistics_ = counted.encoding, None
     return _Part(counted.encoding.classes, columns, counted)
@@ -169,7 +171,7 @@ def _merge(a: _Part, b: _Part) -> _Part:
     return _Part(classes, a.columns, counted, alike)
 
 
-def _decided(nb: Any) -> list[tuple[Any, ...]]:
+def _decided(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
     """What was decided on the columns of each block of the model."""
     fields = ("index", "names", "nodes", "declared")
     return [(type(block), *(getattr(block, field, None) for field in fields)) for block in nb.encoding_.blocks]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -30,12 +31,17 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     try:
         _require_regular(path)
         with _writing(path) as prefix:
-            handle, temporary = tempfile.mkstemp(prefix=prefix, suffix=_SUFFIX, dir=path.parent)
-            with os.fdopen(handle, "wb") as stream:
+            old = path.stat().st_mode if path.exists() else None
+            # As any new file, of a mode that the system masks; what takes the place of a file is nobody else's until it
+            # has that one's.
+            mode = 0o666 if old is None else 0o600
+            temporary = path.parent / f"{prefix}{secrets.token_hex(4)}{_SUFFIX}"
+            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
-            os.chmod(temporary, path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+            if old is not None:
+                os.chmod(temporary, old)
             os.replace(temporary, path)
         _sync(path.parent)
     except OSError as error:
@@ -129,12 +135,6 @@ def _folder(path: Path) -> Iterator[int | None]:
     finally:
         if handle is not None:
             os.close(handle)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _sync(path: Path) -> None:

@@ -14,13 +14,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior, require_seed
+from bayesnb.arguments import require_integer, require_seed
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.families import Counts
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, log_normalize
 from bayesnb.precision import float64
-from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, require_proper, site_names
-from bayesnb.uncertainty.draws import kept, origin
+from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
+from bayesnb.uncertainty.draws import draws_of, kept, origin
 from bayesnb.uncertainty.given_draws import likelihoods
 from bayesnb.uncertainty.importance import joint_of_draws
 from bayesnb.version import __version__
@@ -35,7 +36,7 @@ _CLASS = "class"
 _DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
 
 
-def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: int = 4, seed: int = 0) -> Any:
+def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, chains: int = 4, seed: int = 0) -> Any:
     """Exact posterior draws as an ArviZ object, for its summaries, plots, model comparison and NetCDF files.
 
     Parameters
@@ -104,7 +105,7 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
     (4, 50)
     """
-    require_posterior(nb, "to_arviz")
+    fitted = require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
     require_integer("chains", chains)
     require_seed(seed)
@@ -117,21 +118,22 @@ def to_arviz(nb: Any, X: Any = None, y: Any = None, draws: int = 1000, chains: i
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
-    encoding, prior, posterior = nb.encoding_, nb.prior_, nb.posterior_
-    drawn = posterior_draws(nb, n_draws, seed)
+    encoding, prior, posterior = fitted.encoding, fitted.prior, fitted.posterior
+    drawn = draws_of(fitted, n_draws, seed)
     everything = kept(encoding, None)
     groups = {"posterior": _parameters(encoding, posterior, drawn, sample, everything)}
     if _is_proper(encoding, prior):
         before = draw_parameters(encoding, prior, n_draws, prior_seed)
         groups["prior"] = _parameters(encoding, prior, before, sample, everything)
     if X is not None:
-        groups |= _rows(nb, posterior, X, y, drawn, sample, predictive_seed)
+        groups |= _rows(fitted, X, y, drawn, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
-    return _wrapped(nb, groups, sampling, "none")
+    return _wrapped(nb, fitted, groups, sampling, "none")
 
 
 def assemble(
-    nb: Any,
+    nb: Classifier,
+    fitted: Fitted,
     drawn: Mapping[str, np.ndarray],
     shared: Sequence[Mapping[str, np.ndarray]],
     transitions: Mapping[str, np.ndarray],
@@ -151,9 +153,9 @@ def assemble(
     import xarray as xr
 
     sample = next(iter(transitions.values())).shape
-    parameters = _parameters(nb.encoding_, nb.prior_, drawn, sample, masks)
-    axes = [(_CLASS, np.ones(len(nb.encoding_.classes), bool))]
-    axes += [(dim, keep) for (dim, _), keep in zip(_axes(nb.encoding_), masks, strict=True)]
+    parameters = _parameters(fitted.encoding, fitted.prior, drawn, sample, masks)
+    axes = [(_CLASS, np.ones(len(fitted.encoding.classes), bool))]
+    axes += [(dim, keep) for (dim, _), keep in zip(_axes(fitted.encoding), masks, strict=True)]
     hyper: dict[str, Any] = {}
     for (dim, keep), own in zip(axes, shared, strict=True):
         for site, values in own.items():
@@ -166,7 +168,7 @@ def assemble(
         "posterior": parameters.assign(hyper),
         "sample_stats": xr.Dataset(statistics, _sample_coordinates(sample)),
     }
-    return _wrapped(nb, groups, "the No-U-Turn sampler of NumPyro", hyperprior)
+    return _wrapped(nb, fitted, groups, "the No-U-Turn sampler of NumPyro", hyperprior)
 
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
@@ -183,13 +185,13 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=each, **common)
 
 
-def _wrapped(nb: Any, groups: Mapping[str, xr.Dataset], sampling: str, hyperprior: str) -> Any:
+def _wrapped(nb: Classifier, fitted: Fitted, groups: Mapping[str, xr.Dataset], sampling: str, hyperprior: str) -> Any:
     attributes = {
         "inference_library": "bayesnb",
         "inference_library_version": __version__,
         "estimator": " ".join(repr(nb).split()),
         "sampling": sampling,
-        **origin(nb, hyperprior),
+        **origin(fitted, hyperprior),
     }
     return _group_reader()({name: group.assign_attrs(attributes) for name, group in groups.items()})
 
@@ -283,8 +285,7 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 
 
 def _rows(
-    nb: Any,
-    posterior: NaiveBayes,
+    fitted: Fitted,
     X: Any,
     y: Any,
     drawn: dict[str, np.ndarray],
@@ -294,11 +295,11 @@ def _rows(
     """The groups that speak of rows."""
     import xarray as xr
 
-    encoded, n = nb._encode(X)
-    label = nb._label_index(nb.encoding_.classes, y, n)
+    encoded, n = fitted.encode(X)
+    label = fitted.label_index(y, n)
     rows = tuple(r.plain() for r in encoded)
-    row, own, predicted = _score_draws(nb.encoding_, posterior, rows, label, drawn, seed)
-    names = _class_names(nb.encoding_)
+    row, own, predicted = _score_draws(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
+    names = _class_names(fitted.encoding)
     observation = {_ROW: np.arange(len(label))}
     coordinates = {**_sample_coordinates(sample), **observation}
 

@@ -30,8 +30,8 @@ def lazily(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Meth
             snapshot = copy.copy(self)
             result = prepare(snapshot, _no_rows(X))
 
-            def block(rows: Any, nb: Any) -> Any:
-                return getattr(nb, method.__name__)(rows, *args, **kwargs) if rows.shape[0] else result
+            def block(rows: Any, owner: Any) -> Any:
+                return getattr(owner, method.__name__)(rows, *args, **kwargs) if rows.shape[0] else result
 
             mapped = _map_frame if kind_of(X) == "frame" else _map_array
             return mapped(block, X, snapshot, result)
@@ -74,19 +74,19 @@ def _no_rows(X: Any) -> Any:
     return X._meta if kind == "frame" else np.empty((0, X.shape[1]))
 
 
-def _map_array(block: Callable, X: Any, nb: Any, result: np.ndarray) -> Any:
+def _map_array(block: Callable, X: Any, owner: Any, result: np.ndarray) -> Any:
     import dask.array as da
     from dask.delayed import delayed
 
-    def column(rows: Any, nb: Any) -> Any:
-        found = block(rows, nb)
+    def column(rows: Any, owner: Any) -> Any:
+        found = block(rows, owner)
         return found if found.ndim == 2 else found[:, None]
 
     width = result.shape[1] if result.ndim == 2 else 1
     mapped = da.map_blocks(
         column,
         X if X.numblocks[1] == 1 else X.rechunk({1: -1}),
-        nb=delayed(nb, traverse=False),
+        owner=delayed(owner, traverse=False),
         dtype=result.dtype,
         chunks=(X.chunks[0], (width,)),
         meta=np.empty((0, 0), result.dtype),
@@ -94,10 +94,10 @@ def _map_array(block: Callable, X: Any, nb: Any, result: np.ndarray) -> Any:
     return mapped if result.ndim == 2 else mapped[:, 0]
 
 
-def _map_frame(block: Callable, X: Any, nb: Any, result: np.ndarray) -> Any:
+def _map_frame(block: Callable, X: Any, owner: Any, result: np.ndarray) -> Any:
     from dask.delayed import delayed
 
-    return X.map_partitions(block, nb=delayed(nb, traverse=False), meta=result, enforce_metadata=False)
+    return X.map_partitions(block, owner=delayed(owner, traverse=False), meta=result, enforce_metadata=False)
 
 
 __all__ = ["computed", "is_collection", "kind_of", "lazily"]

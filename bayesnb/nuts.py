@@ -12,8 +12,9 @@ from numpyro import distributions as dist
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.infer import MCMC, NUTS, init_to_median
 
-from bayesnb.arguments import require_integer, require_posterior, require_seed
+from bayesnb.arguments import require_integer, require_seed
 from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.hierarchy import Hierarchy
 from bayesnb.inference_data import assemble
 from bayesnb.model import Statistics
@@ -37,7 +38,7 @@ _LEAST_ESS = 100  # a chain
 
 
 def run_nuts(
-    nb: Any,
+    nb: Classifier,
     hyperprior: Any = None,
     draws: int = 1000,
     warmup: int = 500,
@@ -107,26 +108,26 @@ def run_nuts(
     Hoffman & Gelman, *The No-U-Turn sampler*, JMLR 15 (2014). Vehtari et al., *Rank-normalization, folding, and
     localization: an improved R-hat*, Bayesian Analysis 16 (2021), for the bounds.
     """
-    require_posterior(nb, "run_nuts")
+    fitted = require_posterior(nb, "run_nuts")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
-    target = _target(nb, hyperprior)
-    masks = kept(nb.encoding_, features)
-    samples, transitions = _sample(target, nb.statistics_, draws, warmup, chains, seed, progress)
+    target = _target(fitted, hyperprior)
+    masks = kept(fitted.encoding, features)
+    samples, transitions = _sample(target, fitted.statistics, draws, warmup, chains, seed, progress)
     _diagnose(samples, transitions["diverging"])
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
-    drawn, shared = target.finish(flat, nb.statistics_, masks, seed)
-    return assemble(nb, drawn, shared, transitions, masks, target.hyperprior)
+    drawn, shared = target.finish(flat, fitted.statistics, masks, seed)
+    return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
 
 
-def _target(nb: Any, hyperprior: Any) -> Fixed | Hierarchy:
-    sites = site_names(nb.encoding_, nb.prior_)
-    families = [nb.prior_.class_prior, *nb.prior_.blocks]
+def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
+    sites = site_names(fitted.encoding, fitted.prior)
+    families = [fitted.prior.class_prior, *fitted.prior.blocks]
     if hyperprior is None:
-        require_proper(nb.encoding_, nb.posterior_)
+        require_proper(fitted.encoding, fitted.posterior)
         _require_density(families)
-        return Fixed(nb.prior_, sites)
+        return Fixed(fitted.prior, sites)
     given = hyperprior if isinstance(hyperprior, dict) else {"symmetric": hyperprior}
     given = {hyperprior: dist.LogNormal(-1.0, 1.5)} if isinstance(hyperprior, str) else given
     kind: Any
@@ -143,7 +144,7 @@ def _target(nb: Any, hyperprior: Any) -> Fixed | Hierarchy:
         )
     _require_density([f for f in families if not isinstance(f, Dirichlet)])
     _require_common([f for f in families if isinstance(f, NormalInverseGamma)])
-    return Hierarchy(nb.prior_, kind, alpha, sites)
+    return Hierarchy(fitted.prior, kind, alpha, sites)
 
 
 @float64

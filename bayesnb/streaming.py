@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import INT64, require_classifier, require_integer, require_iterable, require_path
+from bayesnb.arguments import INT64, require_integer, require_iterable, require_path
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
+from bayesnb.estimators import drafts
+from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.files import require_writable
 from bayesnb.fingerprint import FirstRows, n_rows, take
+from bayesnb.fitted import require_classifier
 from bayesnb.persistence import hyperparameters, load, save
 from bayesnb.progress import progress as progress_bar
 
@@ -35,7 +38,7 @@ Batch = tuple[Any, ...]
 
 
 def fit_stream(
-    nb: Any,
+    nb: NaiveBayesClassifier,
     batches: Iterable[Batch],
     classes: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -115,14 +118,14 @@ def fit_stream(
                 X, y, weight = (take(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
             if weight is None or np.any(weight):
-                draft._add(copy.copy(draft), X, y, weight, declared, grow=True)
+                drafts.add(draft, copy.copy(draft), X, y, weight, declared, grow=True)
             else:  # such rows leave their classes, as in `fit`
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
             if not passed_over:
                 first_rows.compare(X, y, weight)
             counted += n
             tick(n)
-            if checkpoint is not None and counted - saved >= every and draft.__sklearn_is_fitted__():
+            if checkpoint is not None and counted - saved >= every and drafts.is_fitted(draft):
                 saved = _save(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
@@ -131,13 +134,13 @@ def fit_stream(
         )
     if not counted:
         raise ValueError("batches is empty: there was no row to fit to.")
-    if not draft.__sklearn_is_fitted__():
+    if not drafts.is_fitted(draft):
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     if checkpoint is not None and counted > saved:
         _save(draft, declared, checkpoint, counted, first_rows.digests)
     for name in (_ROWS_COUNTED, _FIRST_ROWS):
         vars(draft).pop(name, None)
-    return nb._commit(draft, declare(draft._counted, declared))
+    return drafts.commit(nb, draft, declare(drafts.counted_by(draft), declared))
 
 
 def read_table(
@@ -269,7 +272,7 @@ def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = 
         yield tuple(part.iloc[piece] if hasattr(part, "iloc") else part[piece] for part in arrays.values())
 
 
-def blank(nb: Any, who: str) -> Any:
+def blank(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     """A copy of a classifier without what was fitted.
 
     Raises
@@ -278,8 +281,8 @@ def blank(nb: Any, who: str) -> Any:
         If its statistics do not add up.
     """
     require_classifier(nb, who)
-    draft = nb._blank() if hasattr(nb, "_blank") else None
-    if draft is None or not hasattr(draft, "partial_fit"):
+    draft = drafts.blank(nb)
+    if not hasattr(draft, "partial_fit"):
         raise TypeError(
             f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
             "whose statistics add up, of a known structure (NetworkNB in place of TAN)."
@@ -287,7 +290,7 @@ def blank(nb: Any, who: str) -> Any:
     return draft
 
 
-def _begin(nb: Any, checkpoint: Any) -> tuple[Any, int]:
+def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
     """A copy to fit, and how many rows it has counted already."""
     draft = blank(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
@@ -303,7 +306,7 @@ def _begin(nb: Any, checkpoint: Any) -> tuple[Any, int]:
 def _save(
     draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
 ) -> int:
-    draft._commit(draft, declare(draft._counted, declared))
+    drafts.commit(draft, draft, declare(drafts.counted_by(draft), declared))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
     return rows
@@ -312,7 +315,7 @@ def _save(
 def _require_known(draft: Any, X: Any, y: Any, where: str) -> None:
     """Refuse rows that the checkpoint cannot have counted: of other columns, or with labels that it does not have."""
     try:
-        draft._table(X)
+        drafts.table_of(draft, X)
         found, _ = check_labels(y, None, type(draft).__name__)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None

@@ -317,7 +317,7 @@ def test_units_of_the_ranking():
     data.loc[::5, "heat"] = np.nan
     nb = MixedNB(poisson=["size"]).fit(data[["sky", "heat", "size"]], data["play"])
     expected = {"heat": data["heat"].std(ddof=0), "size": np.sqrt(data["size"].mean())}
-    assert job._spread(nb) == pytest.approx(expected)
+    assert job._spread(nb.fitted_) == pytest.approx(expected)
 
 
 def test_fits_at_hand_compare_as_folds_do():

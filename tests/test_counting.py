@@ -307,7 +307,7 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     expected = {e: whole.predict_joint_log_proba(X, estimate=e) for e in estimates}
     decisions = whole.predict(X)
     monkeypatch.setattr(encoded_rows, "CELLS", SMALL_BLOCKS)
-    blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole._table(X)), N))
+    blocks = list(encoded_rows.blocks(whole.encoding_.rows(whole.fitted_.table(X)), N))
     assert len(blocks) > 3
     again = make.fit(X, Y, WEIGHT)
     for mine, theirs in zip(leaves(again), statistics, strict=True):
@@ -321,7 +321,7 @@ def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
 
 def test_blocks_cover_all_rows_once_and_pad_with_nothing():
     nb = GaussianNB().fit(REALS, Y)
-    rows = nb.encoding_.rows(nb._table(REALS))
+    rows = nb.encoding_.rows(nb.fitted_.table(REALS))
     seen, weights = [], []
     for piece, blocks, (weight,) in encoded_rows.blocks(rows, N, WEIGHT):
         (block,) = jax.tree.leaves(blocks)

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from bayesnb.encoding import Columns, NodeColumns
 from bayesnb.families import Complete, Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb.fitted import Fitted
 from bayesnb.pairs import by_class, count_pairs, pieces
 from bayesnb.uncertainty.proper import ImproperPosteriorError
 
@@ -49,7 +50,7 @@ class NumberCells:
 Cells = LevelCells | PresenceCells | NumberCells
 
 
-def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
+def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
     """The chosen features (None: all), alike ones together, levels before numbers; where each class begins and ends.
 
     Raises
@@ -57,14 +58,15 @@ def read_cells(nb: Any, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[C
     ImproperPosteriorError
         If the prior of a feature is improper.
     """
-    table = nb._table(X)
-    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
-    order, bounds = by_class(label, len(nb.encoding_.classes))
-    rows = nb.encoding_.rows(table, nb._report_unknown)
+    table = fitted.table(X)
+    order, bounds = by_class(fitted.label_index(y, table.n_rows), len(fitted.encoding.classes))
+    rows = fitted.rows(table)
     cells: list[Cells] = []
-    for columns, family, block in zip(nb.encoding_.blocks, nb.prior_.blocks, rows, strict=True):
+    columns: Any
+    block: Any
+    for columns, family, block in zip(fitted.encoding.blocks, fitted.prior.blocks, rows, strict=True):
         if isinstance(columns, NodeColumns):  # the question is whether these would do without parents
-            family = nb._prior_alone(columns, family)
+            family = fitted.prior_alone(columns, family)
             columns, block = columns.base, block.base
         index = np.asarray(columns.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))

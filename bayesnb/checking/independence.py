@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior, require_seed
+from bayesnb.arguments import require_integer, require_seed
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
 from bayesnb.checking.dependence import compare
 from bayesnb.families import NormalInverseGamma
+from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.progress import progress
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _NUMBERS = 128
 
 
 def check_independence(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     *,
@@ -121,13 +122,13 @@ def check_independence(
       feature_1 feature_2  log_bayes_factor
     0         0         1              23.4
     """
-    require_posterior(nb, "check_independence")
+    fitted = require_posterior(nb, "check_independence")
     if top is not None:
         require_integer("top", top)
     require_integer("draws", draws)
     require_seed(seed)
-    names = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
-    chosen = None if features is None else nb.encoding_.positions(features)
+    names = fitted.encoding.feature_names
+    chosen = None if features is None else fitted.encoding.positions(features)
     n_features = len(names) if chosen is None else len(chosen)
     n_pairs = n_features * (n_features - 1) // 2
     if not n_pairs:
@@ -137,7 +138,7 @@ def check_independence(
             f"{n_features:,} features make {n_pairs:,} pairs, a table of {n_pairs * _BYTES_A_PAIR / 1e9:.1f} GB in "
             "memory. Set top=1000 for the strongest pairs, or name some columns in features=."
         )
-    cells, bounds = read_cells(nb, X, y, chosen)
+    cells, bounds = read_cells(fitted, X, y, chosen)
     require_room(cells, len(bounds) - 1, names)
     _require_one_wishart(cells, names)
     rng = np.random.default_rng(seed)
@@ -225,7 +226,7 @@ def _pick(
     )
 
 
-def _require_one_wishart(cells: list[Cells], names: dict[int, str]) -> None:
+def _require_one_wishart(cells: list[Cells], names: Sequence[str]) -> None:
     """An inverse Wishart has one ν for all its coordinates."""
     for group in cells:
         if not isinstance(group, NumberCells) or not isinstance(group.prior, NormalInverseGamma):
@@ -241,7 +242,7 @@ def _require_one_wishart(cells: list[Cells], names: dict[int, str]) -> None:
             )
 
 
-def _frame(pairs: _Pairs, names: dict[int, str]) -> pd.DataFrame:
+def _frame(pairs: _Pairs, names: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     columns = pairs._asdict()

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 from scipy.special import logsumexp, xlogy
 
-from bayesnb.arguments import require_integer, require_posterior, require_seed
+from bayesnb.arguments import require_integer, require_seed
 from bayesnb.encoding import NodeColumns
 from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
+from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
 from bayesnb.uncertainty.variates import log_gamma
 
 _CELLS = 2**21
 
 
-def prior_predictive(nb: Any, draws: int = 1000, seed: int = 0) -> np.ndarray:
+def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.ndarray:
     """How sure the prior believes that naive Bayes will be: draws of P(class | row) before any data.
 
     Each draw takes all parameters θ from the prior, a class from its probabilities, a row of all features from
@@ -56,18 +57,18 @@ def prior_predictive(nb: Any, draws: int = 1000, seed: int = 0) -> np.ndarray:
     >>> prior_predictive(nb, draws=5).shape
     (5,)
     """
-    require_posterior(nb, "prior_predictive")
+    fitted = require_posterior(nb, "prior_predictive")
     require_integer("draws", draws)
     require_seed(seed)
-    model, statistics = nb.prior_, nb.statistics_
+    encoding, model, statistics = fitted.encoding, fitted.prior, fitted.statistics
     try:
-        require_proper(nb.encoding_, model)
+        require_proper(encoding, model)
     except ImproperPosteriorError as error:
         raise ImproperPosteriorError(f"prior_predictive draws from the prior, before any data. {error}") from None
     rng = np.random.default_rng(seed)
-    width = len(nb.encoding_.classes) * max(np.shape(block.concentration)[1] for block in model.blocks)
+    width = len(encoding.classes) * max(np.shape(block.concentration)[1] for block in model.blocks)
     step = max(1, _CELLS // max(1, width))
-    parts = [_draw(nb.encoding_, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)]
+    parts = [_draw(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)]
     found = np.concatenate(parts)
     if np.isnan(found).any():
         raise ValueError(

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior, shown
+from bayesnb.arguments import require_integer, shown
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families import Dirichlet
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.precision import float64
 from bayesnb.scoring import pad, pad_statistics
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21) -> pd.DataFrame:
+def prior_sensitivity(
+    nb: Classifier, X: Any, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21
+) -> pd.DataFrame:
     """How P(class | row) and labels move as the prior becomes weaker or stronger.
 
     Parameters
@@ -68,19 +71,19 @@ def prior_sensitivity(nb: Any, X: Any, alpha: tuple[float, float] = (0.1, 10), *
       prediction  probability  lower  upper
     0        out         0.77   0.63   0.94
     """
-    require_posterior(nb, "prior_sensitivity")
+    fitted = require_posterior(nb, "prior_sensitivity")
     low, high = _interval(alpha)
     require_integer("steps", steps, least=2)
-    unit, own = _strength(nb)
+    unit, own = _strength(nb, fitted)
     grid = np.repeat(np.geomspace(low, high, steps)[:, None], len(own), axis=1)
     # Else the first again, so that there are always as many.
     inside = ((low <= own) & (own <= high)).all()
     grid = np.vstack([grid, own if inside else grid[0]])
-    rows, n_rows = nb._encode(X)
-    estimate: Estimate = "predictive" if nb.estimate == "mle" else nb.estimate
+    rows, n_rows = fitted.encode(X)
+    estimate: Estimate = "predictive" if fitted.estimate == "mle" else fitted.estimate
     rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
-    found = _score(nb.encoding_, unit, nb.statistics_, rows, n_rows, own, grid, estimate)
-    return _frame(nb, found)
+    found = _score(fitted.encoding, unit, fitted.statistics, rows, n_rows, own, grid, estimate)
+    return _frame(fitted, found)
 
 
 def _interval(alpha: Any) -> tuple[float, float]:
@@ -93,18 +96,18 @@ def _interval(alpha: Any) -> tuple[float, float]:
     return low, high
 
 
-def _strength(nb: Any) -> tuple[NaiveBayes, np.ndarray]:
+def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     """The prior of strength 1, and for each block the strength that makes it that of `nb.prior_`."""
-    prior: NaiveBayes = nb.prior_
+    prior = fitted.prior
     alpha: Any = getattr(nb, "alpha", None)
     scalar = isinstance(alpha, Real) or getattr(alpha, "shape", None) == ()
-    if not scalar or isinstance(nb.prior, NaiveBayes):
+    if not scalar or isinstance(getattr(nb, "prior", None), NaiveBayes):
         return prior, np.ones(len(prior.blocks))
     # A scalar `alpha` is what concentrations are, or are a share of, and so is the strength.
-    unit = copy(nb)
+    unit: Any = copy(nb)
     unit.alpha = 1.0
     levels = [isinstance(block, Dirichlet) for block in prior.blocks]
-    return unit.prior_, np.where(levels, float(alpha), 1.0)
+    return unit.fitted_.prior, np.where(levels, float(alpha), 1.0)
 
 
 @float64
@@ -177,12 +180,14 @@ def _scaled(unit: NaiveBayes, strength: jax.Array) -> NaiveBayes:
     return replace(unit, blocks=tuple(block.scale(by) for block, by in zip(unit.blocks, strength, strict=True)))
 
 
-def _frame(nb: Any, found: dict[str, np.ndarray]) -> pd.DataFrame:
+def _frame(fitted: Fitted, found: dict[str, np.ndarray]) -> pd.DataFrame:
     import pandas as pd
 
     choice = found.pop("choice")
     # As `predict` has it.
-    choice = np.where(choice < 0, int(np.argmax(nb.class_log_prior_)), choice)
+    choice = np.where(choice < 0, int(np.argmax(fitted.class_log_prior)), choice)
     # A pytree comes back in alphabetical order.
     names = ("probability", "lower", "upper", "label_changes", "d_logit_d_log_alpha")
-    return pd.DataFrame({"prediction": nb.classes_[choice], **{name: found[name] for name in names}})
+    return pd.DataFrame(
+        {"prediction": fitted.encoding.classes.array()[choice], **{name: found[name] for name in names}}
+    )

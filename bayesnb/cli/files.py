@@ -12,6 +12,7 @@ from bayesnb.cli.analysis import NAMES, Section, analyse
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.page import page
+from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.inference_data import to_arviz
 from bayesnb.progress import progress
 
@@ -68,7 +69,7 @@ def _files(outcome: Outcome, sections: Sequence[Section]) -> dict[str, Callable[
     return files
 
 
-def _write_posterior(nb: Any, path: Path) -> None:
+def _write_posterior(nb: NaiveBayesClassifier, path: Path) -> None:
     data = to_arviz(nb, draws=_DRAWS)
     # HDF5 does not survive a full disk: what it could not write it tries again when Python ends, and crashes.
     size = _HEADERS + int(1.05 * sum(group.nbytes for group in data.values()))

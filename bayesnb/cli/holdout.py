@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb.cli.reading import InputError
+from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.progress import progress
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Settings:
 class Fold:
     """Rows held out, their numbers in the data set, and the classifier fitted to the others."""
 
-    nb: Any
+    nb: NaiveBayesClassifier
     rows: np.ndarray
     X: pd.DataFrame
     y: np.ndarray
@@ -58,7 +59,7 @@ class Fits:
         The rows that are in memory: all, or those held out.
     """
 
-    nb: Any
+    nb: NaiveBayesClassifier
     folds: list[Fold]
     said: str
     X: pd.DataFrame
@@ -72,7 +73,7 @@ class InMemory:
     X: pd.DataFrame
     y: np.ndarray
 
-    def fit(self, nb: Any, settings: Settings, title: str) -> Fits:
+    def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
         """Fit to all rows, and to the rows of each fold.
 
         Raises

@@ -13,8 +13,10 @@ from bayesnb.cli.holdout import Fits, Settings
 from bayesnb.cli.tables import KINDS, Dataset, InputError, from_frame
 from bayesnb.cli.text import enumerate_names
 from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.evaluation import compare_fitted
 from bayesnb.families import Moments, Totals
+from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
 if TYPE_CHECKING:
@@ -113,14 +115,16 @@ def classifier(data: Dataset, settings: Settings) -> Any:
     return MixedNB(**common)
 
 
-def most_uncertain(parameters: pd.DataFrame, nb: Any, kinds: Mapping[str, str], n: int = 8) -> pd.DataFrame:
+def most_uncertain(
+    parameters: pd.DataFrame, nb: NaiveBayesClassifier, kinds: Mapping[str, str], n: int = 8
+) -> pd.DataFrame:
     """Rows of a parameter table with the largest posterior sd.
 
     That of a probability as it is, that of a mean in units of the feature's sd over all rows, that of a
     rate in units of the root of the feature's mean. Variances are not ranked. At most one row a class and
     feature, since the levels of a feature share their uncertainty; of the class probabilities one.
     """
-    spread = _spread(nb)
+    spread = _spread(nb.fitted_)
     kind = parameters["feature"].map(kinds).where(parameters["feature"] != CLASS)
     ranked = parameters[(kind != "gaussian") | (parameters["level"] != "sigma2")]
     unit = ranked["feature"].map(spread).where(ranked["feature"] != CLASS).fillna(1.0)
@@ -130,10 +134,10 @@ def most_uncertain(parameters: pd.DataFrame, nb: Any, kinds: Mapping[str, str], 
     return ranked.drop_duplicates(["of", "feature"]).head(n).drop(columns=["of", "relative"])
 
 
-def _spread(nb: Any) -> dict[str, float]:
+def _spread(fitted: Fitted) -> dict[str, float]:
     """The sd of each Gaussian feature over all rows, and the root of the mean of each Poisson feature."""
     spread: dict[str, float] = {}
-    for columns, statistics in zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True):
+    for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
         if not isinstance(statistics, Moments | Totals):
             continue
         n = np.maximum(statistics.count.sum(axis=0), 1)

@@ -14,6 +14,7 @@ import numpy as np
 
 from bayesnb.cli.holdout import NONE_HELD_OUT, SHARE, Fits, Fold, Settings, held_out
 from bayesnb.cli.reading import InputError, length_of
+from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import fit_stream
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Streamed:
     class_count: Mapping[Any, int]
     most: int
 
-    def fit(self, nb: Any, settings: Settings, title: str) -> Fits:
+    def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
         """Count all rows in one pass but for a stratified sample that is held out, then add that to a copy.
 
         Raises
@@ -166,7 +167,7 @@ class Streamed:
         return InputError(f"{self.path.name} has changed while it was read; start again.")
 
 
-def _fold(nb: Any, kept: list[Batch]) -> Fold:
+def _fold(nb: NaiveBayesClassifier, kept: list[Batch]) -> Fold:
     held = join(kept)
     return Fold(nb, held.rows, held.frame(), held.y)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from bayesnb.encoding.categorical import (
     report_unknown,
 )
 from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
-from bayesnb.encoding.labels import check_labels, check_weights
+from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.nodes import Conditional, Node, NodeColumns
 from bayesnb.encoding.rows import Rows, blocks
@@ -84,6 +84,27 @@ class Encoding:
         """The columns of a table, checked and coded; `policy` as in `LevelColumns.rows`."""
         return tuple(block.rows(block.open(table), policy) for block in self.blocks)
 
+    def label_index(self, y: Any, n_rows: int, owner: str) -> np.ndarray:
+        """(N,) index of the class of each row.
+
+        Raises
+        ------
+        ValueError
+            Naming the first label that is no class.
+        """
+        return index_of_labels(self.classes, *check_labels(y, n_rows, owner))
+
+    def in_order(self, of_blocks: Iterable[Sequence[Any]]) -> list[Any]:
+        """Values of the columns of each block, in the order of the columns of X."""
+        pairs = zip(self.blocks, of_blocks, strict=True)
+        found = {int(j): value for columns, own in pairs for j, value in zip(columns.index, own, strict=True)}
+        return [found[j] for j in sorted(found)]
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the columns of X, in their order."""
+        return self.in_order(block.names for block in self.blocks)
+
     def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
         """Columns of X, named by name or index; `argument` is where.
 
@@ -129,5 +150,6 @@ __all__ = [
     "check_weights",
     "declared_categories",
     "describe_unknown",
+    "index_of_labels",
     "report_unknown",
 ]

@@ -116,3 +116,16 @@ def _from_labels(y: Any) -> np.ndarray:
     for i, label in enumerate(y):
         array[i] = label
     return array
+
+
+def index_of_labels(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:
+    """Labels, given as indices of `found`, as indices of `classes`."""
+    position = classes.index(found.values)
+    if (position < 0).any():
+        unknown = found.values[int(np.argmax(position < 0))]
+        row = int(np.argmax(position[label] < 0))
+        raise ValueError(
+            f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
+            "partial_fit(classes=...) declares further ones."
+        )
+    return position.astype(np.int32)[label]

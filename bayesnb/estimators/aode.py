@@ -9,17 +9,16 @@ from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring, structure
 from bayesnb.arguments import require_integer
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, UnknownPolicy
+from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.encoding.node_rows import NodeRows
-from bayesnb.estimators.display import NotOfferedError
 from bayesnb.estimators.structured import StructuredNB
 from bayesnb.estimators.structures import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
+from bayesnb.fitted import Fitted, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
 _LEVELS = "levels"
@@ -101,6 +100,11 @@ class AODE(StructuredNB):
         self.gaussian_prior = gaussian_prior
 
     @property
+    def fitted_(self) -> Fitted:
+        """Of all pairs of columns, and how the members are averaged; the average has no posterior."""
+        return replace(super().fitted_, average=self._average)
+
+    @property
     def members_(self) -> list[SPODE]:
         """A fitted classifier for each categorical column as the parent of all others."""
         self._require_fitted("members_")
@@ -123,22 +127,24 @@ class AODE(StructuredNB):
 
     def _refuse(self, name: str) -> NoReturn:
         self._require_fitted(name)
-        raise NotOfferedError(f"{name}: {self._no_posterior}")
+        raise NotOfferedError(f"{name}: {self.no_posterior}")
 
     @property
-    def _no_posterior(self) -> str | None:
+    def no_posterior(self) -> str | None:
         return (
             "AODE averages several classifiers, each of which has a posterior of its own, and the average has none; "
             "ask its members_, or use TAN or SPODE."
         )
 
     def _average(
-        self, table: Table, policy: UnknownPolicy | None, joint: Joint, less: np.ndarray | float = 0.0
+        self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0
     ) -> np.ndarray:
         """(N, C) log of the mean over the members of p(class, row).
 
         Parameters
         ----------
+        table, encoded
+            The rows, as they are and under the encoding.
         joint : function of a member, encoded rows, and which rows of the table those are (N,)
             Of log p(class, row) of that member.
         less : (N,) array
@@ -149,7 +155,7 @@ class AODE(StructuredNB):
         columns = self._nodes
         if columns is not None:
             cells: Any
-            cells, *rest = self.encoding_.rows(table, policy)
+            cells, *rest = encoded
             base = cells.base.coded(table.n_rows)
             for p, member in enumerate(self.members_):
                 own: Any = member.encoding_.blocks[0]
@@ -168,16 +174,22 @@ class AODE(StructuredNB):
         return total - np.log(votes)[:, None]
 
     def _score(
-        self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable, draws: Any = None
+        self,
+        fitted: Fitted,
+        X: Any,
+        estimate: Estimate | None,
+        output: Callable,
+        class_prior: Any = None,
+        draws: Any = None,
     ) -> np.ndarray:
-        check_is_fitted(self)
         if draws is not None:
-            raise NotImplementedError(f"draws: {self._no_posterior}")
+            raise NotImplementedError(f"draws: {self.no_posterior}")
 
         def joint(member: Any, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
-            return member._read(rows, int(which.sum()), estimate, class_prior, scoring.joint)
+            return member._read(member.fitted_, rows, int(which.sum()), estimate, class_prior, scoring.joint)
 
-        return scoring.read_scores(self._average(self._table(X), self._report_unknown, joint), output)
+        table = fitted.table(X)
+        return scoring.read_scores(self._average(table, fitted.rows(table), joint), output)
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
@@ -233,7 +245,7 @@ class AODE(StructuredNB):
         """What is left where no column may be a parent."""
         naive, columns = NetworkNB(**self._shared(1)), self._nodes
         if columns is None:
-            naive.encoding_, naive.statistics_ = self._counted
+            naive.encoding_, naive.statistics_ = self.encoding_, self.statistics_
             return naive
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]

@@ -121,6 +121,10 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
 
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        return (*super()._chosen, *self._base()._chosen)
+
     def _base(self) -> NaiveBayesClassifier:
         base = CategoricalNB() if self.estimator is None else self.estimator
         if not isinstance(base, NaiveBayesClassifier) or isinstance(base, FeatureAveragedNB):
@@ -155,10 +159,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     def _log_odds_of(self, model: NaiveBayes) -> np.ndarray:
         """(F,) of dependence, in the order of the columns of X."""
-        found = np.empty(self.n_features_in_)
-        for columns, block in zip(self.encoding_.blocks, model.blocks, strict=True):
-            found[list(columns.index)] = block.log_odds
-        return found
+        return np.array(self.encoding_.in_order(block.log_odds for block in model.blocks))
 
     def _log_odds(self, n_features: int) -> np.ndarray:
         inclusion = self.inclusion

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from threading import Lock
 from typing import Any, Self
 
 import jax
@@ -11,7 +10,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bayesnb import counting, scoring
+from bayesnb import counting
 from bayesnb.arguments import require_number
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
@@ -19,6 +18,7 @@ from bayesnb.encoding import (
     Encoding,
     LevelColumns,
     Levels,
+    NodeColumns,
     Rows,
     Table,
     Unknown,
@@ -28,13 +28,12 @@ from bayesnb.encoding import (
     describe_unknown,
     report_unknown,
 )
-from bayesnb.estimators import priors
-from bayesnb.estimators.display import Displayed, NotOfferedError
+from bayesnb.estimators import drafts, priors
+from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.predictions import Predictions, require_estimate
-from bayesnb.families import LevelCounts, Moments
+from bayesnb.families import Dirichlet, LevelCounts, Moments
+from bayesnb.fitted import Fitted, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-
-_commits = Lock()
 
 
 class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
@@ -75,8 +74,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         ValueError
             If the data or a hyperparameter cannot be used; the estimator is left as it was.
         """
-        draft = self._blank()
-        return self._commit(draft, draft._count_batch(X, y, sample_weight, Levels(()), grow=True))
+        draft = drafts.blank(self)
+        return drafts.commit(self, draft, drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count further rows; any chunking of the data gives the posterior of the whole.
@@ -98,11 +97,11 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        draft = self._blank() if first else copy.copy(self)
+        draft = drafts.blank(self) if first else copy.copy(self)
         known = Levels(()) if first else draft.encoding_.classes
         if classes is not None:
             known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        return self._add(draft, X, y, sample_weight, known, grow=False)
+        return drafts.add(self, draft, X, y, sample_weight, known, grow=False)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
@@ -120,7 +119,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         check_is_fitted(self)
         draft = copy.copy(self)
         table, encoding = draft._table(X), draft.encoding_
-        label = self._label_index(encoding.classes, y, table.n_rows)
+        label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
         keep = weight > 0
         table, label, weight = table.take(keep), label[keep], weight[keep]
@@ -133,27 +132,44 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, draft._tally(encoding, encoding.rows(table, policy), label, weight))
-        return self._commit(draft, counting.remove(draft._counted, counted), on_top=True)
+        return drafts.commit(self, draft, counting.remove(drafts.counted_by(draft), counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
         """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade."""
         check_is_fitted(self)
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
         draft = copy.copy(self)
-        return self._commit(draft, Counted(draft.encoding_, draft.statistics_.scale(factor)), on_top=True)
+        return drafts.commit(self, draft, Counted(draft.encoding_, draft.statistics_.scale(factor)), on_top=True)
 
     # -- the posterior ---------------------------------------------------------------------------
 
     @property
+    def fitted_(self) -> Fitted:
+        """What analyses take: encoding, statistics, and the prior and posterior that follow from them."""
+        check_is_fitted(self)
+        return Fitted(
+            name=type(self).__name__,
+            encoding=self.encoding_,
+            statistics=self.statistics_,
+            empirical_prior=self._empirical_prior(drafts.counted_by(self)),
+            estimate=self.estimate,
+            chosen=self._chosen,
+            no_posterior=self.no_posterior,
+            table=self._table,
+            tally=self._tally,
+            prior_alone=self._prior_alone,
+            score=self._score,
+        )
+
+    @property
     def prior_(self) -> NaiveBayes:
         """The prior, with one entry a class and level; "within" and "pooled" ones as the data have them."""
-        check_is_fitted(self)
-        return self._prior(self._counted)
+        return self.fitted_.prior
 
     @property
     def posterior_(self) -> NaiveBayes:
         """`prior_.update(statistics_)`."""
-        return scoring.update(self.prior_, self.statistics_)
+        return self.fitted_.posterior
 
     @property
     def log_evidence_(self) -> float:
@@ -169,9 +185,21 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             AttributeError, as there is no such attribute then.
         """
         check_is_fitted(self)
-        if reason := self._no_posterior or self._no_evidence:
+        if reason := self.no_posterior or self.no_evidence:
             raise NotOfferedError(f"log_evidence_: {reason}")
-        return float(scoring.log_evidence(self.encoding_, self.prior_, self.statistics_))
+        return self.fitted_.log_evidence
+
+    @property
+    def no_posterior(self) -> str | None:
+        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        if "unlabeled_weight_" in vars(self):
+            return "rows without a label were counted in shares by EM, and such counts give no exact posterior."
+        return None
+
+    @property
+    def no_evidence(self) -> str | None:
+        """Why there is a posterior but no evidence, where that is so."""
+        return None
 
     @property
     def classes_(self) -> np.ndarray:
@@ -183,7 +211,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def n_parameters_(self) -> int:
         """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
         self._require_fitted("n_parameters_")
-        model, n_classes = self._prior(self._counted), len(self.encoding_.classes)
+        model, n_classes = self.fitted_.prior, len(self.encoding_.classes)
         free = 0 if hasattr(model.class_prior, "log_prob") else n_classes - 1
         for block, statistics in zip(model.blocks, self.statistics_.blocks, strict=True):
             if isinstance(statistics, LevelCounts):
@@ -202,8 +230,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def class_log_prior_(self) -> np.ndarray:
         """(C,) log of the posterior mean of each class probability."""
         self._require_fitted("class_log_prior_")
-        posterior = scoring.update(self._prior(self._counted), self.statistics_)
-        return np.asarray(scoring.plug_in(posterior.class_prior).log_theta[0])
+        return self.fitted_.class_log_prior
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -220,6 +247,10 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
         return counting.count_rows(encoding, rows, label, weight)
 
+    def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
+        """The prior of the categorical features given the class alone, from the one given their parents too."""
+        return columns.without_arcs(family)
+
     def _block_prior(self, columns: Any, statistics: Any) -> Any:
         """Prior of one block, or a function of the statistics to it."""
         shape = statistics.count.shape
@@ -232,65 +263,23 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     # -- shared machinery ------------------------------------------------------------------------
 
     @property
-    def _no_posterior(self) -> str | None:
-        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
-        if "unlabeled_weight_" in vars(self):
-            return "rows without a label were counted in shares by EM, and such counts give no exact posterior."
-        return None
-
-    @property
-    def _no_evidence(self) -> str | None:
-        """Why there is a posterior but no evidence, where that is so."""
-        return None
-
-    @property
     def _chosen(self) -> tuple[str, ...]:
         """What beside the parameters was chosen on the rows that were counted, such as by `tune_alpha`."""
         return getattr(self, "tuned_", ())
-
-    @property
-    def _counted(self) -> Counted:
-        return Counted(self.encoding_, self.statistics_)
-
-    def _blank(self) -> Self:
-        """A copy without what was fitted."""
-        draft = copy.copy(self)
-        fitted = [name for name in vars(draft) if name.endswith("_") and not name.startswith("_")]
-        for name in fitted:
-            delattr(draft, name)
-        return draft
-
-    def _commit(self, draft: Self, counted: Counted, *, on_top: bool = False) -> Self:
-        """Take over the draft's state, once everything in it is known to be good.
-
-        A draft that counts `on_top` of a copy is refused if that is no longer what is here.
-        """
-        self._prior(counted)
-        with _commits:
-            if on_top and vars(self).get("statistics_") is not vars(draft).get("statistics_"):
-                raise RuntimeError(
-                    f"This {type(self).__name__} was changed by another thread meanwhile, and what that has counted "
-                    "would be lost: nothing was changed by this call. Take a lock around the calls, or let each thread "
-                    "fit an estimator of its own (bayesnb.distributed.fit merges such counts)."
-                )
-            draft.encoding_, draft.statistics_ = counted
-            for name in set(self.__dict__) - set(draft.__dict__):
-                delattr(self, name)
-            self.__dict__.update(vars(draft))
-        return self
 
     def _check(self) -> None:
         """Raise ValueError unless what was fitted fits together: what `save` asks of a model, and `load` of a file.
 
         Hyperparameters pass the checks of `fit`: they make the columns, and the prior.
         """
-        counting.check(self._counted)
+        counted = drafts.counted_by(self)
+        counting.check(counted)
         check_features(self, self.encoding_)
         columns = self._columns(self.encoding_.blank(type(self).__name__))
         if not _same_layout(columns, self.encoding_.blocks):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
-        prior = self._prior(self._counted)
+        prior = drafts.prior_of(self, counted)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
             raise ValueError("its prior is not finite.")
         weight = getattr(self, "unlabeled_weight_", 0.0)
@@ -307,43 +296,6 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         validate_data(self, X, reset=reset, skip_check_array=True)
         names = getattr(self, "feature_names_in_", None)
         return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
-
-    def _add(self, draft: Self, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Self:
-        """Count rows on top of what the draft has, and become it; labels beside `classes` are new ones, or refused."""
-        first = not draft.__sklearn_is_fitted__()
-        counted = draft._count_batch(X, y, sample_weight, classes, grow=grow)
-        return self._commit(draft, counted if first else counting.merge(draft._counted, counted), on_top=True)
-
-    def _count_batch(self, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Counted:
-        """What rows count by themselves; before anything was counted they decide the columns too."""
-        first = not self.__sklearn_is_fitted__()
-        table = self._table(X, reset=first)
-        found, label = check_labels(y, table.n_rows, type(self).__name__)
-        classes = classes.union(found) if grow else classes
-        label = _index(classes, found, label)
-        weight = check_weights(sample_weight, table.n_rows)
-        columns = self._columns(table) if first else self.encoding_.blocks
-        return self._count(classes, columns, table, label, weight)
-
-    def _label_index(self, classes: Levels, y: Any, n_rows: int) -> np.ndarray:
-        return _index(classes, *check_labels(y, n_rows, type(self).__name__))
-
-    def _count(
-        self,
-        classes: Levels,
-        columns: tuple[Columns, ...],
-        table: Table,
-        label: np.ndarray,
-        weight: np.ndarray,
-    ) -> Counted:
-        keep = weight > 0
-        if not keep.all():
-            table, label, weight = table.take(keep), label[keep], weight[keep]
-        encoding, rows = self._structured(*Encoding(classes, columns).learn(table), label, weight)
-        return counting.prune(Counted(encoding, self._tally(encoding, rows, label, weight)))
-
-    def _prior(self, counted: Counted) -> NaiveBayes:
-        return self._empirical_prior(counted).derive(counted.statistics)
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """The prior, in which blocks that are derived from the data are functions of the statistics."""
@@ -364,7 +316,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         return "statistics_" in vars(self)
 
 
-def check_features(nb: Any, encoding: Encoding) -> None:
+def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
     """Raise ValueError unless scikit-learn's attributes are those of the columns."""
     if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
         raise ValueError(f"n_features_in_ is {nb.n_features_in_!r}, and there are {encoding.n_features} columns.")
@@ -382,16 +334,3 @@ def _same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
         return same and (mine == theirs or list(mine) == list(theirs))
 
     return len(a) == len(b) and all(map(alike, a, b))
-
-
-def _index(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:
-    """Labels, given as indices of `found`, as indices of `classes`."""
-    position = classes.index(found.values)
-    if (position < 0).any():
-        unknown = found.values[int(np.argmax(position < 0))]
-        row = int(np.argmax(position[label] < 0))
-        raise ValueError(
-            f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
-            "partial_fit(classes=...) declares further ones."
-        )
-    return position.astype(np.int32)[label]

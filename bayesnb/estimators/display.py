@@ -8,10 +8,6 @@ from typing import Any
 from sklearn.base import BaseEstimator
 
 
-class NotOfferedError(NotImplementedError, AttributeError):
-    """An attribute that other classifiers have and this one does not, with the reason: to `hasattr` it is not there."""
-
-
 class Displayed(BaseEstimator):
     """An estimator of which displays and completion compute nothing.
 

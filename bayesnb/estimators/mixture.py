@@ -10,14 +10,16 @@ import numpy as np
 from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import scoring
+from bayesnb import em, scoring
 from bayesnb.arguments import require_integer
 from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
+from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features
 from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.mixed import MixedNB
-from bayesnb.mixture import Unlabeled, check_climb, climb, in_first_class, of_unknown_classes, random_start, template
+from bayesnb.estimators.semi_supervised import in_first_class, of_unknown_classes, template
+from bayesnb.fitted import Fitted
 from bayesnb.reporting import warn
 
 
@@ -78,7 +80,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     True
     """
 
-    _no_posterior = (
+    no_posterior = (
         "NaiveBayesMixture has the parameters at which EM came to rest, and no posterior of them: no draws, intervals, "
         "evidence or leave-one-out scores. `bic` compares numbers of components."
     )
@@ -131,22 +133,22 @@ class NaiveBayesMixture(DensityMixin, Displayed):
                 "must be one for each component."
             )
         counted = in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
-        encoding, prior = counted.encoding, nb._prior(counted)
-        rows = [Unlabeled.of(encoding, "X", table, weight)]
+        encoding, prior = counted.encoding, drafts.prior_of(nb, counted)
+        rows = [em.Unlabeled.of(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)
         rng = np.random.default_rng(self.seed)
-        climbs = [
-            climb(encoding, prior, nothing, rows, random_start(encoding, rows, rng), self.max_iter, self.tol)
+        runs = [
+            em.run(encoding, prior, nothing, rows, em.random_start(encoding, rows, rng), self.max_iter, self.tol)
             for _ in range(self.n_init)
         ]
-        best = max(climbs, key=lambda found: found.objective[-1])
+        best = max(runs, key=lambda found: found.objective[-1])
         if not best.converged:
             warn(
                 f"EM has not converged after max_iter={self.max_iter} iterations; let it have more, or raise "
                 f"tol={self.tol}."
             )
         nb.unlabeled_weight_ = 1.0
-        nb._commit(nb, Counted(encoding, best.statistics))
+        drafts.commit(nb, nb, Counted(encoding, best.statistics))
         self.estimator_ = nb
         self.converged_ = best.converged
         self.n_iter_ = len(best.objective)
@@ -181,8 +183,9 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     def score_samples(self, X: Any) -> np.ndarray:
         """(N,) log p(row | θ), multinomial coefficients, -½ log 2π and -log x! included."""
         check_is_fitted(self)
-        rows, n = self.estimator_._encode(X)
-        return self._score_rows(rows, n, scoring.row) + scoring.log_base(rows, n)
+        fitted = self.estimator_.fitted_
+        rows, n = fitted.encode(X)
+        return _score_rows(fitted, rows, n, scoring.row) + scoring.log_base(rows, n)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`."""
@@ -207,7 +210,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     def _check_hyperparameters(self) -> None:
         require_integer("n_components", self.n_components)
         require_integer("n_init", self.n_init)
-        check_climb(self.max_iter, self.tol, self.seed)
+        em.check_options(self.max_iter, self.tol, self.seed)
         self._base()
 
     def _check(self) -> None:
@@ -233,12 +236,8 @@ class NaiveBayesMixture(DensityMixin, Displayed):
 
     def _score(self, X: Any, output: Callable) -> np.ndarray:
         check_is_fitted(self)
-        rows, n = self.estimator_._encode(X)
-        return self._score_rows(rows, n, output)
-
-    def _score_rows(self, rows: tuple[Rows, ...], n: int, output: Callable) -> np.ndarray:
-        nb = self.estimator_
-        return scoring.score_rows(nb.encoding_, nb.posterior_, rows, n, "peak", output)
+        fitted = self.estimator_.fitted_
+        return _score_rows(fitted, *fitted.encode(X), output)
 
     def _base(self) -> NaiveBayesClassifier:
         base = MixedNB() if self.estimator is None else self.estimator
@@ -252,3 +251,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         if isinstance(base, NaiveBayesClassifier):
             tags.input_tags = base.__sklearn_tags__().input_tags
         return tags
+
+
+def _score_rows(fitted: Fitted, rows: tuple[Rows, ...], n: int, output: Callable) -> np.ndarray:
+    return scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "peak", output)

@@ -16,8 +16,9 @@ from bayesnb.arguments import require_integer, require_number
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights
 from bayesnb.estimators import priors
 from bayesnb.estimators.base import check_features
-from bayesnb.estimators.display import Displayed, NotOfferedError
+from bayesnb.estimators.display import Displayed
 from bayesnb.families import Dirichlet, Known, LevelCounts
+from bayesnb.fitted import NotOfferedError
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.reporting import warn
@@ -95,7 +96,7 @@ class PolyaNB(ClassifierMixin, Displayed):
 
     encoding_: Encoding
 
-    _no_posterior = (
+    no_posterior = (
         "PolyaNB has a point estimate of the concentrations and no exact posterior of them, so no draws, intervals, "
         "evidence or leave-one-out scores. MultinomialNB has all of these."
     )
@@ -179,7 +180,7 @@ class PolyaNB(ClassifierMixin, Displayed):
 
     @property
     def log_evidence_(self) -> float:
-        raise NotOfferedError(f"log_evidence_: {self._no_posterior}")
+        raise NotOfferedError(f"log_evidence_: {self.no_posterior}")
 
     def predict(self, X: Any, *, class_prior: Any = None) -> np.ndarray:
         """Most probable class of each row."""

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb.arguments import shown
-from bayesnb.encoding import LevelColumns, Rows, Unknown, check_labels, check_weights, report_unknown
+from bayesnb.encoding import Encoding, Rows, check_labels, check_weights
 from bayesnb.estimators import priors
+from bayesnb.fitted import Fitted, warn_undefined
 from bayesnb.lazy import computed, lazily
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.reporting import warn
 from bayesnb.uncertainty.given_draws import read_draws, score_draws
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
@@ -26,15 +26,15 @@ def require_estimate(estimate: Any) -> None:
         raise ValueError(f"estimate={shown(estimate)} is unknown; use one of {_ESTIMATES}.")
 
 
-def _labels(nb: Any, no_rows: Any) -> np.ndarray:
+def _labels(nb: Predictions, no_rows: Any) -> np.ndarray:
     return _scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
 
 
-def _indices(nb: Any, no_rows: Any) -> np.ndarray:
+def _indices(nb: Predictions, no_rows: Any) -> np.ndarray:
     return _scores(nb, no_rows)[:, 0].astype(np.int64)
 
 
-def _scores(nb: Any, no_rows: Any) -> np.ndarray:
+def _scores(nb: Predictions, no_rows: Any) -> np.ndarray:
     """What is given for a table of no rows, whose columns are checked."""
     check_is_fitted(nb)
     validate_data(nb, no_rows, reset=False, skip_check_array=True)
@@ -45,14 +45,9 @@ class Predictions:
     """The predicting half of `NaiveBayesClassifier`, which has the state: an encoding, and a posterior of counts."""
 
     estimate: Estimate
-    encoding_: Any
-    statistics_: Any
-    prior_: Any
-    posterior_: Any
+    encoding_: Encoding
+    fitted_: Any
     classes_: Any
-    class_log_prior_: Any
-    _no_posterior: Any
-    _table: Callable[..., Any]
 
     @lazily(_labels)
     def predict(
@@ -70,8 +65,8 @@ class Predictions:
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
         """(N, C) log P(class | row); as `predict_proba`."""
-        log_proba = self._score(X, estimate, class_prior, scoring.log_proba, draws)
-        self._warn_undefined(np.isnan(log_proba[:, 0]))
+        log_proba = self._score(self.fitted_, X, estimate, scoring.log_proba, class_prior, draws)
+        warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
     @lazily(_scores)
@@ -118,7 +113,7 @@ class Predictions:
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
         """(N, C) log p(class, row), without what no class changes (coefficients, -log x!)."""
-        return self._score(X, estimate, class_prior, scoring.joint)
+        return self._score(self.fitted_, X, estimate, scoring.joint, class_prior)
 
     def score(
         self,
@@ -138,67 +133,55 @@ class Predictions:
     # -- shared machinery ------------------------------------------------------------------------
 
     def _score(
-        self, X: Any, estimate: Estimate | None, class_prior: Any, output: Callable, draws: Any = None
+        self,
+        fitted: Fitted,
+        X: Any,
+        estimate: Estimate | None,
+        output: Callable,
+        class_prior: Any = None,
+        draws: Any = None,
     ) -> np.ndarray:
-        check_is_fitted(self)
+        """Apply `output` to the joint log probabilities of the rows of X."""
         if draws is not None and estimate is not None:
             raise ValueError(f"estimate={estimate!r} reads the posterior, and draws= stand for it: pass one of them.")
         if draws is not None:
-            drawn = read_draws(self, draws)
+            drawn = read_draws(fitted, draws)
             if class_prior is not None:
-                known = priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes))
+                known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
                 drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
-            return score_draws(self, X, drawn, output)
-        return self._read(*self._encode(X), estimate, class_prior, output)
+            return score_draws(fitted, X, drawn, output)
+        return self._read(fitted, *fitted.encode(X), estimate, class_prior, output)
 
     def _read(
-        self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
+        self,
+        fitted: Fitted,
+        rows: tuple[Rows, ...],
+        n: int,
+        estimate: Estimate | None,
+        class_prior: Any,
+        output: Callable,
     ) -> np.ndarray:
         """Apply `output` to the joint log probabilities of n encoded rows."""
-        model, reading = self._model(estimate, class_prior)
-        return scoring.score_rows(self.encoding_, model, rows, n, reading, output)
-
-    def _model(self, estimate: Estimate | None, class_prior: Any) -> tuple[NaiveBayes, Estimate]:
-        """What scores rows, and how it is read."""
-        estimate = self.estimate if estimate is None else estimate
-        require_estimate(estimate)
-        prior = self.prior_.limit() if estimate == "mle" else self.prior_
-        model = scoring.update(prior, self.statistics_)
-        if class_prior is not None:
-            model = NaiveBayes(priors.class_distribution(class_prior, 1.0, len(self.encoding_.classes)), model.blocks)
-        return model, "mean" if estimate == "mle" else estimate
-
-    def _encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
-        """Rows of X under the fitted encoding, and how many they are."""
-        check_is_fitted(self)
-        table = self._table(X)
-        return self.encoding_.rows(table, self._report_unknown), table.n_rows
+        model, reading = model_of(fitted, estimate, class_prior)
+        return scoring.score_rows(fitted.encoding, model, rows, n, reading, output)
 
     @lazily(_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Index of the class that `predict` returns."""
-        choice = self._score(X, estimate, class_prior, scoring.decision, draws)
+        fitted = self.fitted_
+        choice = self._score(fitted, X, estimate, scoring.decision, class_prior, draws)
         undefined = choice < 0
-        self._warn_undefined(undefined)
-        a_priori = self.class_log_prior_ if class_prior is None and undefined.any() else class_prior
+        warn_undefined(undefined)
+        a_priori = fitted.class_log_prior if class_prior is None and undefined.any() else class_prior
         return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
 
-    def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
-        note = ""
-        if columns.unknown == "level" and self._no_posterior is None:
-            # Of a structure the columns are those without parents, and a level has a share given each of their values.
-            blocks: Any = self.encoding_.blocks
-            own = [getattr(block, "base", block) for block in blocks].index(columns)
-            tables = blocks[own].tables(self.posterior_.blocks[own].concentration)
-            shares = [tables[u.feature][..., -1] / tables[u.feature].sum(axis=-1) for u in unknown]
-            odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
-            note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
-        report_unknown(columns, unknown, note)
 
-    def _warn_undefined(self, undefined: np.ndarray) -> None:
-        if undefined.any():
-            warn(
-                f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
-                f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). predict_proba is "
-                "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined."
-            )
+def model_of(fitted: Fitted, estimate: Estimate | None, class_prior: Any) -> tuple[NaiveBayes, Estimate]:
+    """What scores rows, and how it is read."""
+    estimate = fitted.estimate if estimate is None else estimate
+    require_estimate(estimate)
+    model = scoring.update(fitted.prior.limit(), fitted.statistics) if estimate == "mle" else fitted.posterior
+    if class_prior is not None:
+        classes = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
+        model = NaiveBayes(classes, model.blocks)
+    return model, "mean" if estimate == "mle" else estimate

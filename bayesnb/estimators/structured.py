@@ -16,8 +16,9 @@ from bayesnb.encoding.node_rows import NodeRows
 from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
-from bayesnb.estimators.predictions import require_estimate
+from bayesnb.estimators.predictions import model_of, require_estimate
 from bayesnb.families import Dirichlet, LevelCounts, Moments
+from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate
 from bayesnb.precision import float64
 from bayesnb.reporting import warn
@@ -154,10 +155,6 @@ class StructuredNB(NaiveBayesClassifier):
         """The nodes of the network, from the categorical columns, or from labelled rows (`NodeRows` of them)."""
         raise NotImplementedError
 
-    def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
-        """The prior of the categorical features given the class alone, from the one given their parents too."""
-        return columns.without_arcs(family)
-
     # -- shared machinery ------------------------------------------------------------------------
 
     def _check(self) -> None:
@@ -177,7 +174,7 @@ class StructuredNB(NaiveBayesClassifier):
         return next((c for c in self.encoding_.blocks if isinstance(c, NodeColumns)), None)
 
     @property
-    def _no_evidence(self) -> str | None:
+    def no_evidence(self) -> str | None:
         missing = [
             name
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
@@ -220,22 +217,28 @@ class StructuredNB(NaiveBayesClassifier):
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 
     def _read(
-        self, rows: tuple[Rows, ...], n: int, estimate: Estimate | None, class_prior: Any, output: Callable
+        self,
+        fitted: Fitted,
+        rows: tuple[Rows, ...],
+        n: int,
+        estimate: Estimate | None,
+        class_prior: Any,
+        output: Callable,
     ) -> np.ndarray:
-        require_estimate(self.estimate if estimate is None else estimate)
-        if (self.estimate if estimate is None else estimate) not in ("mle", "map"):
-            return super()._read(rows, n, estimate, class_prior, output)
-        scores = super()._read(rows, n, estimate, class_prior, scoring.joint)
+        require_estimate(fitted.estimate if estimate is None else estimate)
+        if (fitted.estimate if estimate is None else estimate) not in ("mle", "map"):
+            return super()._read(fitted, rows, n, estimate, class_prior, output)
+        scores = super()._read(fitted, rows, n, estimate, class_prior, scoring.joint)
         if np.isnan(scores).any():
             # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
             # something else makes the row impossible, such as the parent itself.
-            model, reading = self._model(estimate, class_prior)
+            model, reading = model_of(fitted, estimate, class_prior)
             blocks = [
                 _with_estimates(columns, family, reading) if isinstance(columns, NodeColumns) else family
-                for columns, family in zip(self.encoding_.blocks, model.blocks, strict=True)
+                for columns, family in zip(fitted.encoding.blocks, model.blocks, strict=True)
             ]
             model = replace(model, blocks=tuple(blocks))
-            others = scoring.score_rows(self.encoding_, model, rows, n, reading, scoring.joint)
+            others = scoring.score_rows(fitted.encoding, model, rows, n, reading, scoring.joint)
             scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
         return scoring.read_scores(scores, output)
 
@@ -295,9 +298,9 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _factors(self) -> list[tuple[tuple[Hashable, ...], np.ndarray]]:
         """p(class), and p(column | class, parents) at their posterior means."""
-        found: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(self.class_log_prior_))]
-        posterior = self.posterior_
-        for columns, family in zip(self.encoding_.blocks, posterior.blocks, strict=True):
+        fitted = self.fitted_
+        found: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(fitted.class_log_prior))]
+        for columns, family in zip(fitted.encoding.blocks, fitted.posterior.blocks, strict=True):
             if isinstance(columns, NodeColumns):
                 # A value of the parents that a class never had has probability 0 there, whatever follows from it.
                 estimated = _with_estimates(columns, family, "mean")

@@ -206,11 +206,11 @@ _FEWEST = 0.5  # of the rows that have a column must have its parent too
 class _Criterion:
     """`score` twice over: the hyperparameter that says what an arc is worth, and scikit-learn's method, accuracy."""
 
-    def __get__(self, nb: Any, owner: type | None = None) -> Any:
-        return StructuredNB.score if nb is None else StructuredNB.score.__get__(nb)
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
 
-    def __set__(self, nb: Any, value: Any) -> None:
-        vars(nb)["score"] = value
+    def __set__(self, instance: Any, value: Any) -> None:
+        vars(instance)["score"] = value
 
 
 class TAN(StructuredNB):

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
 from bayesnb.evaluation.scores import RowScores, average, pool, summarize
+from bayesnb.fitted import Classifier
 from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ _DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
 
 
 def compare_estimates(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     X_test: Any = None,
@@ -109,7 +110,7 @@ def compare_estimates(
 
 
 def compare_folds(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
@@ -145,7 +146,7 @@ def compare_folds(
 
 
 def compare_fitted(
-    nb: Any,
+    nb: Classifier,
     parts: Iterable[tuple[Any, Any, Any]],
     priors: Mapping[str, Any] | None = None,
     progress: str | None = None,
@@ -180,7 +181,7 @@ def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: M
 
 
 def _fits(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: np.ndarray,
     splits: Iterable[tuple[np.ndarray, np.ndarray]],

@@ -13,6 +13,7 @@ from bayesnb.evaluation import estimates
 from bayesnb.evaluation.compare import paired
 from bayesnb.evaluation.resampling import corrected_error, nested_splits, standard_error
 from bayesnb.evaluation.scores import average, summarize
+from bayesnb.fitted import Classifier
 from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def learning_curve(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     sizes: Iterable[int],

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing
 from bayesnb.arguments import require_iterable, require_mapping, shown
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows
+from bayesnb.fitted import Classifier
 from bayesnb.model import NaiveBayes
 
 READINGS = ("mle", "map", "mean", "predictive")
@@ -44,7 +45,7 @@ def named(priors: Any, baselines: Any) -> tuple[dict[str, Any], list[Any]]:
     return dict(priors), list(baselines)
 
 
-def row_names(nb: Any, priors: Mapping[str, Any], baselines: Sequence[Any]) -> list[str]:
+def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[Any]) -> list[str]:
     """Names of all estimates in the order of the table, before anything is fitted.
 
     Raises
@@ -57,7 +58,7 @@ def row_names(nb: Any, priors: Mapping[str, Any], baselines: Sequence[Any]) -> l
         if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
             raise TypeError(f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba.")
     owner = type(nb).__name__
-    if not hasattr(type(nb), "_no_evidence"):
+    if not hasattr(type(nb), "no_evidence"):
         raise NotImplementedError(
             f"{owner} has no estimates to compare, as it reads no posterior: pass it in baselines=, beside a "
             "classifier of bayesnb that does."
@@ -113,7 +114,7 @@ def predict(
 
 def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
     """Log evidence of each estimate that has a prior; NaN where there is none in closed form."""
-    refused = fits[""]._no_posterior or fits[""]._no_evidence
+    refused = fits[""].no_posterior or fits[""].no_evidence
     found = {name: float("nan") if refused else nb.log_evidence_ for name, nb in fits.items()}
     own, other = found[""], {name: value for name, value in found.items() if name}
     return {"map": own, "mean": own, "predictive": own, **other}

@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_path, shown
+from bayesnb.estimators import drafts
 from bayesnb.files import open_regular, write_atomically
+from bayesnb.persistence.migrations import migrated, version
 from bayesnb.persistence.reading import Decoder
-from bayesnb.persistence.vocabulary import ESTIMATORS, FORMAT, VERSION, CorruptModelError
+from bayesnb.persistence.vocabulary import ESTIMATORS, FORMAT, CorruptModelError
 from bayesnb.persistence.writing import encode
 from bayesnb.precision import ForkedError
 
@@ -26,7 +29,7 @@ _LONGEST_HEADER = 100_000_000  # that safetensors reads
 _FEW_PARTS = 2**18
 
 
-def save(nb: Any, path: str | os.PathLike[str]) -> None:
+def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted classifier to one file.
 
     Parameters
@@ -49,7 +52,8 @@ def save(nb: Any, path: str | os.PathLike[str]) -> None:
     Notes
     -----
     A safetensors file: arrays are its tensors, to the bit; the rest is JSON in its metadata, under "bayesnb", with a
-    SHA-256 of everything. No pickle. The same model makes the same file.
+    SHA-256 of everything. No pickle. The same model makes the same file. Every later release of bayesnb reads it, with
+    the hyperparameters that it was written with, whatever their defaults are then.
     """
     from safetensors.numpy import save as to_bytes
 
@@ -61,10 +65,11 @@ def save(nb: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, np.ndarray] = {}
     model = encode(nb, type(nb).__name__, arrays)
     try:
-        fitted._check()
+        drafts.check(fitted)
     except ValueError as error:
         raise ValueError(f"save: {type(nb).__name__} is not as fit left it: {error} Nothing was written.") from None
-    content = {"version": VERSION, "sha256": _digest(json.dumps(model), arrays), "model": model}
+    digest = _digest(json.dumps(model), arrays, version())
+    content = {"version": version(), "sha256": digest, "model": model}
     written = to_bytes(arrays, {FORMAT: json.dumps(content, allow_nan=False)})
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
@@ -103,11 +108,11 @@ def load(path: str | os.PathLike[str]) -> Any:
         raise CorruptModelError(f"{path} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
-def hyperparameters(nb: Any) -> str:
+def hyperparameters(nb: BaseEstimator) -> str:
     """A digest of the hyperparameters, as `save` would write them."""
     arrays: dict[str, np.ndarray] = {}
     model = encode(nb.get_params(deep=False), type(nb).__name__, arrays)
-    return _digest(json.dumps(model), arrays)
+    return _digest(json.dumps(model), arrays, version())
 
 
 def _read(file: BinaryIO) -> Any:
@@ -155,11 +160,12 @@ def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Any:
     """The tree of the model, of which the checksum is right."""
     _require_few_parts(text.encode())
     file = json.loads(text)
-    if file["version"] != VERSION:
-        raise CorruptModelError(f"it has version {file['version']!r}; this bayesnb reads version {VERSION}.")
-    if file["sha256"] != _digest(json.dumps(file["model"]), arrays):
+    written = file["version"]
+    if type(written) is not int or not 1 <= written <= version():
+        raise CorruptModelError(f"it has version {written!r}; this bayesnb reads versions 1 to {version()}.")
+    if file["sha256"] != _digest(json.dumps(file["model"]), arrays, written):
         raise CorruptModelError("its content does not have the checksum that was written with it.")
-    return file["model"]
+    return migrated(file["model"], written)
 
 
 def _require_few_parts(text: bytes) -> None:
@@ -169,8 +175,8 @@ def _require_few_parts(text: bytes) -> None:
         raise CorruptModelError(f"it has {parts:,} parts in {len(text):,} bytes.")
 
 
-def _digest(model: str, arrays: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(f"{FORMAT} {VERSION}\n{model}".encode())
+def _digest(model: str, arrays: Mapping[str, np.ndarray], version: int) -> str:
+    digest = hashlib.sha256(f"{FORMAT} {version}\n{model}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).data)

@@ -10,7 +10,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from bayesnb.encoding import Levels
 from bayesnb.encoding.table import Positions
+from bayesnb.estimators import drafts
 from bayesnb.persistence.vocabulary import (
     ESTIMATORS,
     TAG,
@@ -114,7 +115,9 @@ class Decoder:
 
     def _dataclass(self, cls: type, tree: dict[str, Any]) -> Any:
         found = {name: self.decode(value) for name, value in tree.items() if name != TAG}
-        if set(found) != {f.name for f in fields(cls)}:
+        every = {f.name for f in fields(cls)}
+        needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+        if not needed <= set(found) <= every:  # older files lack what was added since, with a default
             raise CorruptModelError(f"its {cls.__name__} has fields {sorted(found)}.")
         hints = _hints(cls)
         for name, value in found.items():
@@ -135,7 +138,7 @@ class Decoder:
                 raise CorruptModelError(f"it sets {cls.__name__}.{name}, which fit does not.")
             setattr(nb, name, self.decode(value))
         if tree["fitted"]:
-            nb._check()
+            drafts.check(nb)
         return nb
 
 

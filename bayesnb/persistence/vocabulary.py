@@ -8,7 +8,7 @@ from bayesnb import encoding, estimators, families
 from bayesnb.encoding.table import Positions
 from bayesnb.model import NaiveBayes, Statistics
 
-FORMAT, VERSION = "bayesnb", 1
+FORMAT = "bayesnb"
 TAG = "type"
 _DATA = (
     encoding.Encoding,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesnb.fitted import Classifier
 from bayesnb.plots.scaled import Scaled, scaled
 from bayesnb.plots.style import GREY, SMALL, axes, dot, extent, header, look, names_on, percent
 from bayesnb.plots.text import labels
@@ -20,7 +21,7 @@ _SMALLEST, _LARGEST = 9.0, 90.0
 _MANY = 2000
 
 
-def shrinkage(nb: Any, prob: float = 0.9, ax: Axes | None = None, parameter: str | None = None) -> Axes:
+def shrinkage(nb: Classifier, prob: float = 0.9, ax: Axes | None = None, parameter: str | None = None) -> Axes:
     """Maximum likelihood against the posterior mean: what the prior moves, and how far.
 
     Parameters
@@ -99,7 +100,7 @@ def shrinkage(nb: Any, prob: float = 0.9, ax: Axes | None = None, parameter: str
 
 
 def forest(
-    nb: Any,
+    nb: Classifier,
     features: Iterable[Any] | None = None,
     prob: float = 0.9,
     ax: Axes | None = None,
@@ -198,10 +199,9 @@ def _square(ax: Axes, chosen: Scaled, table: Any) -> None:
     ax.set_box_aspect(1)
 
 
-def _row_names(nb: Any, chosen: Scaled, shown: Any) -> list[str]:
+def _row_names(nb: Classifier, chosen: Scaled, shown: Any) -> list[str]:
     # All names of X, so that a position behind a name is that of the column.
-    columns = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
-    feature, label = labels([columns[j] for j in sorted(columns)], 22), labels(nb.classes_, 12)
+    feature, label = labels(nb.fitted_.encoding.feature_names, 22), labels(nb.classes_, 12)
     if not _has_levels(chosen):
         return [f"{feature[f]} | {label[c]}" for f, c in zip(shown["feature"], shown["class"], strict=True)]
     named = chosen.table[chosen.table["feature"].isin(shown["feature"])]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayesnb import uncertainty
-from bayesnb.arguments import require_posterior
+from bayesnb.encoding import Encoding
+from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.plots.scaled import chosen
 from bayesnb.plots.style import axes, dot, header, look
 from bayesnb.plots.text import font, labels
@@ -23,7 +24,7 @@ _MARGIN = 0.25
 
 
 def uncertainty_map(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     features: Sequence[Any] = (0, 1),
@@ -65,9 +66,9 @@ def uncertainty_map(
     from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
     from scipy.ndimage import zoom
 
-    require_posterior(nb, "plots.uncertainty_map")
-    pair = _gaussian_pair(nb, features)
-    points, index = _points(nb, X, y, pair)
+    encoding = require_posterior(nb, "plots.uncertainty_map").encoding
+    pair = _gaussian_pair(encoding, features)
+    points, index = _points(encoding, X, y, pair)
     horizontal, vertical = (_range(points[:, i]) for i in (0, 1))
     ax = axes(ax, 6.6, 5.4)
     fine = _grid(nb, pair, horizontal, vertical, _FINE)
@@ -99,7 +100,7 @@ def uncertainty_map(
     ax.set_xlabel(titles[pair[0]], **font([titles[pair[0]]]))
     ax.set_ylabel(titles[pair[1]], **font([titles[pair[1]]]))
     ax.figure.colorbar(shade, ax=ax, label="epistemic entropy (nats)")
-    others = nb.n_features_in_ - 2
+    others = encoding.n_features - 2
     incomplete = int(np.isnan(points).any(axis=1).sum())
     lines = [
         "Tint: most probable class; darkness: what the data leave unknown",
@@ -117,9 +118,9 @@ def _boundaries(ax: Axes, region: np.ndarray, horizontal: tuple[float, float], v
         ax.contour(x, y, region == i, levels=[0.5], colors="white", linewidths=0.8)
 
 
-def _gaussian_pair(nb: Any, features: Sequence[Any]) -> list[str]:
-    pair = chosen(nb, features)
-    gaussian = [name for block in nb.encoding_.blocks if block.kind == "gaussian" for name in block.names]
+def _gaussian_pair(encoding: Encoding, features: Sequence[Any]) -> list[str]:
+    pair = chosen(encoding, features)
+    gaussian = [name for block in encoding.blocks if block.kind == "gaussian" for name in block.names]
     if len(set(pair)) != 2 or not set(pair) <= set(gaussian):
         raise ValueError(
             f"features={features!r} must be two different Gaussian columns; those of this classifier are "
@@ -128,38 +129,34 @@ def _gaussian_pair(nb: Any, features: Sequence[Any]) -> list[str]:
     return pair
 
 
-def _points(nb: Any, X: Any, y: Any, pair: list[str]) -> tuple[np.ndarray, np.ndarray]:
+def _points(encoding: Encoding, X: Any, y: Any, pair: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """(N, 2) cells of the two columns, NaN where missing, and (N,) indices of the classes."""
-    names = _names(nb)
+    names = encoding.feature_names
     if hasattr(X, "columns"):
         cells = [np.asarray(X[name], dtype=float) for name in pair]
     else:
         cells = [np.asarray(np.asarray(X)[:, names.index(name)], dtype=float) for name in pair]
-    position = {label: i for i, label in enumerate(nb.classes_)}
+    position = {label: i for i, label in enumerate(encoding.classes.values)}
     truth = list(np.asarray(y, dtype=object))
     strange = next((label for label in truth if label not in position), None)
     if strange is not None:
-        raise ValueError(f"y holds {strange!r}, which is no class; the classes are {list(nb.classes_)[:8]}.")
+        raise ValueError(
+            f"y holds {strange!r}, which is no class; the classes are {list(encoding.classes.values)[:8]}."
+        )
     if len(truth) != len(cells[0]):
         raise ValueError(f"y has {len(truth)} labels, but X has {len(cells[0])} rows.")
     return np.stack(cells, axis=1), np.array([position[label] for label in truth], dtype=int)
 
 
-def _names(nb: Any) -> list[str]:
-    """Names of the columns, in the order of X."""
-    by_index = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
-    return [by_index[j] for j in sorted(by_index)]
-
-
 def _grid(
-    nb: Any, pair: list[str], horizontal: tuple[float, float], vertical: tuple[float, float], n: int
+    nb: Classifier, pair: list[str], horizontal: tuple[float, float], vertical: tuple[float, float], n: int
 ) -> pd.DataFrame | np.ndarray:
     """The (n², F) rows over n points a side, with names if the classifier knows them."""
     import pandas as pd
 
     x, y = np.linspace(*horizontal, n), np.linspace(*vertical, n)
-    names = _names(nb)
-    rows = np.full((n * n, nb.n_features_in_), np.nan)
+    names = nb.fitted_.encoding.feature_names
+    rows = np.full((n * n, len(names)), np.nan)
     rows[:, names.index(pair[0])] = np.tile(x, n)
     rows[:, names.index(pair[1])] = np.repeat(y, n)
     named = getattr(nb, "feature_names_in_", None)

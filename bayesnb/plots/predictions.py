@@ -9,6 +9,7 @@ import numpy as np
 
 from bayesnb import uncertainty
 from bayesnb.arguments import to_numbers
+from bayesnb.fitted import Classifier
 from bayesnb.plots.style import COLOURS, GREY, WRONG, axes, dot, header, percent
 from bayesnb.plots.text import font, labels
 
@@ -19,7 +20,7 @@ _BINS = 40
 
 
 def prediction_intervals(
-    nb: Any, X: Any, y: Any = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Classifier, X: Any, y: Any = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Class probabilities of rows in ascending order, with their intervals.
 
@@ -139,7 +140,7 @@ def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _wrong(nb: Any, top: np.ndarray, y: Any) -> np.ndarray:
+def _wrong(nb: Classifier, top: np.ndarray, y: Any) -> np.ndarray:
     truth = np.asarray(y, dtype=object)
     if truth.shape != top.shape:
         raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb.arguments import require_iterable, shown
+from bayesnb.encoding import Encoding
 from bayesnb.families import Dirichlet, Moments, Totals
-from bayesnb.uncertainty import parameter_table
+from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.uncertainty.parameters import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,23 +41,25 @@ class Scaled:
     kind: np.ndarray
 
 
-def scaled(nb: Any, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None) -> Scaled:
+def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None) -> Scaled:
     """The parameters called `parameter`, by default those that are most, of all or some features.
 
     Means are counted from the feature's mean over all rows in standard deviations over all rows (population form),
     variances and rates are divided by those over all rows, so that features in different units can stand side by
     side. A feature whose variance or mean over all rows is zero has the unit 1.
     """
-    table = parameter_table(nb, prob).iloc[len(nb.classes_) :]
+    fitted = require_posterior(nb, "parameter_table")
+    table = table_of(fitted, prob).iloc[len(fitted.encoding.classes) :]
+    blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
     columns = {
         name: (block.kind, name_of, shift[j], unit[j])
-        for block, family, counts in zip(nb.encoding_.blocks, nb.posterior_.blocks, nb.statistics_.blocks, strict=True)
+        for block, family, counts in blocks
         for name_of, shift, unit in [_units(family, counts, len(block.names))]
         for j, name in enumerate(block.names)
     }
     feature = table["feature"].to_numpy()
     if features is not None:
-        feature = feature[keep := np.isin(feature.astype(str), chosen(nb, features))]
+        feature = feature[keep := np.isin(feature.astype(str), chosen(fitted.encoding, features))]
         table = table[keep]
     level = table["level"].to_numpy()
     names = np.array([columns[f][1] or str(own) for f, own in zip(feature, level, strict=True)])
@@ -77,7 +81,7 @@ def scaled(nb: Any, prob: float, parameter: str | None = None, features: Iterabl
     return Scaled(table, parameter, _WORD if (kind == "multinomial").all() else axis, others, kind)
 
 
-def chosen(nb: Any, features: Iterable[Any]) -> list[str]:
+def chosen(encoding: Encoding, features: Iterable[Any]) -> list[str]:
     """Names of columns given by name or by index.
 
     Raises
@@ -85,15 +89,16 @@ def chosen(nb: Any, features: Iterable[Any]) -> list[str]:
     ValueError
         If there is no such column.
     """
-    by_index = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
-    names = set(by_index.values())
+    in_order = encoding.feature_names
+    names = set(in_order)
     found: list[str] = []
     features = [features] if isinstance(features, str) else features
     require_iterable("features", features, "a list of columns, by name or by index")
     for feature in features:
-        name: Any = by_index.get(int(feature), "") if isinstance(feature, int | np.integer) else feature
+        whole = isinstance(feature, int | np.integer) and 0 <= feature < len(in_order)
+        name: Any = in_order[feature] if whole else feature
         if not isinstance(name, Hashable) or name not in names:
-            some = list(by_index.values())[:8]
+            some = in_order[:8]
             raise ValueError(
                 f"features: there is no column {shown(feature)}; X has {some}{' …' * (len(names) > 8)}, by name or by "
                 "index."

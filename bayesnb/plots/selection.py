@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_choice, require_fitted, require_result
+from bayesnb.arguments import require_choice, require_result
+from bayesnb.fitted import Classifier, require_fitted, require_posterior
 from bayesnb.plots.style import COLOURS, GREY, MARKS, SMALL, axes, dot, extent, header, names_on
 from bayesnb.plots.text import labels
 from bayesnb.selection import LeaveOneOut, Prequential, Tuned, bayes_factor
@@ -25,7 +26,7 @@ _MANY = 2000
 _MISLEADS = 4.0
 
 
-def inclusion(nb: Any, ax: Axes | None = None) -> Axes:
+def inclusion(nb: Classifier, ax: Axes | None = None) -> Axes:
     """Posterior probabilities that features depend on the class, the highest first.
 
     Parameters
@@ -55,8 +56,10 @@ def inclusion(nb: Any, ax: Axes | None = None) -> Axes:
     require_fitted(nb, "plots.inclusion")
     if not hasattr(nb, "inclusion_probability_"):
         raise ValueError(f"{type(nb).__name__} does not average over features; pass a fitted FeatureAveragedNB.")
-    columns = {int(j): name for b in nb.encoding_.blocks for j, name in zip(b.index, b.names, strict=True)}
-    before, after = (nb._log_odds_of(model) for model in (nb.prior_, nb.posterior_))
+    fitted = require_posterior(nb, "plots.inclusion")
+    columns = fitted.encoding.feature_names
+    models = fitted.prior, fitted.posterior
+    before, after = (np.array(fitted.encoding.in_order(b.log_odds for b in model.blocks)) for model in models)
     # By log odds: probabilities of 1 to the last digit have an order too.
     order = np.argsort(-after, kind="stable")
     room = _MOST_ROWS if ax is None else max(4, min(_MOST_ROWS, int(extent(ax)[1] / _ROW) - _HEADER))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from bayesnb.arguments import require_fitted
 from bayesnb.encoding import NodeColumns
+from bayesnb.fitted import Classifier, require_fitted
 from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, header
 from bayesnb.plots.text import font, labels
 from bayesnb.structure import node_information
@@ -17,7 +17,7 @@ _ROW = 1.45 * SMALL / 72 * 1.3
 _WIDEST = 5.0
 
 
-def structure(nb: Any, ax: Axes | None = None) -> Axes:
+def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     """The arcs between the features of a network, from parents on the left to children on the right.
 
     Parameters
@@ -43,11 +43,10 @@ def structure(nb: Any, ax: Axes | None = None) -> Axes:
     import networkx as nx
 
     require_fitted(nb, "plots.structure")
-    found = [
-        (columns, counted)
-        for columns, counted in zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True)
-        if isinstance(columns, NodeColumns)
-    ]
+    blocks = (
+        zip(nb.fitted_.encoding.blocks, nb.fitted_.statistics.blocks, strict=True) if hasattr(nb, "fitted_") else ()
+    )
+    found = [(columns, counted) for columns, counted in blocks if isinstance(columns, NodeColumns)]
     if not found or len(found[0][0].nodes) != len(found[0][0].base.names):
         raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
     columns, counted = found[0]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.arguments import require_evidence
 from bayesnb.encoding import NodeColumns
 from bayesnb.families import LevelCounts
+from bayesnb.fitted import Classifier, Fitted, require_evidence
 from bayesnb.selection.permutation import chosen_on_rows
 
 
@@ -40,7 +40,7 @@ class BayesFactor:
         return f"BayesFactor(log = {self.log:.3f} nats, 10^{abs(self.log) / np.log(10):.3g} for the {preferred}){notes}"
 
 
-def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
+def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     """The Bayes factor of two models of the same data.
 
     Parameters
@@ -70,27 +70,26 @@ def bayes_factor(nb1: Any, nb2: Any) -> BayesFactor:
     ----------
     Kass & Raftery, *Bayes factors*, JASA 90 (1995).
     """
-    for nb in (nb1, nb2):
-        require_evidence(nb, "bayes_factor")
-    _require_same(nb1, nb2)
-    first, second = nb1.log_evidence_, nb2.log_evidence_
+    models = [require_evidence(nb, "bayes_factor") for nb in (nb1, nb2)]
+    _require_same(*models)
+    first, second = (fitted.log_evidence for fitted in models)
     if np.isneginf(first) and np.isneginf(second):
         raise ValueError("Both evidences are zero: the priors have zero concentrations. Choose proper priors.")
     notes = []
-    for which, nb in (("first", nb1), ("second", nb2)):
-        if _derived(nb):
+    for which, fitted in zip(("first", "second"), models, strict=True):
+        if _derived(fitted):
             notes.append(f"Evidence of the {which} given a prior derived from these data.")
-        if chosen := chosen_on_rows(nb):
+        if chosen := chosen_on_rows(fitted):
             notes.append(f"Evidence of the {which} given {chosen}, chosen on these rows; see `permutation_null`.")
-    weights = nb1.statistics_.class_count
+    weights = models[0].statistics.class_count
     if (weights != np.round(weights)).any():
         notes.append("Fractional weights: a pseudo-evidence.")
     return BayesFactor(first - second, tuple(notes))
 
 
-def _require_same(nb1: Any, nb2: Any) -> None:
+def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
     """Refuse models whose evidences are of different things."""
-    one, two = nb1.encoding_, nb2.encoding_
+    one, two = fitted1.encoding, fitted2.encoding
     if list(one.classes.values) != list(two.classes.values):
         raise ValueError(
             f"bayes_factor: the classes differ, {list(one.classes.values)} and {list(two.classes.values)}."
@@ -110,13 +109,13 @@ def _require_same(nb1: Any, nb2: Any) -> None:
             )
     if [c.kind for c in one.blocks] != [c.kind for c in two.blocks]:
         raise ValueError("bayes_factor: the models group their columns in different blocks.")
-    counts1, counts2 = nb1.statistics_, nb2.statistics_
+    counts1, counts2 = fitted1.statistics, fitted2.statistics
     if not np.allclose(counts1.class_count, counts2.class_count, rtol=1e-9):
         raise ValueError(
             f"bayes_factor: the rows differ: classes of {counts1.class_count.tolist()} and of "
             f"{counts2.class_count.tolist()} rows."
         )
-    levels1, levels2 = _without_parents(nb1), _without_parents(nb2)
+    levels1, levels2 = _without_parents(fitted1), _without_parents(fitted2)
     for (columns_1, a), (columns_2, b) in zip(levels1, levels2, strict=True):
         if isinstance(a, LevelCounts) and a.count.shape != b.count.shape:
             raise ValueError(
@@ -130,12 +129,12 @@ def _require_same(nb1: Any, nb2: Any) -> None:
             raise ValueError(f"bayes_factor: the rows differ: their {columns_1.kind} columns have other statistics.")
 
 
-def _without_parents(nb: Any) -> list[tuple[Any, Any]]:
+def _without_parents(fitted: Fitted) -> list[tuple[Any, Any]]:
     """Columns and statistics of each block; of a structure those of its features alone."""
-    pairs: list[tuple[Any, Any]] = list(zip(nb.encoding_.blocks, nb.statistics_.blocks, strict=True))
+    pairs: list[tuple[Any, Any]] = list(zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True))
     return [(c.base, c.margins(s)) if isinstance(c, NodeColumns) else (c, s) for c, s in pairs]
 
 
-def _derived(nb: Any) -> bool:
+def _derived(fitted: Fitted) -> bool:
     """Whether the prior of some block was taken from the data."""
-    return any(callable(block) for block in nb._empirical_prior(nb._counted).blocks)
+    return any(callable(block) for block in fitted.empirical_prior.blocks)

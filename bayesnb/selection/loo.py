@@ -11,12 +11,12 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_choice, require_posterior
+from bayesnb.arguments import require_choice
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
+from bayesnb.fitted import Classifier, Fitted, require_fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
 from bayesnb.selection.permutation import chosen_on_rows
 
@@ -101,7 +101,7 @@ class LeaveOneOut:
 
 
 def loo(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     sample_weight: Any = None,
@@ -154,25 +154,32 @@ def loo(
     Vehtari, Gelman & Gabry, *Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC*, Stat.
     Comput. 27 (2017).
     """
-    average = getattr(nb, "_average", None)
-    check_is_fitted(nb) if average else require_posterior(nb, "loo")
-    estimate = of_the_others(nb.estimate if estimate is None else estimate)
+    fitted = _with_leave_one_out(nb)
+    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     require_choice("prior", prior, ("derived", "fixed"))
-    table, rows, label, weight = counted_rows(nb, X, y, sample_weight, "loo")
+    table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo")
     each = np.arange(table.n_rows)
-    if average:
+    if fitted.average is not None:
 
-        def joint_of(member: Any, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
-            return _scores(member, table.take(which), rows, label[which], weight[which], estimate, prior)[:, 0]
+        def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
+            own = table.take(which), rows, label[which], weight[which]
+            return _scores(member.fitted_, *own, estimate, prior)[:, 0]
 
-        log_proba = scoring.read_scores(average(table, None, joint_of, less=weight), scoring.log_proba)
+        log_proba = scoring.read_scores(fitted.average(table, rows, joint_of, less=weight), scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
     else:
-        joint, log_proba = _scores(nb, table, rows, label, weight, estimate, prior).swapaxes(0, 1)
+        joint, log_proba = _scores(fitted, table, rows, label, weight, estimate, prior).swapaxes(0, 1)
         row = joint[each, label] + scoring.log_base(rows, table.n_rows)
-    chosen = chosen_on_rows(nb)
+    chosen = chosen_on_rows(fitted)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
-    return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, nb.classes_, notes)
+    return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
+
+
+def _with_leave_one_out(nb: Classifier) -> Fitted:
+    """What was fitted: of an average of models too, as leaving out is exact in each of them."""
+    require_fitted(nb, "loo")
+    fitted = getattr(nb, "fitted_", None)  # PolyaNB has none
+    return fitted if fitted is not None and fitted.average is not None else require_posterior(nb, "loo")
 
 
 def of_the_others(estimate: Estimate) -> Estimate:
@@ -193,16 +200,16 @@ def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
 
 
 def counted_rows(
-    nb: Any, X: Any, y: Any, sample_weight: Any, who: str
+    fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str
 ) -> tuple[Table, tuple[Any, ...], np.ndarray, np.ndarray]:
     """Rows of X, encoded too, with index of class and weight; refused if some count without them would be negative."""
-    table = nb._table(X)
-    label = nb._label_index(nb.encoding_.classes, y, table.n_rows)
+    table = fitted.table(X)
+    label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
-    rows = nb.encoding_.rows(table)
-    given = Counted(nb.encoding_, nb._tally(nb.encoding_, rows, label, weight))
+    rows = fitted.encoding.rows(table)
+    given = Counted(fitted.encoding, fitted.tally(fitted.encoding, rows, label, weight))
     try:
-        counting.remove(nb._counted, given)
+        counting.remove(fitted.counted, given)
     except ValueError as error:
         raise ValueError(
             f"{who}: X, y and sample_weight must be rows that the classifier was fitted on, and these are not. "
@@ -211,13 +218,13 @@ def counted_rows(
     return table, rows, label, weight
 
 
-def prior_of(nb: Any, prior: PriorOf) -> NaiveBayes:
+def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     """The prior of the other rows: a function of their statistics, or as it is of all rows."""
-    return nb.prior_ if prior == "fixed" else nb._empirical_prior(nb._counted)
+    return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
 def _scores(
-    nb: Any,
+    fitted: Fitted,
     table: Table,
     rows: tuple[Any, ...],
     label: np.ndarray,
@@ -226,8 +233,8 @@ def _scores(
     prior: PriorOf,
 ) -> np.ndarray:
     """(N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows)."""
-    encoding, n_classes = nb.encoding_, len(nb.encoding_.classes)
-    posterior = scoring.update_apart(prior_of(nb, prior), nb.statistics_)
+    encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
+    posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
     model, weights = scoring.pad(encoding, posterior), np.unique(weight)
     apart = not posterior.classes_share_parameters
     if apart and len(weights) == 1:

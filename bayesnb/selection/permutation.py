@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils import shuffle
 
 from bayesnb.arguments import require_integer, require_seed, shown
+from bayesnb.fitted import Fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +91,6 @@ def permutation_null(
     return PermutationNull(float(procedure(y)), np.array(null))
 
 
-def chosen_on_rows(nb: Any) -> str | None:
-    """What beside the parameters was chosen on the rows that `nb` has counted, in words."""
-    inside = getattr(nb, "estimator", None)
-    found = [*nb._chosen, *getattr(inside, "_chosen", ())]
-    return " and ".join(found) or None
+def chosen_on_rows(fitted: Fitted) -> str | None:
+    """What beside the parameters was chosen on the rows that were counted, in words."""
+    return " and ".join(fitted.chosen) or None

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_evidence, require_integer
-from bayesnb.encoding import Table
+from bayesnb.arguments import require_integer
+from bayesnb.encoding import Encoding, Table
+from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
 from bayesnb.selection.loo import counted_rows
 
@@ -45,7 +46,7 @@ class Prequential:
         return f"Prequential({name}, {len(self.label)} rows, log evidence {self.log_evidence[-1]:.3f} nats)"
 
 
-def prequential(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, points: int = 50) -> Prequential:
+def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, points: int = 50) -> Prequential:
     """Log evidence of the first rows, for more and more of them: the chain rule read as a learning curve.
 
     Parameters
@@ -80,25 +81,27 @@ def prequential(nb: Any, X: Any, y: Any, sample_weight: Any = None, *, points: i
     ----------
     Dawid, *Statistical theory: the prequential approach*, J. R. Stat. Soc. A 147 (1984).
     """
-    require_evidence(nb, "prequential")
+    fitted = require_evidence(nb, "prequential")
     require_integer("points", points)
-    table, _, label, weight = counted_rows(nb, X, y, sample_weight, "prequential")
+    table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "prequential")
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
-    prior, total, found = nb.prior_, nb.statistics_, [0.0]
-    for total in accumulate(_parts(nb, table, label, weight, sizes), Statistics.merge):
-        found.append(float(scoring.log_evidence(nb.encoding_, prior, total)))
-    _require_all(nb.statistics_, total)
+    encoding, total, found = fitted.encoding, fitted.statistics, [0.0]
+    for total in accumulate(_parts(encoding, table, label, weight, sizes), Statistics.merge):
+        found.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
+    _require_all(fitted.statistics, total)
     return Prequential(sizes, np.array(found), label, weight, copy(nb))
 
 
-def _parts(nb: Any, table: Table, label: np.ndarray, weight: np.ndarray, sizes: np.ndarray) -> Iterator[Statistics]:
+def _parts(
+    encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray, sizes: np.ndarray
+) -> Iterator[Statistics]:
     """Statistics of the rows between each two sizes."""
     row = np.arange(table.n_rows)
     for start, stop in pairwise(sizes):
         part = (start <= row) & (row < stop)
         # Values that are no level were told of when all rows were checked.
-        rows = nb.encoding_.rows(table.take(part), lambda columns, unknown: None)
-        yield counting.count_rows(nb.encoding_, rows, label[part], weight[part])
+        rows = encoding.rows(table.take(part), lambda columns, unknown: None)
+        yield counting.count_rows(encoding, rows, label[part], weight[part])
 
 
 def _require_all(counted: Statistics, given: Statistics) -> None:

@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_choice, require_evidence, require_posterior
+from bayesnb.arguments import require_choice
 from bayesnb.condensed import condense, log_evidence, one_level
 from bayesnb.encoding import blocks
 from bayesnb.families import Dirichlet, EmpiricalNormal, NormalInverseGamma
+from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.precision import float64
 from bayesnb.reporting import warn
@@ -76,7 +77,7 @@ class Tuned:
 
 
 def tune_alpha(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     y: Any,
     by: Literal["loo", "evidence"] = "loo",
@@ -133,13 +134,13 @@ def tune_alpha(
 
     require_choice("by", by, ("loo", "evidence"))
     require_choice("prior", prior, ("derived", "fixed"))
-    (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
+    fitted = (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
     low, high = bounds
     if not 0 < low < high < np.inf:
         raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
-    names = _names(nb, tune)
-    source = prior_of(nb, prior)
-    objective = _by_loo(nb, X, y, sample_weight, names, prior) if by == "loo" else _by_evidence(nb, names)
+    names = _names(nb, fitted, tune)
+    unit = _unit(nb, fitted, names)
+    objective = _by_loo(unit, X, y, sample_weight, names, prior) if by == "loo" else _by_evidence(unit, names)
     path: list[np.ndarray] = []
 
     def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -147,7 +148,7 @@ def tune_alpha(
         path.append(np.append(np.exp(log_values), value))
         return -value, -gradient
 
-    own = np.log(np.clip([_current(nb, name) for name in names], low, high))
+    own = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
     starts = [own, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
     best = min(starts, key=lambda start: loss(start)[0])
     found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
@@ -160,13 +161,17 @@ def tune_alpha(
             f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
         )
     return Tuned(
-        _estimator(nb, values, source), values, pd.DataFrame(path, columns=[*names, "objective"]), boundary, by
+        _estimator(nb, values, prior_of(fitted, prior)),
+        values,
+        pd.DataFrame(path, columns=[*names, "objective"]),
+        boundary,
+        by,
     )
 
 
-def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
+def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
     """What is to be tuned, once it is known to be there."""
-    prior: NaiveBayes = nb.prior_
+    prior = fitted.prior
     if prior.classes_share_parameters:
         raise NotImplementedError(
             f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
@@ -174,7 +179,7 @@ def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
         )
     levels = any(isinstance(family, Dirichlet) for family in prior.blocks)
     gaussian = any(isinstance(family, NormalInverseGamma) for family in prior.blocks)
-    learned = isinstance(prior.class_prior, Dirichlet) and nb.class_prior is None
+    learned = isinstance(prior.class_prior, Dirichlet) and getattr(nb, "class_prior", None) is None
     there = {"alpha": levels, "class_alpha": learned, "kappa": gaussian, "a": gaussian}
     offered = [name for name in NAMES if there[name]]
     names = (
@@ -182,7 +187,7 @@ def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
     )
     if not names or len(set(names)) < len(names) or not set(names) <= set(offered):
         raise ValueError(f"tune={tune!r} must name some of {offered}, each once: what {type(nb).__name__} has.")
-    if isinstance(nb.prior, NaiveBayes):
+    if isinstance(getattr(nb, "prior", None), NaiveBayes):
         raise ValueError("The estimator has a complete prior=, which leaves nothing to tune; set `alpha` instead.")
     for name in {"alpha", "class_alpha"} & set(names):
         value = getattr(nb, name)
@@ -191,19 +196,22 @@ def _names(nb: Any, tune: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _current(nb: Any, name: str) -> float:
+def _current(nb: Classifier, fitted: Fitted, name: str) -> float:
     if name in ("alpha", "class_alpha"):
         return float(getattr(nb, name))
-    family = next(f for f in nb.prior_.blocks if isinstance(f, NormalInverseGamma))
+    family = next(f for f in fitted.prior.blocks if isinstance(f, NormalInverseGamma))
     return float(np.median(family.kappa if name == "kappa" else family.concentration))
 
 
-def _unit(nb: Any, names: tuple[str, ...]) -> Any:
+def _unit(nb: Classifier, fitted: Fitted, names: tuple[str, ...]) -> Fitted:
     """With a prior at 1 of those concentrations that are to be tuned; of tables by evidence it is a share of 1."""
+    own = {"alpha", "class_alpha"} & set(names)
+    if not own:
+        return fitted
     unit = copy(nb)
-    for name in {"alpha", "class_alpha"} & set(names):
+    for name in own:
         setattr(unit, name, 1.0)
-    return unit
+    return unit.fitted_
 
 
 def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
@@ -227,9 +235,9 @@ def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
     return NaiveBayes(class_prior, tuple(map(block, prior.blocks)))
 
 
-def _by_evidence(nb: Any, names: tuple[str, ...]) -> Objective:
+def _by_evidence(unit: Fitted, names: tuple[str, ...]) -> Objective:
     """log p(X, y), from histograms of the counts where α is one number."""
-    prior, statistics = _unit(nb, names).prior_, nb.statistics_
+    prior, statistics = unit.prior, unit.statistics
     if "alpha" in names:
         prior, statistics = one_level(prior), condense(prior, statistics)
 
@@ -247,13 +255,13 @@ def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, 
     return log_evidence(_prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))), statistics)
 
 
-def _by_loo(nb: Any, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...], of: PriorOf) -> Objective:
+def _by_loo(unit: Fitted, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...], of: PriorOf) -> Objective:
     """Σ w log p(y | x, the other rows)."""
-    encoding, estimate = nb.encoding_, of_the_others(nb.estimate)
-    table, _, label, weight = counted_rows(nb, X, y, sample_weight, "tune_alpha")
+    encoding, estimate = unit.encoding, of_the_others(unit.estimate)
+    table, _, label, weight = counted_rows(unit, X, y, sample_weight, "tune_alpha")
     each = [((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0]
     groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in each]
-    prior, statistics = pad(encoding, prior_of(_unit(nb, names), of)), pad_statistics(encoding, nb.statistics_)
+    prior, statistics = pad(encoding, prior_of(unit, of)), pad_statistics(encoding, unit.statistics)
     one_hot = np.eye(len(encoding.classes))
 
     @float64
@@ -295,9 +303,9 @@ def _label_score(
     return score(log_values), jnp.stack(slopes)
 
 
-def _estimator(nb: Any, values: dict[str, float], source: NaiveBayes) -> Any:
+def _estimator(nb: Classifier, values: dict[str, float], source: NaiveBayes) -> Any:
     """A fitted copy: the statistics do not depend on the prior."""
-    tuned = copy(nb)
+    tuned: Any = copy(nb)
     tuned.tuned_ = tuple(values)
     for name in {"alpha", "class_alpha"} & set(values):
         setattr(tuned, name, values[name])

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb.encoding import Rows, blocks
 from bayesnb.encoding.node_rows import NetworkRows
+from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.scoring import pad
@@ -25,22 +26,22 @@ class PerBlock:
 
 
 @float64
-def over_blocks(nb: Any, X: Any, asked: PerBlock, summed: PerBlock | None = None) -> np.ndarray:
+def over_blocks(fitted: Fitted, X: Any, asked: PerBlock, summed: PerBlock | None = None) -> np.ndarray:
     """(N, …): of each row the answer of `asked`, or `summed`, if given, where missing cells on arcs are summed out."""
-    table = nb._table(X)
-    rows = nb.encoding_.rows(table, nb._report_unknown)
+    table = fitted.table(X)
+    rows = fitted.rows(table)
     sums = np.any([r.summed for r in rows if isinstance(r, NetworkRows)] or [np.zeros(table.n_rows, bool)], axis=0)
     if summed is None or not sums.any():
         return _answered(rows, table.n_rows, asked)
     parts = []
     for mask, part in ((~sums, asked), (sums, summed)):
-        own = nb.encoding_.rows(table.take(mask), lambda columns, unknown: None) if mask.any() else ()
+        own = fitted.encoding.rows(table.take(mask), lambda columns, unknown: None) if mask.any() else ()
         parts += [_answered(own, int(mask.sum()), part)] if mask.any() else []
     back = np.argsort(np.argsort(sums, kind="stable"), kind="stable")
     return np.concatenate(parts)[back]
 
 
-def proper_posterior(nb: Any) -> NaiveBayes:
+def proper_posterior(fitted: Fitted) -> NaiveBayes:
     """The posterior, laid out for the kernels.
 
     Raises
@@ -48,9 +49,8 @@ def proper_posterior(nb: Any) -> NaiveBayes:
     ImproperPosteriorError
         If it is improper.
     """
-    posterior = nb.posterior_
-    require_proper(nb.encoding_, posterior)
-    return pad(nb.encoding_, posterior)
+    require_proper(fitted.encoding, fitted.posterior)
+    return pad(fitted.encoding, fitted.posterior)
 
 
 def _answered(rows: tuple[Rows, ...], n: int, asked: PerBlock) -> np.ndarray:

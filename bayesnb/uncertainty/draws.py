@@ -9,9 +9,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_posterior, require_seed
+from bayesnb.arguments import require_integer, require_seed
 from bayesnb.encoding import Encoding
 from bayesnb.families.variates import Variates
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import require_proper
@@ -48,16 +49,16 @@ jax.tree_util.register_pytree_with_keys(
 )
 
 
-def origin(nb: Any, hyperprior: str = "none") -> dict[str, str]:
+def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
     """Of which posterior draws are: its hyperprior, and a fingerprint of prior and statistics."""
     digest = blake2b(digest_size=16)
-    for leaf in jax.tree.leaves((nb.prior_, nb.statistics_)):
+    for leaf in jax.tree.leaves((fitted.prior, fitted.statistics)):
         digest.update(np.asarray(leaf, np.float64).tobytes())
     return {"hyperprior": hyperprior, "posterior_of": digest.hexdigest()}
 
 
 def posterior_draws(
-    nb: Any, draws: int = 1000, seed: int = 0, features: Iterable[Any] | None = None
+    nb: Classifier, draws: int = 1000, seed: int = 0, features: Iterable[Any] | None = None
 ) -> dict[str, np.ndarray]:
     """Independent draws of all parameters from the exact posterior.
 
@@ -100,9 +101,13 @@ def posterior_draws(
     """
     require_integer("draws", draws)
     require_seed(seed)
-    require_posterior(nb, "posterior_draws")
-    require_proper(nb.encoding_, nb.posterior_)
-    return ParameterDraws(draw_parameters(nb.encoding_, nb.posterior_, int(draws), seed, features), origin(nb))
+    return draws_of(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
+
+
+def draws_of(fitted: Fitted, draws: int, seed: int, features: Iterable[Any] | None = None) -> ParameterDraws:
+    """As `posterior_draws`."""
+    require_proper(fitted.encoding, fitted.posterior)
+    return ParameterDraws(draw_parameters(fitted.encoding, fitted.posterior, draws, seed, features), origin(fitted))
 
 
 def draw_parameters(

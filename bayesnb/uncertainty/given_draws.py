@@ -18,6 +18,7 @@ from bayesnb.arguments import to_numbers
 from bayesnb.encoding import Encoding
 from bayesnb.families import Likelihood
 from bayesnb.families.dirichlet import Multinomial
+from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, log_normalize
 from bayesnb.uncertainty.blocks import PerBlock, over_blocks
 from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, origin, site_names
@@ -52,16 +53,16 @@ class Parameters:
         drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
         return replace(self, values={**self.values, CLASS_PROB: drawn})
 
-    def joints(self, nb: Any, x: tuple[Any, ...]) -> Iterator[jax.Array]:
+    def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
         """(s, n, C) log p(class, row | θ), some draws at a time."""
         size = max(1, _CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
-            yield joint_of_draws(*likelihoods(nb.encoding_, nb.prior_, self.values, part), x)
+            yield joint_of_draws(*likelihoods(fitted.encoding, fitted.prior, self.values, part), x)
 
 
-def read_draws(nb: Any, draws: Any) -> Parameters | Hyperparameters:
-    """The hyperparameters of draws of the posterior of `nb`, and the parameters of all others.
+def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
+    """The hyperparameters of draws of the posterior of `fitted`, and the parameters of all others.
 
     Parameters
     ----------
@@ -71,27 +72,27 @@ def read_draws(nb: Any, draws: Any) -> Parameters | Hyperparameters:
     Raises
     ------
     ValueError
-        If what is needed is missing, or has not one value a class and level of `nb`.
+        If what is needed is missing, or has not one value a class and level of `fitted`.
     """
     said = getattr(draws if isinstance(draws, dict) else _posterior(draws), "attrs", {})
     hyperprior = said.get("hyperprior")
-    if hyperprior is None or any(said.get(name) != value for name, value in origin(nb, hyperprior).items()):
-        return read_parameters(nb, draws)
+    if hyperprior is None or any(said.get(name) != value for name, value in origin(fitted, hyperprior).items()):
+        return read_parameters(fitted, draws)
     if hyperprior == "none":
-        return Hyperparameters(nb.prior_, nb.statistics_, None, {})
-    names = hyperparameter_sites(site_names(nb.encoding_, nb.prior_))
-    values = _checked(_flat(draws), shapes(nb.prior_, hyperprior, names))
-    return Hyperparameters(nb.prior_, nb.statistics_, hyperprior, values)
+        return Hyperparameters(fitted.prior, fitted.statistics, None, {})
+    names = hyperparameter_sites(site_names(fitted.encoding, fitted.prior))
+    values = _checked(_flat(draws), shapes(fitted.prior, hyperprior, names))
+    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, values)
 
 
-def read_parameters(nb: Any, draws: Any) -> Parameters:
+def read_parameters(fitted: Fitted, draws: Any) -> Parameters:
     """The parameters of draws, wherever they come from; raises as `read_draws`."""
-    return Parameters(_checked(_flat(draws), _shapes(nb.encoding_, nb.prior_)))
+    return Parameters(_checked(_flat(draws), _shapes(fitted.encoding, fitted.prior)))
 
 
-def sampler_of(nb: Any, draws: Any, given: str, seed: int) -> Sampler | DrawnSampler:
+def sampler_of(fitted: Fitted, draws: Any, given: str, seed: int) -> Sampler | DrawnSampler:
     """Draws of log P(class | row, θ) from those of θ; given the row from those of the hyperparameters, if known."""
-    found = read_draws(nb, draws) if given == "row" else read_parameters(nb, draws)
+    found = read_draws(fitted, draws) if given == "row" else read_parameters(fitted, draws)
     if isinstance(found, Parameters):
         return DrawnSampler(found, given)
     if found.kind is None:
@@ -109,7 +110,7 @@ class DrawnSampler:
     drawn: Parameters
     given: str
 
-    def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    def map(self, fitted: Fitted, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
 
         def of_joint(joint: jax.Array, log_weight: np.ndarray, real: slice) -> np.ndarray:
@@ -118,18 +119,20 @@ class DrawnSampler:
                 drawn = np.take_along_axis(drawn, resampled(log_weight)[..., None], axis=0)
             return output(drawn[:, real], np.asarray(of_average(joint, log_normalize))[real])
 
-        return _over_draws(nb, X, self.drawn, of_joint, weighted=self.given == "row")
+        return _over_draws(fitted, X, self.drawn, of_joint, weighted=self.given == "row")
 
 
 def score_draws(
-    nb: Any, X: Any, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
+    fitted: Fitted, X: Any, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
 ) -> np.ndarray:
     """Apply `output` to log of the average (N, C) of p(class, row | draw), without what no class changes."""
-    return _over_draws(nb, X, drawn, lambda joint, _, real: np.asarray(of_average(joint, output))[real], weighted=True)
+    return _over_draws(
+        fitted, X, drawn, lambda joint, _, real: np.asarray(of_average(joint, output))[real], weighted=True
+    )
 
 
 def _over_draws(
-    nb: Any,
+    fitted: Fitted,
     X: Any,
     drawn: Parameters | Hyperparameters,
     output: Callable[[jax.Array, np.ndarray, slice], np.ndarray],
@@ -143,12 +146,12 @@ def _over_draws(
     sizes = []
 
     def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
-        joint = jnp.concatenate(list(drawn.joints(nb, x)))
+        joint = jnp.concatenate(list(drawn.joints(fitted, x)))
         log_weight = np.asarray(log_row(joint))
         sizes.append(effective_size(log_weight)[real])
         return output(joint, log_weight, real)
 
-    found = over_blocks(nb, X, PerBlock(answer, len(drawn) * len(nb.classes_) / 4))
+    found = over_blocks(fitted, X, PerBlock(answer, len(drawn) * len(fitted.encoding.classes) / 4))
     if weighted:
         warn_of_collapse(np.concatenate(sizes), len(drawn))
     return found

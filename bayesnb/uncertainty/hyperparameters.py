@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.families import Dirichlet, Known, NormalInverseGamma
+from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import pad
 from bayesnb.uncertainty.draws import as_classes, site_names
@@ -103,9 +104,9 @@ class Hyperparameters:
         with np.errstate(divide="ignore"):
             return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
 
-    def joints(self, nb: Any, x: tuple[Any, ...]) -> Iterator[jax.Array]:
+    def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
         """(s, n, C) log p(class, row | D, φ), some draws at a time."""
-        return (joint_given(model, x) for model in self.models(nb.encoding_))
+        return (joint_given(model, x) for model in self.models(fitted.encoding))
 
     def models(self, encoding: Any) -> Iterator[NaiveBayes]:
         """The posteriors, some at a time as one model with so many times as many classes; class priors are (S, C)."""

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_posterior, require_probability
+from bayesnb.arguments import require_probability
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
 from bayesnb.families._pytree import pytree, static
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import CLASS, require_proper
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
+def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     """Every parameter of a fitted classifier: estimates, posterior sd and equal-tailed interval.
 
     Parameters
@@ -86,18 +87,22 @@ def parameter_table(nb: Any, prob: float = 0.9) -> pd.DataFrame:
     4   out  rain    0.0  0.0  0.250000
     5   out   sun    2.0  1.0  0.750000
     """
+    return table_of(require_posterior(nb, "parameter_table"), prob)
+
+
+def table_of(fitted: Fitted, prob: float) -> pd.DataFrame:
+    """As `parameter_table`."""
     import pandas as pd
 
     require_probability("prob", prob)
-    require_posterior(nb, "parameter_table")
-    require_proper(nb.encoding_, nb.posterior_)
-    parts = _summaries(nb.prior_, nb.statistics_)
-    axis = _axis(nb.encoding_, parts)
+    require_proper(fitted.encoding, fitted.posterior)
+    parts = _summaries(fitted.prior, fitted.statistics)
+    axis = _axis(fitted.encoding, parts)
     values = {name: _flat(parts, name) for name in ("count", "mle", "map", "mean", "prior_weight")}
     intervals = [_interval(summary, prob) for summary in _each(parts)]
     lower, upper = (np.concatenate(ends) for ends in zip(*intervals, strict=True))
     columns = {
-        "class": nb.encoding_.classes.array()[axis.label],
+        "class": fitted.encoding.classes.array()[axis.label],
         "feature": axis.feature,
         "level": axis.level,
         **{name: values[name] for name in ("count", "mle", "map", "mean")},

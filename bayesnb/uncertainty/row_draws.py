@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesnb.families import Known
 from bayesnb.families.variates import Variates
+from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, log_normalize
 from bayesnb.uncertainty.blocks import PerBlock, over_blocks, proper_posterior
 from bayesnb.uncertainty.hyperparameters import Hyperparameters
@@ -48,20 +49,23 @@ class Sampler:
     seed: int
     hyperparameters: Hyperparameters | None = None
 
-    def map(self, nb: Any, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
+    def map(self, fitted: Fitted, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
         sizes: list[np.ndarray] = []
-        summed = None if self.method == "draws" else replace(self, method="draws").of(nb, output)
-        found = over_blocks(nb, X, self.of(nb, output, sizes), summed)
+        summed = None if self.method == "draws" else replace(self, method="draws").of(fitted, output)
+        found = over_blocks(fitted, X, self.of(fitted, output, sizes), summed)
         if sizes:
             warn_of_collapse(np.concatenate(sizes), self._n_draws)
         return found
 
     def of(
-        self, nb: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray], sizes: list[np.ndarray] | None = None
+        self,
+        fitted: Fitted,
+        output: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        sizes: list[np.ndarray] | None = None,
     ) -> PerBlock:
         """The same of one block; effective sample sizes of its rows, where draws are weighted, go to `sizes`."""
-        models, n_draws = self._models(nb), self._n_draws
+        models, n_draws = self._models(fitted), self._n_draws
 
         def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
             # Every block has the same variates: the answer for a row does not depend on its place.
@@ -79,18 +83,18 @@ class Sampler:
                 drawn = np.take_along_axis(drawn, resampled(log_weight)[..., None], axis=0)
             return output(drawn[:, real], np.asarray(of_average(joint, log_normalize))[real])
 
-        return PerBlock(answer, n_draws * len(nb.classes_) / 16)
+        return PerBlock(answer, n_draws * len(fitted.encoding.classes) / 16)
 
     @property
     def _n_draws(self) -> int:
         return self.draws * (1 if self.hyperparameters is None else len(self.hyperparameters))
 
-    def _models(self, nb: Any) -> Callable[[], Iterable[NaiveBayes]]:
+    def _models(self, fitted: Fitted) -> Callable[[], Iterable[NaiveBayes]]:
         """The posteriors, some at a time as one over so many times as many classes."""
         given = self.hyperparameters
         if given is not None:
-            return lambda: given.models(nb.encoding_)
-        posterior = proper_posterior(nb)
+            return lambda: given.models(fitted.encoding)
+        posterior = proper_posterior(fitted)
         return lambda: [posterior]
 
     def _draw(

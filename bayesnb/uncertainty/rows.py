@@ -13,12 +13,12 @@ import numpy as np
 from bayesnb.arguments import (
     require_choice,
     require_integer,
-    require_posterior,
     require_probability,
     require_seed,
     shown,
 )
 from bayesnb.families.protocol import Cumulants
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.blocks import PerBlock, over_blocks, proper_posterior
 from bayesnb.uncertainty.given_draws import DrawnSampler, sampler_of
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Given = Literal["row", "data"]
 Method = Literal["moments", "draws"]
 
+_WHAT = "P(class | row, θ)"
 _GIVEN = ("row", "data")
 _NODES = 40
 _STEPS = 100
@@ -42,7 +43,7 @@ _NARROWEST = 1e-40  # stands for an sd of 0
 
 
 def predict_interval(
-    nb: Any,
+    nb: Classifier,
     X: Any,
     prob: float = 0.9,
     method: Method = "moments",
@@ -110,12 +111,13 @@ def predict_interval(
     def of_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
         return np.quantile(np.exp(log_proba), tails, axis=0).swapaxes(0, 1)
 
-    found = _distribution(nb, X, given, method, draws, seed, of_two, of_draws)
+    fitted = require_posterior(nb, _WHAT)
+    found = _distribution(fitted, X, given, method, draws, seed, of_two, of_draws)
     return found[:, 0], found[:, 1]
 
 
 def decompose_uncertainty(
-    nb: Any, X: Any, given: Given = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
+    nb: Classifier, X: Any, given: Given = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
 
@@ -148,14 +150,15 @@ def decompose_uncertainty(
     """
     import pandas as pd
 
-    found = _distribution(nb, X, given, method, draws, seed, _quadrature, _entropies)
+    fitted = require_posterior(nb, _WHAT)
+    found = _distribution(fitted, X, given, method, draws, seed, _quadrature, _entropies)
     columns = ["total", "aleatoric", "epistemic", "p_top"]
     index = getattr(X, "index", None)  # of a list it is a method
     return pd.DataFrame(found, columns=columns, index=index if isinstance(index, pd.Index) else None)
 
 
 def log_odds_moments(
-    nb: Any, X: Any, against: Any = None, given: Given = "data", draws: Any = None
+    nb: Classifier, X: Any, against: Any = None, given: Given = "data", draws: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
@@ -189,22 +192,22 @@ def log_odds_moments(
     No sampling: log-likelihoods of features add, and their moments are closed forms of polygamma functions
     (`docs/derivations.md`).
     """
-    require_posterior(nb, "log_odds_moments")
+    fitted = require_posterior(nb, "log_odds_moments")
     require_choice("given", given, _GIVEN)
-    labels = list(nb.encoding_.classes.values)
+    labels = list(fitted.encoding.classes.values)
     if against is not None and not (isinstance(against, Hashable) and against in labels):
         raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {labels}.")
     a = 0 if against is None else labels.index(against)
     if draws is None:
-        if nb.prior_.classes_share_parameters:
+        if fitted.prior.classes_share_parameters:
             raise NotImplementedError(
-                f"log_odds_moments: the classes of {type(nb).__name__} share parameters, which leaves no closed form; "
+                f"log_odds_moments: the classes of {fitted.name} share parameters, which leaves no closed form; "
                 "pass draws=posterior_draws(nb)."
             )
-        closed = _from_scores(nb, given, lambda weight, scores, _: _log_odds(weight, scores, a))
-        found = over_blocks(nb, X, closed, replace(closed, answer=_no_moments))
+        closed = _from_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+        found = over_blocks(fitted, X, closed, replace(closed, answer=_no_moments))
     else:
-        found = sampler_of(nb, draws, given, 0).map(nb, X, lambda log_proba, _: _drawn_odds(log_proba, a))
+        found = sampler_of(fitted, draws, given, 0).map(fitted, X, lambda log_proba, _: _drawn_odds(log_proba, a))
     return found[:, 0], found[:, 1]
 
 
@@ -214,35 +217,36 @@ OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _distribution(
-    nb: Any, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
+    fitted: Fitted, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
-    chosen = sampler(nb, given, method, draws, seed)
-    if isinstance(chosen, Sampler) and chosen.method == "moments" and len(nb.classes_) == 2:
-        return over_blocks(nb, X, _from_scores(nb, given, of_two), replace(chosen, method="draws").of(nb, of_draws))
-    return chosen.map(nb, X, of_draws)
+    chosen = sampler(fitted, given, method, draws, seed)
+    if isinstance(chosen, Sampler) and chosen.method == "moments" and len(fitted.encoding.classes) == 2:
+        return over_blocks(
+            fitted, X, _from_scores(fitted, given, of_two), replace(chosen, method="draws").of(fitted, of_draws)
+        )
+    return chosen.map(fitted, X, of_draws)
 
 
-def sampler(nb: Any, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
+def sampler(fitted: Fitted, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
     """What draws log P(class | row, θ); there are no moments where classes share parameters."""
-    require_posterior(nb, "P(class | row, θ)")
     require_choice("given", given, _GIVEN)
     require_choice("method", method, ("moments", "draws"))
     if not isinstance(draws, int | float | np.number):
-        return sampler_of(nb, draws, given, seed)
+        return sampler_of(fitted, draws, given, seed)
     require_integer("draws", draws)
     require_seed(seed)
-    return Sampler("draws" if nb.prior_.classes_share_parameters else method, given, int(draws), seed)
+    return Sampler("draws" if fitted.prior.classes_share_parameters else method, given, int(draws), seed)
 
 
-def _from_scores(nb: Any, given: Given, output: OfScores) -> PerBlock:
-    model = proper_posterior(nb)
+def _from_scores(fitted: Fitted, given: Given, output: OfScores) -> PerBlock:
+    model = proper_posterior(fitted)
 
     def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
         scores = jax.tree.map(np.asarray, _scores(model, x, given))
         return output(*jax.tree.map(itemgetter(real), scores))
 
-    return PerBlock(answer, 4 * len(nb.classes_) ** 2)
+    return PerBlock(answer, 4 * len(fitted.encoding.classes) ** 2)
 
 
 def _no_moments(x: tuple[Any, ...], real: slice) -> np.ndarray:

@@ -313,7 +313,7 @@ def test_dependence_leaves_the_distribution_of_one_column_alone(others):
     for first in ([0, 0, 0, 0, 0], [0, 1, 0, 1, 1]):
         X = np.column_stack([first, second])
         cells, bounds = read_cells(
-            CategoricalNB(categories=levels, alpha=0.7).fit(X, np.zeros(n)), X, np.zeros(n), None
+            CategoricalNB(categories=levels, alpha=0.7).fit(X, np.zeros(n)).fitted_, X, np.zeros(n), None
         )
         if len(cells) == 1:
             cells = [take(cells[0], np.array([0])), take(cells[0], np.arange(1, len(prob) + 1))]
@@ -329,7 +329,7 @@ def test_dependence_leaves_the_sum_of_counts_alone():
     X = np.column_stack([[0, 0, 1, 2], counts.T])
     kinds = {"categorical": [0], "poisson": list(range(1, n**total + 1))}
     nb = MixedNB(**kinds, poisson_prior=GammaPoisson(1.7, 40.0)).fit(X, np.zeros(n))
-    cells, bounds = read_cells(nb, X, np.zeros(n), None)
+    cells, bounds = read_cells(nb.fitted_, X, np.zeros(n), None)
     assert np.exp(compare(*cells, bounds).log_bayes_factor).mean() == pytest.approx(1, abs=1e-12)
 
 

@@ -99,7 +99,7 @@ def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
     calls = []
     for kernel in ("update", "log_evidence", "plug_in"):
         monkeypatch.setattr(scoring, kernel, lambda *_, kernel=kernel: calls.append(kernel))
-    monkeypatch.setattr(NaiveBayesClassifier, "_prior", lambda *_: calls.append("prior"))
+    monkeypatch.setattr(NaiveBayesClassifier, "fitted_", property(lambda *_: calls.append("prior")))
     shown = [repr(nb), nb._repr_html_(), make_pipeline(nb)._repr_html_(), *nb._repr_mimebundle_().values()]
     assert all(type(nb).__name__ in text for text in shown)
     dir(nb)

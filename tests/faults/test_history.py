@@ -26,6 +26,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb.counting import merge
+from bayesnb.estimators import drafts
 from tests.faults.ledger import Ledger, missing, probabilities
 from tests.strategies import LEVELS, thorough
 
@@ -116,7 +117,7 @@ class History(RuleBasedStateMachine):
         rows = self.draw_rows(data)
         other, theirs = self.kind.make().fit(*self.arrays(rows)), self.new_ledger()
         theirs.add(rows, {label for _, label, _ in rows})
-        self.nb._commit(copy.copy(self.nb), merge(self.nb._counted, other._counted))
+        drafts.commit(self.nb, copy.copy(self.nb), merge(self.nb.fitted_.counted, other.fitted_.counted))
         self.ledger.join(theirs)
 
     @precondition(lambda self: self.ledger.rows)

@@ -59,7 +59,7 @@ def test_the_model_itself_on_encoded_rows(kind, data, x64):
     problem = data.draw(problems(kind, min_rows=2))
     nb = problem.fit()
     posterior = pad(nb.encoding_, nb.posterior_)
-    rows = nb.encoding_.rows(nb._table(problem.X))
+    rows = nb.encoding_.rows(nb.fitted_.table(problem.X))
     x = tuple(r.block(0, len(problem), 16) for r in rows)
     predictive = np.asarray(model_log_predictive(posterior, x))[: len(problem)]
     i = data.draw(st.integers(0, len(problem) - 1))

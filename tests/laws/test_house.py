@@ -201,7 +201,7 @@ def test_law_2_holds_for_its_numpyro_program(data):
     X, y = data[0] + 0.125, data[1]  # NumPyro's exponential distribution is one of positive numbers
     nb = fit(X, y)
     sites, drawn = site_names(nb.encoding_, nb.prior_), bnb.posterior_draws(nb, 20)
-    rows, n = nb._encode(X)
+    rows, n = nb.fitted_.encode(X)
     label = np.array([CLASSES.index(c) for c in y])
     forms = (
         partial(programs.naive_bayes, nb.prior_, single_rows(nb.encoding_, rows, n), label, sites=sites),

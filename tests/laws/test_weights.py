@@ -83,7 +83,7 @@ class _levels:
 
 
 def soft(nb, problem, weight):
-    return count_soft(nb.encoding_, nb.encoding_.rows(nb._table(problem.X)), weight)
+    return count_soft(nb.encoding_, nb.encoding_.rows(nb.fitted_.table(problem.X)), weight)
 
 
 @every_kind
@@ -93,7 +93,7 @@ def test_one_hot_class_weights_are_labels(kind, data):
     nb = problem.fit()
     label = np.array([CLASSES.index(c) for c in problem.y])
     one_hot = np.eye(3)[label] * problem.weight[:, None]
-    hard = count(nb.encoding_, nb._table(problem.X), label, problem.weight)
+    hard = count(nb.encoding_, nb.fitted_.table(problem.X), label, problem.weight)
     for mine, theirs in zip(jax.tree.leaves(soft(nb, problem, one_hot)), jax.tree.leaves(hard), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
 
@@ -104,7 +104,7 @@ def test_soft_weights_are_each_row_once_a_class_with_its_weight_there(kind, data
     problem = data.draw(problems(kind))
     nb = problem.fit()
     weight = np.random.default_rng(seed).dirichlet(np.ones(3), len(problem))
-    table = nb._table(problem.take(np.tile(np.arange(len(problem)), 3)).X)
+    table = nb.fitted_.table(problem.take(np.tile(np.arange(len(problem)), 3)).X)
     expected = count(nb.encoding_, table, np.repeat(np.arange(3), len(problem)), weight.T.ravel())
     for mine, theirs in zip(jax.tree.leaves(soft(nb, problem, weight)), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)

@@ -21,7 +21,7 @@ def make(name, data, **options):
 def test_mutual_information_of_car():
     data = arff("car")
     nb = make("AODE", data).fit(data.X, data.y)
-    columns, rows = nb.encoding_.blocks[0].base, nb._encode(data.X)[0][0].base
+    columns, rows = nb.encoding_.blocks[0].base, nb.fitted_.encode(data.X)[0][0].base
     label = np.searchsorted(nb.classes_, data.y).astype(np.int32)
     counts = structure.count_level_pairs(columns, rows, label, np.ones(len(data.y)), len(nb.classes_))
     found = structure.mutual_information(counts, columns.sizes())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
+from bayesnb.estimators import drafts
 from tests.persistence.forger import TENSORS, complaints, forged, parts, signed
 from tests.persistence.models import LABELS, LEVELS, MODELS, fitted
 
@@ -278,4 +279,4 @@ def test_what_fit_leaves_beside_the_counts_is_checked_too(name, value):
     nb = bnb.CategoricalNB().fit([["a"], ["b"]], [0, 1])
     setattr(nb, name, value)
     with pytest.raises(ValueError, match=f"{name}|tuned_ or first_rows_"):
-        nb._check()
+        drafts.check(nb)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -12,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from safetensors import safe_open
+from safetensors.numpy import save_file
 
 import bayesnb as bnb
+from bayesnb.persistence import migrations
 from tests.persistence.models import LEVELS, MODELS, fitted
 from tests.strategies import KINDS, problems, thorough
 
@@ -131,7 +135,6 @@ def test_what_cannot_be_saved(tmp_path):
 
 
 def test_it_can_be_looked_into_without_this_library(tmp_path):
-    from safetensors import safe_open
 
     nb, _ = fitted("Gaussian")
     bnb.save(nb, tmp_path / "model")
@@ -145,12 +148,61 @@ def test_it_can_be_looked_into_without_this_library(tmp_path):
         assert_array_equal(file.get_tensor(count), nb.class_count_)
 
 
-@pytest.mark.parametrize("name", ["mixed", "network"])
-def test_a_file_of_the_first_version_stays_readable(name):
-    """Written by version 0.1.0 of the library; the probabilities were written beside it."""
-    X = MODELS[name][1]
-    expected = json.loads((FIXTURES / f"model-1-{name}.json").read_text())
-    loaded = bnb.load(FIXTURES / f"model-1-{name}.safetensors")
-    np.testing.assert_allclose(loaded.predict_proba(X), expected["predict_proba"], rtol=1e-12)
-    assert loaded.classes_.tolist() == expected["classes"]
-    assert loaded.log_evidence_ == pytest.approx(expected["log_evidence"], rel=1e-12)
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("model-*.safetensors")), ids=lambda path: path.stem)
+def test_a_file_of_any_version_stays_readable(path):
+    """`model-<version>-<name>`: the rows are those of `MODELS`, and what was said of them was written beside."""
+    X = MODELS[path.stem.split("-", 2)[2].replace("_", " ")][1]
+    expected = json.loads(path.with_suffix(".json").read_text())
+    loaded = bnb.load(path)
+    proba = np.array(expected["predict_proba"], float)
+    np.testing.assert_allclose(loaded.predict_proba(X), proba, rtol=1e-12)
+    if "classes" in expected:
+        assert loaded.classes_.tolist() == expected["classes"]
+    if "log_evidence" in expected:
+        assert loaded.log_evidence_ == pytest.approx(expected["log_evidence"], rel=1e-12)
+
+
+def rewritten(path, change, version=1):
+    """A file with a right checksum, of which the tree of the model was changed."""
+    with safe_open(path, "np") as file:
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        model = json.loads(file.metadata()["bayesnb"])["model"]
+    change(model)
+    digest = hashlib.sha256(f"bayesnb {version}\n{json.dumps(model)}".encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + np.ascontiguousarray(array).tobytes())
+    content = {"version": version, "sha256": digest.hexdigest(), "model": model}
+    save_file(arrays, path, {"bayesnb": json.dumps(content)})
+
+
+def test_a_field_that_was_added_with_a_default_is_not_asked_of_older_files(tmp_path):
+    X, y = np.arange(6.0).reshape(-1, 1), [0, 1] * 3
+    nb = bnb.GaussianNB(prior=bnb.families.EmpiricalNormal("within")).fit(X, y)
+    bnb.save(nb, tmp_path / "model")
+    rewritten(tmp_path / "model", lambda model: model["parameters"]["prior"].pop("kappa"))
+    same_bits(bnb.load(tmp_path / "model").posterior_, nb.posterior_)
+    rewritten(tmp_path / "model", lambda model: model["parameters"]["prior"].pop("variance"))
+    with pytest.raises(bnb.CorruptModelError, match="its EmpiricalNormal has fields"):
+        bnb.load(tmp_path / "model")
+
+
+def test_what_was_renamed_is_read_by_its_former_name(tmp_path, monkeypatch):
+    nb = bnb.GaussianNB().fit(np.arange(6.0).reshape(-1, 1), [0, 1] * 3)
+    bnb.save(nb, tmp_path / "model")
+
+    def former(model):
+        model["parameters"]["variance_prior"] = model["parameters"].pop("prior")
+
+    def migrate(model):
+        own = {"prior" if k == "variance_prior" else k: v for k, v in model["parameters"].items()}
+        return model | {"parameters": own}
+
+    rewritten(tmp_path / "model", former)
+    with pytest.raises(bnb.CorruptModelError):
+        bnb.load(tmp_path / "model")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (migrate,))
+    same_bits(bnb.load(tmp_path / "model").posterior_, nb.posterior_)
+    bnb.save(nb, tmp_path / "newer")
+    monkeypatch.undo()
+    with pytest.raises(bnb.CorruptModelError, match=r"it has version 2; this bayesnb reads versions 1 to 1"):
+        bnb.load(tmp_path / "newer")

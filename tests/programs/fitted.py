@@ -43,7 +43,7 @@ class Fitted:
     def __init__(self, problem: Problem) -> None:
         self.problem, self.nb = problem, problem.fit()
         self.sites = site_names(self.nb.encoding_, self.nb.prior_)
-        rows, n = self.nb._encode(problem.X)
+        rows, n = self.nb.fitted_.encode(problem.X)
         self.rows = single_rows(self.nb.encoding_, rows, n)
         self.label = np.array([CLASSES.index(label) for label in problem.y])
         self.log_evidence = self.nb.log_evidence_

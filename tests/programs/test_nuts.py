@@ -184,11 +184,14 @@ def test_alpha_against_its_integral():
 
 def test_a_distribution_alone_is_symmetric_and_a_dictionary_names_the_kind():
     nb, _ = coins()
-    target, same = nuts._target(nb, dist.Gamma(2.0, 1.5)), nuts._target(nb, {"symmetric": dist.Gamma(2.0, 1.5)})
+    target, same = (
+        nuts._target(nb.fitted_, dist.Gamma(2.0, 1.5)),
+        nuts._target(nb.fitted_, {"symmetric": dist.Gamma(2.0, 1.5)}),
+    )
     assert target.kind == same.kind == "symmetric"
-    assert nuts._target(nb, {"pooled": dist.Gamma(2.0, 1.5)}).kind == "pooled"
+    assert nuts._target(nb.fitted_, {"pooled": dist.Gamma(2.0, 1.5)}).kind == "pooled"
     for kind in ("symmetric", "pooled"):
-        alpha = nuts._target(nb, kind).alpha
+        alpha = nuts._target(nb.fitted_, kind).alpha
         x = np.array([0.1, 1.0, 30.0])
         np.testing.assert_allclose(alpha.log_prob(x), stats.lognorm.logpdf(x, 1.5, scale=np.exp(-1.0)), rtol=1e-5)
 
@@ -402,7 +405,7 @@ def test_hyperpriors_that_are_refused(hyperprior, message):
     ],
 )
 def test_hyperpriors_of_positive_numbers_are_taken(hyperprior):
-    assert nuts._target(coins()[0], hyperprior).alpha is hyperprior
+    assert nuts._target(coins()[0].fitted_, hyperprior).alpha is hyperprior
 
 
 def test_models_that_are_refused():
@@ -416,7 +419,7 @@ def test_models_that_are_refused():
     assert bnb.posterior_draws(nb, 2)["theta"].shape == (2, 2, 2)
     with pytest.raises(ValueError, match=r"The prior is improper, and run_nuts needs one that has a density"):
         bnb.run_nuts(nb)
-    assert nuts._target(nb, "symmetric").kind == "symmetric"
+    assert nuts._target(nb.fitted_, "symmetric").kind == "symmetric"
     rates = bnb.PoissonNB(class_prior=[0.5, 0.5]).fit([[1.0], [2.0]], ["a", "b"])
     with pytest.raises(ValueError, match=r"is about levels, classes or Gaussian features, and there are none"):
         bnb.run_nuts(rates, "pooled")

@@ -78,7 +78,7 @@ def test_pairs_are_counted_as_nodes_are(problem, fractional):
     weight = problem.weight * (0.3 if fractional else 1)
     nb = bnb.AODE(**problem.options).partial_fit(problem.X, problem.y, CLASSES, weight)
     columns, label = nb.encoding_.blocks[0], np.array([CLASSES.index(v) for v in problem.y], np.int32)
-    rows = nb._encode(problem.X)[0]
+    rows = nb.fitted_.encode(problem.X)[0]
     assert isinstance(rows[0], NodeRows)
     other = counting.count_rows(nb.encoding_, rows, label, weight)
     mine = nb.statistics_.blocks[0].count

@@ -47,7 +47,7 @@ def prepared(problem):
     """Counts as the package has them, of the rows of a problem."""
     nb = bnb.NetworkNB(categories=problem.options["categories"])
     nb.partial_fit(problem.X, problem.y, list(problem.brute.classes))
-    columns, rows = nb.encoding_.blocks[0], nb._encode(problem.X)[0][0]
+    columns, rows = nb.encoding_.blocks[0], nb.fitted_.encode(problem.X)[0][0]
     label = np.array([problem.brute.classes.index(v) for v in problem.y], np.int32)
     return columns.base, rows.base, label
 
@@ -79,7 +79,7 @@ def test_counts_of_pairs_and_what_arcs_are_worth(problem, fractional):
 def test_mutual_information_of_one_class_is_scikit_learns():
     X, _ = table(200, 0, sizes=(3, 3, 2, 3))
     nb = bnb.NetworkNB().fit(X, ["all"] * 200)
-    columns, rows = nb.encoding_.blocks[0], nb._encode(X)[0][0]
+    columns, rows = nb.encoding_.blocks[0], nb.fitted_.encode(X)[0][0]
     counts = structure.count_level_pairs(columns.base, rows.base, np.zeros(200, np.int32), np.ones(200), 1)
     found = structure.mutual_information(counts, columns.base.sizes())
     for i, j in itertools.combinations(range(4), 2):
@@ -90,7 +90,7 @@ def test_bayes_factors_are_differences_of_evidences():
     X, y = table(60, 1, n_classes=3)
     for alpha in (0.3, 2.5):
         naive = bnb.NetworkNB(alpha=alpha).fit(X, y)
-        columns, rows = naive.encoding_.blocks[0].base, naive._encode(X)[0][0].base
+        columns, rows = naive.encoding_.blocks[0].base, naive.fitted_.encode(X)[0][0].base
         label = np.searchsorted(naive.classes_, y).astype(np.int32)
         counts = structure.count_level_pairs(columns, rows, label, np.ones(60), 3)
         found = structure.log_bayes_factors(counts, columns.sizes(), np.full((3, columns.sizes().sum()), alpha))

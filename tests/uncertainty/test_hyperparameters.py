@@ -37,7 +37,7 @@ def wide() -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
 
 def hyperparameters(nb: Any, kind: str, **values: Any) -> ParameterDraws:
     """As `run_nuts(nb, kind, features=[])` returns them."""
-    return ParameterDraws({site: np.asarray(v, float) for site, v in values.items()}, origin(nb, kind))
+    return ParameterDraws({site: np.asarray(v, float) for site, v in values.items()}, origin(nb.fitted_, kind))
 
 
 def test_of_the_exact_posterior_nothing_is_left_to_average():

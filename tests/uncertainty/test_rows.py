@@ -204,7 +204,7 @@ def components(nb: Any, X: Any, i: int, given: str) -> tuple[np.ndarray, np.ndar
 
 def third_of_logit(nb: Any, X: Any) -> float:
     with jax.enable_x64(True):
-        model, (rows, n) = nb.posterior_, nb._encode(X)
+        model, (rows, n) = nb.posterior_, nb.fitted_.encode(X)
         ((_, x, _),) = blocks(rows, n)
         _, scores = given_data(model, row_cumulants(pad(nb.encoding_, model), x))
         return float(scores.third[0, 0, 1] - scores.third[0, 0, 0])

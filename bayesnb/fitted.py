@@ -1,0 +1,213 @@
+"""The contract between classifiers and analyses: what was fitted, computed from once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import scoring
+from bayesnb.arguments import shown
+from bayesnb.counting import Counted
+from bayesnb.encoding import Encoding, LevelColumns, NodeColumns, Rows, Table, Unknown, report_unknown
+from bayesnb.families import Dirichlet
+from bayesnb.model import Estimate, NaiveBayes, Statistics
+from bayesnb.reporting import warn
+
+
+class NotOfferedError(NotImplementedError, AttributeError):
+    """An attribute that other classifiers have and this one does not, with the reason: to `hasattr` it is not there."""
+
+
+class Classifier(Protocol):
+    """What analyses ask of a classifier of bayesnb."""
+
+    estimate: Estimate
+
+    @property
+    def fitted_(self) -> Fitted:
+        """What was fitted, made at each call."""
+        ...
+
+    @property
+    def no_posterior(self) -> str | None:
+        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        ...
+
+    @property
+    def no_evidence(self) -> str | None:
+        """Why there is a posterior but no evidence, where that is so."""
+        ...
+
+    @property
+    def classes_(self) -> np.ndarray: ...
+
+    @property
+    def class_log_prior_(self) -> np.ndarray: ...
+
+    @property
+    def log_evidence_(self) -> float: ...
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any: ...
+
+    def predict(self, X: Any) -> np.ndarray: ...
+
+    def predict_proba(self, X: Any, *, estimate: Estimate | None = None) -> np.ndarray: ...
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted classifier as analyses read it; `nb.fitted_` makes it, once a call.
+
+    Prior and posterior are computed when they are first asked for, and once.
+
+    Parameters
+    ----------
+    name : str
+        Of the classifier's type, for messages.
+    encoding, statistics
+        What was counted, and what its axes mean.
+    empirical_prior : NaiveBayes
+        The prior, in which blocks that are derived from the data are functions of the statistics.
+    estimate : {"predictive", "mean", "map", "mle"}
+        How predictions read the posterior.
+    chosen : tuple of str
+        What beside the parameters was chosen on the rows that were counted.
+    no_posterior : str or None
+        The reason, where there is none.
+    table : function of X
+        X as a `Table`; refuses one whose columns are not those of `fit`.
+    tally : function of an encoding, its rows, labels (N,) and weights (N,)
+        The statistics of rows.
+    prior_alone : function of columns with parents and of their family
+        The prior of the same features given the class alone.
+    score : function of a `Fitted`, X, the estimate and an output
+        What predictions say of X.
+    average : function, optional
+        Of a classifier that averages others: their joint scores, averaged row by row.
+    """
+
+    name: str
+    encoding: Encoding
+    statistics: Statistics
+    empirical_prior: NaiveBayes
+    estimate: Estimate
+    chosen: tuple[str, ...]
+    no_posterior: str | None
+    table: Callable[[Any], Table]
+    tally: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
+    prior_alone: Callable[[NodeColumns, Dirichlet], Dirichlet]
+    score: Callable[..., np.ndarray]
+    average: Callable[..., np.ndarray] | None = None
+
+    @cached_property
+    def prior(self) -> NaiveBayes:
+        """With one entry a class and level; priors derived from the data as these have them."""
+        return self.empirical_prior.derive(self.statistics)
+
+    @cached_property
+    def posterior(self) -> NaiveBayes:
+        """`prior.update(statistics)`."""
+        return scoring.update(self.prior, self.statistics)
+
+    @property
+    def counted(self) -> Counted:
+        """Encoding and statistics, as what merges."""
+        return Counted(self.encoding, self.statistics)
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(X, y), parameters integrated out."""
+        return float(scoring.log_evidence(self.encoding, self.prior, self.statistics))
+
+    @property
+    def class_log_prior(self) -> np.ndarray:
+        """(C,) log of the posterior mean of each class probability."""
+        return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
+
+    def encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
+        """The rows of X, and how many they are."""
+        table = self.table(X)
+        return self.rows(table), table.n_rows
+
+    def rows(self, table: Table) -> tuple[Rows, ...]:
+        """The rows of a table under the encoding; values that are no level are told."""
+        return self.encoding.rows(table, self._report_unknown)
+
+    def label_index(self, y: Any, n_rows: int) -> np.ndarray:
+        """(N,) index of the class of each row; refuses labels that are no class."""
+        return self.encoding.label_index(y, n_rows, self.name)
+
+    def log_proba(self, X: Any) -> np.ndarray:
+        """(N, C) log P(class | row), as `predict_log_proba` has it."""
+        found = self.score(self, X, None, scoring.log_proba)
+        warn_undefined(np.isnan(found[:, 0]))
+        return found
+
+    def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
+        note = ""
+        if columns.unknown == "level" and self.no_posterior is None:
+            # Of a structure the columns are those without parents, and a level has a share given each of their values.
+            blocks: Any = self.encoding.blocks
+            own = [getattr(block, "base", block) for block in blocks].index(columns)
+            tables = blocks[own].tables(self.posterior.blocks[own].concentration)
+            shares = [tables[u.feature][..., -1] / tables[u.feature].sum(axis=-1) for u in unknown]
+            odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
+            note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
+        report_unknown(columns, unknown, note)
+
+
+def warn_undefined(undefined: np.ndarray) -> None:
+    """Tell of rows (N,) without class probabilities."""
+    if undefined.any():
+        warn(
+            f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
+            f"every class is impossible or undefined (first: row {int(np.argmax(undefined))}). predict_proba is "
+            "NaN there and predict returns the class most probable a priori; estimate='predictive' is defined."
+        )
+
+
+def require_classifier(nb: object, who: str) -> None:
+    """Raise TypeError unless `nb` is a classifier of bayesnb, fitted or not."""
+    if not hasattr(type(nb), "no_posterior"):
+        raise TypeError(
+            f"{who} takes a classifier of bayesnb, such as GaussianNB(), and got {type(nb).__module__}.{shown(nb)}."
+        )
+
+
+def require_fitted(nb: object, who: str) -> None:
+    """As `require_classifier`; raise scikit-learn's NotFittedError unless it is fitted."""
+    require_classifier(nb, who)
+    check_is_fitted(nb)
+
+
+def require_posterior(nb: Classifier, who: str) -> Fitted:
+    """What was fitted; raise unless its parameters have an exact posterior.
+
+    Raises
+    ------
+    NotFittedError
+        If nothing was fitted.
+    NotImplementedError
+        With the reason that the classifier gives, `nb.no_posterior`.
+    TypeError
+        If it is no classifier of bayesnb.
+    """
+    require_fitted(nb, who)
+    if nb.no_posterior is not None:
+        raise NotImplementedError(f"{who}: {nb.no_posterior}")
+    return nb.fitted_
+
+
+def require_evidence(nb: Classifier, who: str) -> Fitted:
+    """As `require_posterior`, where log p(X, y) is needed in closed form too."""
+    fitted = require_posterior(nb, who)
+    if nb.no_evidence is not None:
+        raise NotImplementedError(f"{who}: {nb.no_evidence}")
+    return fitted

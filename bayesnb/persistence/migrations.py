@@ -1,0 +1,26 @@
+"""What became of the names in older files: each version's tree as the next one writes it.
+
+A field that was added with a default needs nothing: older files are read without it. One that was renamed, removed or
+given another meaning, and a type that was, need a function here, and with it the version goes up by one. Files of all
+versions are kept in `tests/fixtures`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+#: The tree of a file of version v to that of version v + 1, in order from v = 1.
+MIGRATIONS: tuple[Callable[[Any], Any], ...] = ()
+
+
+def version() -> int:
+    """The version that files are written in."""
+    return 1 + len(MIGRATIONS)
+
+
+def migrated(tree: Any, written: int) -> Any:
+    """The tree of a file of an older version, as today's files have it."""
+    for migrate in MIGRATIONS[written - 1 :]:
+        tree = migrate(tree)
+    return tree

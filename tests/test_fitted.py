@@ -1,0 +1,79 @@
+"""The contract between classifiers and analyses: computed from once, and nothing beside it is used."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayesnb as bnb
+from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
+from bayesnb.model import NaiveBayes
+
+HOME = Path(bnb.__file__).parent
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(20, 3)), np.arange(20) % 2
+ANALYSES = {
+    "predict_interval": lambda nb: bnb.predict_interval(nb, X),
+    "predict_interval by draws": lambda nb: bnb.predict_interval(nb, X, method="draws", draws=20),
+    "decompose_uncertainty": lambda nb: bnb.decompose_uncertainty(nb, X),
+    "log_odds_moments": lambda nb: bnb.log_odds_moments(nb, X),
+    "decide": lambda nb: bnb.decide(nb, X, [[0, 1], [1, 0]]),
+    "to_arviz": lambda nb: bnb.to_arviz(nb, X, Y, draws=5, chains=2),
+    "tune_alpha": lambda nb: bnb.tune_alpha(nb, X, Y, tune=["kappa"]),
+    "loo": lambda nb: bnb.loo(nb, X, Y, prior="fixed"),
+    "posterior_draws": lambda nb: bnb.posterior_draws(nb, 5),
+    "parameter_table": bnb.parameter_table,
+    "prequential": lambda nb: bnb.prequential(nb, X, Y, points=2),
+    "check_independence": lambda nb: check_independence(nb, X, Y, draws=2),
+    "prior_predictive": lambda nb: prior_predictive(nb, draws=5),
+    "prior_sensitivity": lambda nb: prior_sensitivity(nb, X, steps=2),
+    "predict_proba": lambda nb: nb.predict_proba(X),
+    "log_evidence_": lambda nb: nb.log_evidence_,
+}
+
+
+@pytest.fixture(scope="module")
+def normal():
+    return bnb.GaussianNB().fit(X, Y)
+
+
+@pytest.mark.parametrize("name", ANALYSES)
+def test_prior_and_posterior_are_computed_once(normal, name, monkeypatch):
+    calls = {"derive": 0, "update": 0}
+    for method in calls:
+        own = getattr(NaiveBayes, method)
+
+        def counted(self, *args, own=own, method=method):
+            concrete = isinstance(args[0].class_count, np.ndarray)  # and no kernel that is traced
+            calls[method] += concrete
+            return own(self, *args)
+
+        monkeypatch.setattr(NaiveBayes, method, counted)
+    ANALYSES[name](normal)
+    assert calls["derive"] == 1
+    assert calls["update"] <= 1
+
+
+def lines(pattern):
+    """The package's lines with a pattern, outside the estimators."""
+    files = [path for path in HOME.rglob("*.py") if path.parent.name != "estimators"]
+    return [
+        f"{path.relative_to(HOME)}:{number}: {line.strip()}"
+        for path in files
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+
+
+def test_no_private_member_of_a_classifier_is_used_outside_the_estimators():
+    estimators = "\n".join(path.read_text(encoding="utf-8") for path in (HOME / "estimators").glob("*.py"))
+    private = set(re.findall(r"def (_[a-z]\w+)\(\s*self", estimators))
+    assert {"_empirical_prior", "_table", "_tally"} <= private
+    assert not lines(rf"\b(?!self\b|cls\b)\w+\.({'|'.join(sorted(private))})\b")
+
+
+def test_a_classifier_has_a_type():
+    assert not lines(r"\bnb\d?: Any\b")
