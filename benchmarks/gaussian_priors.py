@@ -1,7 +1,7 @@
 """What the variance of the default Gaussian prior costs: "within" the classes, or "pooled" over all rows.
 
-Run with `python -m benchmarks.gaussian_priors`; `BAYESNB_DATA` names the folder of pima.csv, which is left out where it
-is not. Figures are in docs/priors.md.
+Run with `python -m benchmarks.gaussian_priors`; `BAYESNB_DATA` names the folder of pima.csv and adult-train.csv (UCI
+Machine Learning Repository), which are left out where they are not. Figures are in docs/priors.md.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ def tables() -> Iterator[tuple[str, Any, np.ndarray]]:
         yield name, *getattr(datasets, f"load_{name}")(return_X_y=True)
     melon = bnb.datasets.load_watermelon()
     yield "watermelon", melon.data, np.asarray(melon.target)
-    path = Path(os.environ.get("BAYESNB_DATA", "../shared/data")) / "pima.csv"
-    if path.exists():
-        pima = pd.read_csv(path)
+    folder = Path(os.environ.get("BAYESNB_DATA", "../shared/data"))
+    if (folder / "pima.csv").exists():
+        pima = pd.read_csv(folder / "pima.csv")
         yield "pima", pima.iloc[:, :-1].to_numpy(float), pima.iloc[:, -1].to_numpy()
+    if (folder / "adult-train.csv").exists():
+        adult = pd.read_csv(folder / "adult-train.csv", header=None, skipinitialspace=True, na_values="?")
+        yield "adult", adult.iloc[:, :-1].rename(columns=str), adult.iloc[:, -1].to_numpy()
 
 
 def log_loss(nb: Any, X: Any, y: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
