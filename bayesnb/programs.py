@@ -17,12 +17,10 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 
-from bayesnb.families import Dirichlet, GammaPoisson, Known, LevelCounts, NormalInverseGamma
+from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.families.dirichlet import Multinomial
-from bayesnb.families.gamma_poisson import Poisson
-from bayesnb.families.normal_inverse_gamma import Normal
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.uncertainty.draws import CLASS_PROB
+from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like
 
 # For each block the site of each parameter by its own name.
 Sites = Sequence[Mapping[str, str]]
@@ -138,7 +136,14 @@ def _log_likelihood(parts: list[tuple[Any, ...]]) -> jax.Array:
 @singledispatch
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     """Sample the parameters of a block, (C, K) each, at the given sites; returns its plug-in likelihood."""
-    raise NotImplementedError(f"{type(family).__name__} has no NumPyro program: register one in sample_parameters.")
+    _require(family, "program")
+    likelihood, shapes = drawn_like(family)
+    ((n_classes, n_features),) = set(shapes.values())
+    values: dict[str, Any] = {}
+    with _classes(n_classes), numpyro.plate(f"{next(iter(sites.values()))}_features", n_features):
+        for name, given in family.program().items():
+            values[name] = numpyro.sample(sites[name], _distribution(given(values)))
+    return likelihood(**values)
 
 
 @singledispatch
@@ -147,7 +152,21 @@ def distribution_of_cells(family: Any, likelihood: Any, cells: Any, total: Any) 
 
     `cells` are statistics of single rows, and their counts say which are missing.
     """
-    raise NotImplementedError(f"{type(family).__name__} has no NumPyro program: register one in distribution_of_cells.")
+    _require(likelihood, "distribution")
+    seen = True if cells is None else cells.count > 0
+    distribution = _distribution(likelihood.distribution()).mask(seen).to_event(1)
+    return iter([("", distribution, None if cells is None else cells.values())])
+
+
+def _require(owner: Any, method: str) -> None:
+    if not hasattr(owner, method):
+        raise NotImplementedError(f"{type(owner).__name__} has no NumPyro program: it lacks `{method}`.")
+
+
+def _distribution(named: tuple[str, dict[str, Any]]) -> dist.Distribution:
+    name, arguments = named
+    # Cells that are no possible values have the density that the closed form gives them.
+    return getattr(dist, name)(**arguments, validate_args=False)
 
 
 @sample_parameters.register
@@ -155,7 +174,7 @@ def _(family: Dirichlet, sites: Mapping[str, str]) -> Multinomial:
     alpha = jnp.asarray(family.concentration)
     theta = jnp.ones_like(alpha)
     for size, levels in _by_size(family):
-        with _classes(alpha), numpyro.plate(f"{sites['theta']}_groups_of_{size}", len(levels)):
+        with _classes(len(alpha)), numpyro.plate(f"{sites['theta']}_groups_of_{size}", len(levels)):
             simplex = numpyro.sample(f"{sites['theta']}_of_{size}", dist.Dirichlet(alpha[:, levels]))
         theta = theta.at[:, levels].set(simplex)
     return Multinomial(jnp.log(numpyro.deterministic(sites["theta"], theta)))
@@ -173,40 +192,8 @@ def _(family: Dirichlet, likelihood: Multinomial, cells: LevelCounts | None, tot
         yield f"_of_{size}", dist.Multinomial(draws, probs=prob, validate_args=False).to_event(1), value
 
 
-@sample_parameters.register
-def _(family: NormalInverseGamma, sites: Mapping[str, str]) -> Normal:
-    loc, kappa, a, b = (jnp.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
-    with _classes(loc), numpyro.plate(f"{sites['mu']}_features", loc.shape[1]):
-        sigma2 = numpyro.sample(sites["sigma2"], dist.InverseGamma(a, b))
-        mu = numpyro.sample(sites["mu"], dist.Normal(loc, jnp.sqrt(sigma2 / kappa)))
-    return Normal(mu, sigma2)
-
-
-@distribution_of_cells.register
-def _(family: NormalInverseGamma, likelihood: Normal, cells: Any, total: Any) -> Cells:
-    yield from _masked(dist.Normal(likelihood.mu, jnp.sqrt(likelihood.sigma2)), cells, "mean")
-
-
-@sample_parameters.register
-def _(family: GammaPoisson, sites: Mapping[str, str]) -> Poisson:
-    a, b = jnp.asarray(family.concentration), jnp.asarray(family.rate)
-    with _classes(a), numpyro.plate(f"{sites['rate']}_features", a.shape[1]):
-        return Poisson(numpyro.sample(sites["rate"], dist.Gamma(a, b)))
-
-
-@distribution_of_cells.register
-def _(family: GammaPoisson, likelihood: Poisson, cells: Any, total: Any) -> Cells:
-    yield from _masked(dist.Poisson(likelihood.rate, validate_args=False), cells, "total")
-
-
-def _masked(distribution: dist.Distribution, cells: Any, value: str) -> Cells:
-    """One number a cell, of which those without a count are missing."""
-    seen = True if cells is None else cells.count > 0
-    yield "", distribution.mask(seen).to_event(1), None if cells is None else getattr(cells, value)
-
-
-def _classes(parameter: jax.Array) -> Any:
-    return numpyro.plate("classes", parameter.shape[0], dim=-2)
+def _classes(n_classes: int) -> Any:
+    return numpyro.plate("classes", n_classes, dim=-2)
 
 
 def _by_size(family: Dirichlet) -> list[tuple[int, np.ndarray]]:

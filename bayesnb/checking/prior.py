@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
-from scipy.special import logsumexp, xlogy
+from scipy.special import logsumexp
 
 from bayesnb.arguments import require_integer, require_seed
-from bayesnb.encoding import NodeColumns
-from bayesnb.families import Dirichlet, Known, LevelCounts, NormalInverseGamma
+from bayesnb.encoding import Encoding
+from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.variates import log_gamma
+from bayesnb.uncertainty.variates import ask, run
 
 _CELLS = 2**21
 
@@ -66,7 +70,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     except ImproperPosteriorError as error:
         raise ImproperPosteriorError(f"prior_predictive draws from the prior, before any data. {error}") from None
     rng = np.random.default_rng(seed)
-    width = len(encoding.classes) * max(np.shape(block.concentration)[1] for block in model.blocks)
+    width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _CELLS // max(1, width))
     parts = [_draw(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)]
     found = np.concatenate(parts)
@@ -77,82 +81,27 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     return found
 
 
-def _draw(encoding: Any, model: Any, statistics: Any, draws: int, rng: np.random.Generator) -> np.ndarray:
-    log_class = _log_class(model.class_prior, draws, rng)
-    score = log_class
+@float64
+def _draw(
+    encoding: Encoding, model: NaiveBayes, statistics: Statistics, draws: int, rng: np.random.Generator
+) -> np.ndarray:
+    each = np.arange(draws)
+    log_class = np.asarray(_drawn(model.class_prior, draws, rng).log_theta)[:, 0]
     label = np.argmax(log_class + rng.gumbel(size=log_class.shape), axis=1)
+    score, n_rows = log_class, statistics.class_count.sum()
     for columns, family, counted in zip(encoding.blocks, model.blocks, statistics.blocks, strict=True):
-        if not isinstance(counted, LevelCounts):
-            likelihood = _gaussian if isinstance(family, NormalInverseGamma) else _poisson
-            score = score + likelihood(family, label, rng)
-        elif columns.kind == "multinomial":
-            n_rows = statistics.class_count.sum()
-            total = round(float(counted.count.sum() / n_rows)) if n_rows else 0
-            score = score + _words(family, total, label, rng)
-        else:
-            score = score + _levels(columns, family, label, rng)
+        likelihood = jax.tree.map(np.asarray, _drawn(family, draws, rng))
+        own = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
+        cells = columns.realized(family.simulate(own, rng, columns.draws_a_row(counted, n_rows)))
+        score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
     with np.errstate(invalid="ignore"):
-        return np.exp(score[np.arange(draws), label] - logsumexp(score, axis=1))
+        return np.exp(score[each, label] - logsumexp(score, axis=1))
 
 
-def _log_class(class_prior: Dirichlet | Known, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """(S, C) log probabilities of the classes."""
-    if isinstance(class_prior, Known):
-        return np.repeat(np.asarray(class_prior.log_prob), draws, axis=0)
-    return _log_theta(class_prior, draws, rng)[:, 0]
+def _drawn(family: Any, draws: int, rng: np.random.Generator) -> Any:
+    """The likelihood under S draws of the parameters, (S, C, K) each."""
+    return run(_draw_parameters, ask(_draw_parameters, family), draws, rng, family)
 
 
-def _levels(columns: Any, family: Dirichlet, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """One level of each group by the Gumbel trick, and its log probability in each class."""
-    log_theta = _log_theta(family, len(label), rng)
-    if not log_theta.shape[2]:
-        return np.zeros(log_theta.shape[:2])
-    start, group = _starts(family)
-    noisy = log_theta[np.arange(len(label)), label]
-    noisy = noisy + rng.gumbel(size=noisy.shape)
-    best = np.maximum.reduceat(noisy, start, axis=1)[:, group]
-    chosen = noisy == best
-    if isinstance(columns, NodeColumns):
-        chosen = columns.realized(chosen)
-    return np.where(chosen[:, None], log_theta, 0.0).sum(axis=2)
-
-
-def _words(family: Dirichlet, total: int, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    log_theta = _log_theta(family, len(label), rng)
-    count = rng.multinomial(total, np.exp(log_theta[np.arange(len(label)), label]))
-    return np.where(count[:, None] > 0, count[:, None] * log_theta, 0.0).sum(axis=2)
-
-
-def _gaussian(family: NormalInverseGamma, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    loc, kappa, a, b = (np.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
-    shape = (len(label), *loc.shape)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        sigma2 = b * np.exp(-log_gamma(rng, a, shape))
-        mu = loc + np.sqrt(sigma2 / kappa) * rng.standard_normal(shape)
-        at = (np.arange(len(label)), label)
-        x = mu[at] + np.sqrt(sigma2[at]) * rng.standard_normal(mu[at].shape)
-        return -0.5 * (np.log(2 * np.pi * sigma2) + (x[:, None] - mu) ** 2 / sigma2).sum(axis=2)
-
-
-def _poisson(family: Any, label: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    a, b = np.asarray(family.concentration), np.asarray(family.rate)
-    rate = np.exp(log_gamma(rng, a, (len(label), *a.shape))) / b
-    x = rng.poisson(rate[np.arange(len(label)), label])[:, None]
-    return (xlogy(x, rate) - rate).sum(axis=2)
-
-
-def _log_theta(family: Dirichlet, draws: int, rng: np.random.Generator) -> np.ndarray:
-    """(S, C, L) log of normalised gamma variates."""
-    alpha = np.asarray(family.concentration)
-    drawn = log_gamma(rng, alpha, (draws, *alpha.shape))
-    if not alpha.shape[1]:
-        return drawn
-    start, group = _starts(family)
-    top = np.maximum.reduceat(drawn, start, axis=2)[..., group]
-    return drawn - top - np.log(np.add.reduceat(np.exp(drawn - top), start, axis=2))[..., group]
-
-
-def _starts(family: Dirichlet) -> tuple[np.ndarray, np.ndarray]:
-    """Where the groups that have levels begin, and which of them each level is in."""
-    first = np.diff(np.asarray(family.group), prepend=-1) != 0
-    return np.flatnonzero(first), np.cumsum(first) - 1
+def _draw_parameters(variates: Variates, n: int, family: Any) -> Any:
+    return family.draw(variates, n)

@@ -15,7 +15,6 @@ from bayesnb.cli.text import enumerate_names
 from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.evaluation import compare_fitted
-from bayesnb.families import Moments, Totals
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
@@ -136,18 +135,11 @@ def most_uncertain(
 
 def _spread(fitted: Fitted) -> dict[str, float]:
     """The sd of each Gaussian feature over all rows, and the root of the mean of each Poisson feature."""
-    spread: dict[str, float] = {}
+    found: dict[str, float] = {}
     for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        if not isinstance(statistics, Moments | Totals):
-            continue
-        n = np.maximum(statistics.count.sum(axis=0), 1)
-        if isinstance(statistics, Totals):
-            square = statistics.total.sum(axis=0) / n
-        else:
-            mean = (statistics.count * statistics.mean).sum(axis=0) / n
-            square = (statistics.m2 + statistics.count * (statistics.mean - mean) ** 2).sum(axis=0) / n
-        spread |= dict(zip(columns.names, np.sqrt(square).tolist(), strict=True))
-    return spread
+        if (spread := statistics.spread()) is not None:
+            found |= dict(zip(columns.names, spread.tolist(), strict=True))
+    return found
 
 
 def _priors(data: Dataset, settings: Settings) -> Mapping[str, float]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesnb.encoding.columns import Unknown, UnknownPolicy, cells_by_feature
+from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy, cells_by_feature
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.rows import CodedRows
 from bayesnb.encoding.table import Table, row_major
@@ -20,7 +20,7 @@ HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
 
 
-class GrowingColumns:
+class GrowingColumns(PlainColumns):
     """Columns whose levels grow as data come; the kernels make room for more of them."""
 
     statistics: ClassVar[type] = LevelCounts

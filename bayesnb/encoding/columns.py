@@ -77,6 +77,14 @@ class Columns(Protocol):
         """(C, F) weight of the rows of each class in which each feature is observed."""
         ...
 
+    def draws_a_row(self, statistics: Any, n_rows: float) -> int:
+        """How many draws a simulated row has from one simplex: the mean length of documents, rounded; else one."""
+        ...
+
+    def realized(self, cells: np.ndarray) -> np.ndarray:
+        """Of simulated cells (S, K) those that come true: of features with parents, given what these are."""
+        ...
+
     def union(self, other: Self) -> Self: ...
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
@@ -84,7 +92,17 @@ class Columns(Protocol):
         ...
 
 
-class FixedColumns:
+class PlainColumns:
+    """Columns that do not depend on each other, with one cell a row."""
+
+    def draws_a_row(self, statistics: Any, n_rows: float) -> int:
+        return 1
+
+    def realized(self, cells: np.ndarray) -> np.ndarray:
+        return cells
+
+
+class FixedColumns(PlainColumns):
     """Columns that learn nothing from the data."""
 
     index: Sequence[int]
@@ -166,6 +184,10 @@ class CountColumns(FixedColumns):
     def cells(self, statistics: LevelCounts) -> np.ndarray:
         """(C, 0): how many rows have so many words is not known."""
         return statistics.count[:, :0]
+
+    def draws_a_row(self, statistics: LevelCounts, n_rows: float) -> int:
+        """The mean total, rounded."""
+        return round(float(statistics.count.sum() / n_rows)) if n_rows else 0
 
     def groups(self) -> np.ndarray:
         """Group of each level."""

@@ -212,9 +212,9 @@ class NodeColumns(GrowingColumns):
         at = {node[0]: i for i, node in enumerate(self.nodes)}
         return [at[child] for child, *_ in parents_first(self.nodes)]
 
-    def realized(self, chosen: np.ndarray) -> np.ndarray:
-        """Of one level drawn from every group, (S, L) bool, those that come true: where the parents are as given."""
-        true = np.zeros_like(chosen)
+    def realized(self, cells: np.ndarray) -> np.ndarray:
+        """Of one level drawn from every group, (S, L) of 0 and 1, those that come true: where parents are as given."""
+        chosen, true = cells, np.zeros_like(cells)
         start, sizes, own = self.start(), self.sizes(), self.base.sizes()
         draws = np.arange(len(chosen))
         level = np.zeros((len(chosen), len(own)), np.int64)
@@ -225,7 +225,7 @@ class NodeColumns(GrowingColumns):
             of_node = chosen[:, start[i] : start[i] + sizes[i]].reshape(len(chosen), -1, own[child])
             group = np.ravel_multi_index([level[:, p] for p in parents], [own[p] for p in parents]) if parents else 0
             level[:, child] = of_node[draws, group].argmax(axis=1)
-            true[draws, start[i] + group * own[child] + level[:, child]] = True
+            true[draws, start[i] + group * own[child] + level[:, child]] = 1
         return true
 
 

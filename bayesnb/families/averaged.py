@@ -114,6 +114,9 @@ class Averaged(Conjugate):
         apart, together = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: jnp.where(included, a, b), apart, together)
 
+    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+        return self.dependent.simulate(likelihood, rng, total)
+
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
         """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f): of other features no class knows.
 

@@ -174,6 +174,16 @@ class Dirichlet(Conjugate):
         log_gamma = variates.log_gamma(alpha, n)
         return Multinomial(jax.vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
 
+    def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
+        """(S, L) counts of a row for each of S level probabilities: of one group `total` draws, of several one each."""
+        log_theta = np.asarray(likelihood.log_theta)
+        if self.num_groups == 1:
+            return rng.multinomial(total, np.exp(log_theta))
+        noisy = log_theta + rng.gumbel(size=log_theta.shape)
+        first = np.diff(np.asarray(self.group), prepend=-1) != 0  # groups without levels have none
+        best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy
+        return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
+
     def log_total(self, log_gamma: jax.Array) -> jax.Array:
         """(C, L) logarithm of the sum over each level's group of gamma variates, whose logarithms are given."""
         top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
@@ -269,6 +279,10 @@ class Multinomial:
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return self.prepare(x).log_prob(x)
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """x_l log θ_l of each level."""
+        return linear(x, self.log_theta)
 
     def log_likelihood(self, statistics: LevelCounts) -> jax.Array:
         """(C, L) Σ n log θ."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
-from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Cumulants
+from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Cumulants, Distribution
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
@@ -33,6 +35,19 @@ class Totals(Additive):
         left = self.remove(Totals(weight, weight * cells))
         there, some = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
         return Totals(left.count * there, left.total * some)
+
+    def values(self) -> Any:
+        """Of single rows the cells are the totals."""
+        return self.total
+
+    def units(self) -> dict[str, tuple[Any, Any]]:
+        """Of a rate the mean over all rows; 1 where that is 0."""
+        mean = self.spread() ** 2
+        return {"rate": (0.0 * mean, np.where(mean > 0, mean, 1.0))}
+
+    def spread(self) -> np.ndarray:
+        """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""
+        return np.sqrt(np.sum(self.total, axis=0) / np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny))
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -124,6 +139,11 @@ class GammaPoisson(CellByCell, Conjugate):
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self._rate()})}
 
+    def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
+        """λ ~ Gamma(a, b)."""
+        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+        return {"rate": lambda _: ("Gamma", {"concentration": a, "rate": b})}
+
     def draw(self, variates: Variates, n: int) -> Poisson:
         return Poisson(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
@@ -169,6 +189,13 @@ class Poisson(SumOfCells):
 
     def parameters(self) -> dict[str, jax.Array]:
         return {"rate": self.rate}
+
+    def distribution(self) -> Distribution:
+        return "Poisson", {"rate": self.rate}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A count for each of the rates, by a NumPy generator."""
+        return rng.poisson(self.rate)
 
     def cells(self, x: jax.Array) -> jax.Array:
         """(N, F) x log λ - λ of one class."""

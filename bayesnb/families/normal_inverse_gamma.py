@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import Complete, observed, sum_cells
-from bayesnb.families.protocol import ROUNDING, Conjugate, Cumulants
+from bayesnb.families.protocol import ROUNDING, Conjugate, Cumulants, Distribution, pooled
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell, SumOfCells
@@ -85,6 +86,22 @@ class Moments:
         from_mean = 64 * 2.2e-16 * abs(self.mean) * sd * self.count
         from_equal = (1e-9 * self.mean) ** 2 * self.count
         return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
+
+    def values(self) -> Any:
+        """Of single rows the cells are the means."""
+        return self.mean
+
+    def units(self) -> dict[str, tuple[Any, Any]]:
+        """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
+        together = pooled(self)
+        mean, variance = together.mean[0], self.spread() ** 2
+        variance = np.where(variance > 0, variance, 1.0)
+        return {"mu": (mean, np.sqrt(variance)), "sigma2": (0.0 * mean, variance)}
+
+    def spread(self) -> np.ndarray:
+        """(F,) standard deviation over all rows, in population form."""
+        together = pooled(self)
+        return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -216,6 +233,14 @@ class NormalInverseGamma(CellByCell, Conjugate):
             "sigma2": ("invgamma", {"a": self.concentration, "scale": self.rate}),
         }
 
+    def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
+        """σ² ~ InverseGamma(a, b), μ | σ² ~ Normal(loc, σ²/κ)."""
+        a, b, loc, kappa = (jnp.asarray(v) for v in (self.concentration, self.rate, self.loc, self.kappa))
+        return {
+            "sigma2": lambda _: ("InverseGamma", {"concentration": a, "rate": b}),
+            "mu": lambda given: ("Normal", {"loc": loc, "scale": jnp.sqrt(given["sigma2"] / kappa)}),
+        }
+
     def draw(self, variates: Variates, n: int) -> Normal:
         sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
         return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
@@ -317,6 +342,13 @@ class Normal:
             return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
 
         return jax.lax.cond(jnp.any(point), with_points, lambda: score)
+
+    def distribution(self) -> Distribution:
+        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A number for each of the parameters, by a NumPy generator."""
+        return rng.normal(self.mu, np.sqrt(self.sigma2))
 
     def cells(self, x: jax.Array) -> jax.Array:
         """(N, F) log density of one class, where no variance is zero."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from functools import reduce
 from operator import itemgetter
 from typing import Any, ClassVar, Protocol, Self
@@ -16,6 +17,10 @@ from bayesnb.families.variates import KeyVariates, Variates
 
 ROUNDING = 64 * 2.2e-16
 """What share of a sum may be the rounding error of a difference from it."""
+
+
+Distribution = tuple[str, dict[str, Any]]
+"""The name of a distribution of `numpyro.distributions`, and its arguments: families know of it by name only."""
 
 
 class Likelihood(Protocol):
@@ -39,6 +44,14 @@ class PlugIn(Likelihood, Protocol):
 
     def log_likelihood(self, statistics: Any) -> jax.Array:
         """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
+        ...
+
+    def cells(self, x: Any) -> jax.Array:
+        """(…, K) log p(cell | parameters), without the base measure."""
+        ...
+
+    def distribution(self) -> Distribution:
+        """How a cell is distributed."""
         ...
 
 
@@ -75,6 +88,18 @@ class SufficientStatistics(Protocol):
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Self:
         """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
+        ...
+
+    def values(self) -> Any:
+        """(N, F) cells, of the statistics of N rows that were counted as a class each."""
+        ...
+
+    def units(self) -> dict[str, tuple[Any, Any]]:
+        """For each parameter what stands for 0 and for 1 where features are shown side by side, (F,) each."""
+        ...
+
+    def spread(self) -> Any:
+        """(F,) standard deviation of a feature over all rows, as far as is known; None for levels."""
         ...
 
     @staticmethod
@@ -169,6 +194,17 @@ class Family(Protocol):
         """As `draw`, with variates from a JAX key."""
         ...
 
+    def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
+        """How each parameter is distributed, (C, K), given those before it: the prior as a generative program."""
+        ...
+
+    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+        """(S, K) cells of a row for each of S parameters of one class, by a NumPy generator.
+
+        `total` is how many draws a row has from one simplex.
+        """
+        ...
+
     def log_predictive(self, x: Any) -> jax.Array:
         """(N, C) log p(row | class), parameters integrated out, base measure included."""
         ...
@@ -220,6 +256,14 @@ class Additive:
         """No sum of weights and counts is negative."""
         return reduce(operator.and_, (field >= 0 for field in jax.tree.leaves(self)))
 
+    def units(self) -> dict[str, tuple[Any, Any]]:
+        """None: parameters are shown as they are."""
+        return {}
+
+    def spread(self) -> Any:
+        """None: not known."""
+        return None
+
     def rounding(self) -> Self:
         # Sums of integers are exact; 1e-9 bounds the rounding of a sum of fractions.
         return jax.tree.map(lambda field: field * 1e-9, self)
@@ -262,6 +306,10 @@ class Conjugate:
     def sample(self, key: jax.Array, n: int) -> Any:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         return self.draw(KeyVariates(key), n)
+
+    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+        """(S, K) cells of a row for each of S parameters of one class: what the likelihood simulates."""
+        return likelihood.simulate(rng)
 
     def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
         """(n, N, C) draws in which the row informs its own class, and the others have parameters apart."""

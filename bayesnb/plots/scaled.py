@@ -10,8 +10,8 @@ import numpy as np
 
 from bayesnb.arguments import require_iterable, shown
 from bayesnb.encoding import Encoding
-from bayesnb.families import Dirichlet, Moments, Totals
 from bayesnb.fitted import Classifier, require_posterior
+from bayesnb.uncertainty.draws import drawn_like
 from bayesnb.uncertainty.parameters import table_of
 
 if TYPE_CHECKING:
@@ -51,12 +51,11 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
     fitted = require_posterior(nb, "parameter_table")
     table = table_of(fitted, prob).iloc[len(fitted.encoding.classes) :]
     blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
-    columns = {
-        name: (block.kind, name_of, shift[j], unit[j])
-        for block, family, counts in blocks
-        for name_of, shift, unit in [_units(family, counts, len(block.names))]
-        for j, name in enumerate(block.names)
-    }
+    columns: dict[str, tuple[str, str | None, int, dict[str, Any]]] = {}
+    for block, family, counts in blocks:
+        of_levels = None if block.axis()[1] is None else next(iter(drawn_like(family)[1]))
+        units = counts.units()
+        columns |= {name: (block.kind, of_levels, j, units) for j, name in enumerate(block.names)}
     feature = table["feature"].to_numpy()
     if features is not None:
         feature = feature[keep := np.isin(feature.astype(str), chosen(fitted.encoding, features))]
@@ -70,8 +69,8 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
         raise ValueError(f"parameter={shown(parameter)}: the parameters of these features are {there}.")
     rows = names == parameter
     table, feature = table[rows].reset_index(drop=True), feature[rows]
-    shift = np.array([columns[f][2].get(parameter, 0.0) for f in feature])
-    unit = np.array([columns[f][3].get(parameter, 1.0) for f in feature])
+    of_rows = [(j, own.get(parameter)) for _, _, j, own in map(columns.__getitem__, feature)]
+    shift, unit = np.array([(0.0, 1.0) if pair is None else (pair[0][j], pair[1][j]) for j, pair in of_rows]).T
     for column in ("mle", "map", "mean", "lower", "upper"):
         table[column] = (table[column].to_numpy() - shift) / unit
     table["sd"] /= unit
@@ -107,27 +106,3 @@ def chosen(encoding: Encoding, features: Iterable[Any]) -> list[str]:
     if not found:
         raise ValueError("features names no column; pass one or more, by name or by index.")
     return found
-
-
-def _units(family: Any, counts: Any, n_features: int) -> tuple[str | None, list[dict], list[dict]]:
-    """The name of the parameters if they are levels, and each feature's shift and unit of each parameter."""
-    if isinstance(family, Dirichlet):
-        return "theta", [{}] * n_features, [{}] * n_features
-    if isinstance(counts, Moments):
-        mean, variance = _pooled(counts)
-        unit = np.where(variance > 0, variance, 1.0)
-        shifts = [{"mu": m} for m in mean]
-        return None, shifts, [{"mu": np.sqrt(v), "sigma2": v} for v in unit]
-    if isinstance(counts, Totals):
-        total, cells = np.sum(counts.total, axis=0), np.sum(counts.count, axis=0)
-        rate = np.divide(total, cells, out=np.ones_like(total), where=total > 0)
-        return None, [{}] * n_features, [{"rate": r} for r in rate]
-    return None, [{}] * n_features, [{}] * n_features
-
-
-def _pooled(counts: Moments) -> tuple[np.ndarray, np.ndarray]:
-    """(F,) mean and variance over all rows, by merging the classes."""
-    n, mean, m2 = (np.asarray(field) for field in (counts.count, counts.mean, counts.m2))
-    cells = np.maximum(n.sum(axis=0), np.finfo(float).tiny)
-    centre = (n * mean).sum(axis=0) / cells
-    return centre, (m2 + n * (mean - centre) ** 2).sum(axis=0) / cells

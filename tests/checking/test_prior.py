@@ -10,6 +10,7 @@ from scipy.special import expit
 from bayesnb import (
     BernoulliNB,
     CategoricalNB,
+    FeatureAveragedNB,
     GammaPoisson,
     GaussianNB,
     MixedNB,
@@ -132,3 +133,15 @@ def test_bad_input():
         prior_predictive(BernoulliNB(class_alpha=0.0).fit([[0], [1]], Y))
     with pytest.raises(Exception, match="not fitted"):
         prior_predictive(BernoulliNB())
+
+
+@pytest.mark.parametrize("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])
+def test_features_that_may_not_depend_on_the_class(base):
+    """Never included they leave the class probabilities, always included they are those of the plain classifier."""
+    X = np.array([[0.0], [1.0], [1.0], [2.0]])
+    y = [0, 1, 1, 0]
+    mean, error = mean_and_error(FeatureAveragedNB(base.set_params(class_prior=[0.3, 0.7]), inclusion=1e-12).fit(X, y))
+    assert mean == pytest.approx(0.3**2 + 0.7**2, abs=error)
+    plain, error = mean_and_error(base.fit(X, y))
+    mean, other = mean_and_error(FeatureAveragedNB(base, inclusion=1 - 1e-12).fit(X, y))
+    assert mean == pytest.approx(plain, abs=1.5 * max(error, other))

@@ -5,14 +5,11 @@ This one file is all that a new family needs; `test_house.py` shows that everyth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
-import numpyro
 from jax.scipy.special import digamma, gammaln, polygamma
-from numpyro import distributions as dist
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
@@ -20,7 +17,6 @@ from bayesnb.families.protocol import Additive, Conjugate, Cumulants
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell, SumOfCells
-from bayesnb.programs import Cells, distribution_of_cells, sample_parameters
 
 
 @pytree
@@ -34,6 +30,9 @@ class WaitingTimes(Additive):
         seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
         return WaitingTimes(self.count + one_hot.T @ seen.astype(x.dtype), self.total + one_hot.T @ x)
+
+    def values(self) -> Any:
+        return self.total
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -85,6 +84,9 @@ class ExponentialGamma(CellByCell, Conjugate):
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self.rate})}
 
+    def program(self) -> dict[str, Any]:
+        return {"rate": lambda _: ("Gamma", {"concentration": self.concentration, "rate": self.rate})}
+
     def draw(self, variates: Variates, n: int) -> Exponential:
         return Exponential(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
@@ -112,6 +114,12 @@ class Exponential(SumOfCells):
     def parameters(self) -> dict[str, jax.Array]:
         return {"rate": self.rate}
 
+    def distribution(self) -> tuple[str, dict[str, Any]]:
+        return "Exponential", {"rate": self.rate}
+
+    def simulate(self, rng: Any) -> Any:
+        return rng.exponential(1.0 / self.rate)
+
     def cells(self, x: jax.Array) -> jax.Array:
         return jnp.log(self.rate) - self.rate * x
 
@@ -127,22 +135,3 @@ class Lomax(SumOfCells):
     def cells(self, x: jax.Array) -> jax.Array:
         a, b = self.concentration, self.rate
         return jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b)
-
-
-# -- as a NumPyro program --------------------------------------------------------------------------
-
-
-@sample_parameters.register
-def _(family: ExponentialGamma, sites: Mapping[str, str]) -> Exponential:
-    n_classes, n_features = jnp.shape(family.rate)
-    with numpyro.plate("classes", n_classes, dim=-2), numpyro.plate("features", n_features):
-        return Exponential(numpyro.sample(sites["rate"], dist.Gamma(family.concentration, family.rate)))
-
-
-@distribution_of_cells.register
-def _(family: ExponentialGamma, likelihood: Exponential, cells: WaitingTimes | None, total: Any) -> Cells:
-    distribution = dist.Exponential(likelihood.rate)
-    if cells is None:
-        yield "", distribution.to_event(1), None
-    else:
-        yield "", distribution.mask(cells.count > 0).to_event(1), cells.total

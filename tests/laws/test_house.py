@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import programs
+from bayesnb.checking import prior_predictive
 from bayesnb.counting import single_rows
 from bayesnb.encoding import RealColumns
 from bayesnb.estimators.base import NaiveBayesClassifier
@@ -192,6 +193,18 @@ def test_the_posterior_analysis_works_on_it():
     assert (bnb.decompose_uncertainty(nb, X)["epistemic"] >= -1e-12).all()
     sensitivity = bnb.prior_sensitivity(nb, X[:5], steps=3)
     assert (sensitivity["lower"] <= sensitivity["upper"]).all()
+    assert bnb.plots.detach(bnb.plots.forest(nb)) is not None
+
+
+def test_its_prior_predictive_is_that_of_a_simulation():
+    nb = ExponentialNB(class_prior=[0.5, 0.5]).fit(*some_waits())
+    found = prior_predictive(nb, draws=4000)
+    prior, rng = nb.prior_.blocks[0], np.random.default_rng(5)
+    rate = rng.gamma(prior.concentration, 1 / np.asarray(prior.rate), (4000, 2, 2))
+    x = stats.expon(scale=1 / rate[:, 0]).rvs(random_state=rng)  # classes are alike before any data
+    density = stats.expon.pdf(x[:, None], scale=1 / rate).prod(axis=2)
+    expected = density[:, 0] / density.sum(axis=1)
+    assert abs(found.mean() - expected.mean()) < 4 * np.hypot(found.std(), expected.std()) / np.sqrt(4000)
 
 
 @given(data=waits())

@@ -194,7 +194,7 @@ def test_a_known_class_prior_has_no_site():
 
 
 def test_a_family_without_a_program_says_so():
-    with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: register one in sample_parameters"):
+    with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: it lacks `program`"):
         programs.sample_parameters(3, {})
-    with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: .* distribution_of_cells"):
-        programs.distribution_of_cells(3, None, None, 1)
+    with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: it lacks `distribution`"):
+        programs.distribution_of_cells(None, 3, None, 1)
