@@ -16,7 +16,6 @@ from bayesnb.encoding import Encoding, Rows, Table
 from bayesnb.model import NaiveBayes, Reading, Statistics
 from bayesnb.precision import float64
 
-UNLABELED = -1
 _NO_SHARE = 1e-100  # adds nothing to any sum, and its reciprocal is still a number
 
 

@@ -35,8 +35,9 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
             # As any new file, of a mode that the system masks; what takes the place of a file is nobody else's until it
             # has that one's.
             mode = 0o666 if old is None else 0o600
-            temporary = path.parent / f"{prefix}{secrets.token_hex(4)}{_SUFFIX}"
-            with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            beside = path.parent / f"{prefix}{secrets.token_hex(4)}{_SUFFIX}"
+            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+                temporary = beside
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())

@@ -73,14 +73,17 @@ class Fitted:
         Of the classifier's type, for messages.
     encoding, statistics
         What was counted, and what its axes mean.
-    empirical_prior : NaiveBayes
+    prior_of : function of what was counted
         The prior, in which blocks that are derived from the data are functions of the statistics.
     estimate : {"predictive", "mean", "map", "mle"}
         How predictions read the posterior.
     chosen : tuple of str
         What beside the parameters was chosen on the rows that were counted.
     no_posterior : str or None
-        The reason, where there is none.
+        The reason, where there is none. `posterior` is then what predictions read: of EM that of expected counts, of an
+        average of models nothing that any of them has.
+    why_no_evidence : function
+        Of the reason, where there is a posterior and no evidence, and else None.
     table : function of X
         X as a `Table`; refuses one whose columns are not those of `fit`.
     tally : function of an encoding, its rows, labels (N,) and weights (N,)
@@ -96,15 +99,21 @@ class Fitted:
     name: str
     encoding: Encoding
     statistics: Statistics
-    empirical_prior: NaiveBayes
+    prior_of: Callable[[Counted], NaiveBayes]
     estimate: Estimate
     chosen: tuple[str, ...]
     no_posterior: str | None
+    why_no_evidence: Callable[[], str | None]
     table: Callable[[Any], Table]
     tally: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
     prior_alone: Callable[[NodeColumns, Dirichlet], Dirichlet]
     score: Callable[..., np.ndarray]
     average: Callable[..., np.ndarray] | None = None
+
+    @cached_property
+    def empirical_prior(self) -> NaiveBayes:
+        """The prior, in which blocks that are derived from the data are functions of the statistics."""
+        return self.prior_of(self.counted)
 
     @cached_property
     def prior(self) -> NaiveBayes:
@@ -123,7 +132,9 @@ class Fitted:
 
     @property
     def log_evidence(self) -> float:
-        """log p(X, y), parameters integrated out."""
+        """log p(X, y), parameters integrated out; a `NotOfferedError` where there is none in closed form."""
+        if reason := self.no_posterior or self.why_no_evidence():
+            raise NotOfferedError(f"log_evidence_: {reason}")
         return float(scoring.log_evidence(self.encoding, self.prior, self.statistics))
 
     @property

@@ -117,6 +117,7 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
         )
     sample = (int(chains), int(draws))
     n_draws = sample[0] * sample[1]
+    require_integer("draws * chains", n_draws)
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     encoding, prior, posterior = fitted.encoding, fitted.prior, fitted.posterior
     drawn = draws_of(fitted, n_draws, seed)

@@ -315,7 +315,7 @@ def _save(
 def _require_known(draft: Any, X: Any, y: Any, where: str) -> None:
     """Refuse rows that the checkpoint cannot have counted: of other columns, or with labels that it does not have."""
     try:
-        drafts.table_of(draft, X)
+        drafts.checked(draft, X)
         found, _ = check_labels(y, None, type(draft).__name__)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None

@@ -77,3 +77,26 @@ def test_no_private_member_of_a_classifier_is_used_outside_the_estimators():
 
 def test_a_classifier_has_a_type():
     assert not lines(r"\bnb\d?: Any\b")
+
+
+def test_a_later_fit_changes_nothing_of_it():
+    levels, other = np.array([["a", "u"], ["b", "v"], ["a", "v"]], object), np.array([["c"], ["d"], ["e"]], object)
+    for nb in (bnb.AODE(), bnb.CategoricalNB()):
+        fitted = nb.fit(levels, [0, 1, 1]).fitted_
+        before = fitted.log_proba(levels)
+        nb.fit(other, ["x", "y", "z"])
+        np.testing.assert_array_equal(fitted.log_proba(levels), before)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: bnb.AODE().fit([["a", "u"], ["b", "v"]], [0, 1]),
+        lambda: bnb.fit_em(bnb.GaussianNB(), X, np.where(np.arange(20) < 10, Y, -1)).estimator,
+        lambda: bnb.TAN().fit(np.array([["a", "u"], ["b", None], ["b", "v"], ["a", "u"]], object), [0, 1, 0, 1]),
+    ],
+)
+def test_what_has_no_evidence_has_none_here_either(make):
+    fitted = make().fitted_
+    with pytest.raises(NotImplementedError, match="log_evidence_: "):
+        _ = fitted.log_evidence

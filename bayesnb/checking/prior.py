@@ -92,7 +92,7 @@ def _draw(
     for columns, family, counted in zip(encoding.blocks, model.blocks, statistics.blocks, strict=True):
         likelihood = jax.tree.map(np.asarray, _drawn(family, draws, rng))
         own = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
-        cells = columns.realized(family.simulate(own, rng, columns.draws_a_row(counted, n_rows)))
+        cells = columns.realized(family.simulate(own, rng, columns.total_count(counted, n_rows)))
         score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
     with np.errstate(invalid="ignore"):
         return np.exp(score[each, label] - logsumexp(score, axis=1))

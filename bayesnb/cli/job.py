@@ -137,8 +137,8 @@ def _spread(fitted: Fitted) -> dict[str, float]:
     """The sd of each Gaussian feature over all rows, and the root of the mean of each Poisson feature."""
     found: dict[str, float] = {}
     for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        if (spread := statistics.spread()) is not None:
-            found |= dict(zip(columns.names, spread.tolist(), strict=True))
+        if (sd := statistics.sd()) is not None:
+            found |= dict(zip(columns.names, sd.tolist(), strict=True))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,16 +94,19 @@ class Encoding:
         """
         return index_of_labels(self.classes, *check_labels(y, n_rows, owner))
 
-    def in_order(self, of_blocks: Iterable[Sequence[Any]]) -> list[Any]:
-        """Values of the columns of each block, in the order of the columns of X."""
-        pairs = zip(self.blocks, of_blocks, strict=True)
-        found = {int(j): value for columns, own in pairs for j, value in zip(columns.index, own, strict=True)}
-        return [found[j] for j in sorted(found)]
+    def in_order(self, of_blocks: Iterable[np.ndarray]) -> np.ndarray:
+        """(F,) numbers of the columns of each block, in the order of the columns of X."""
+        return np.concatenate(list(of_blocks))[self._order()]
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X, in their order."""
-        return self.in_order(block.names for block in self.blocks)
+        names = [name for block in self.blocks for name in block.names]
+        return [names[i] for i in self._order()]
+
+    def _order(self) -> np.ndarray:
+        """Where the columns of X are among those of all blocks, one block after the other."""
+        return np.argsort(np.concatenate([np.asarray(block.index) for block in self.blocks]))
 
     def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
         """Columns of X, named by name or index; `argument` is where.

@@ -77,11 +77,11 @@ class Columns(Protocol):
         """(C, F) weight of the rows of each class in which each feature is observed."""
         ...
 
-    def draws_a_row(self, statistics: Any, n_rows: float) -> int:
+    def total_count(self, statistics: Any, n_rows: float) -> int:
         """How many draws a simulated row has from one simplex: the mean length of documents, rounded; else one."""
         ...
 
-    def realized(self, cells: np.ndarray) -> np.ndarray:
+    def realized(self, chosen: np.ndarray) -> np.ndarray:
         """Of simulated cells (S, K) those that come true: of features with parents, given what these are."""
         ...
 
@@ -95,11 +95,11 @@ class Columns(Protocol):
 class PlainColumns:
     """Columns that do not depend on each other, with one cell a row."""
 
-    def draws_a_row(self, statistics: Any, n_rows: float) -> int:
+    def total_count(self, statistics: Any, n_rows: float) -> int:
         return 1
 
-    def realized(self, cells: np.ndarray) -> np.ndarray:
-        return cells
+    def realized(self, chosen: np.ndarray) -> np.ndarray:
+        return chosen
 
 
 class FixedColumns(PlainColumns):
@@ -185,7 +185,7 @@ class CountColumns(FixedColumns):
         """(C, 0): how many rows have so many words is not known."""
         return statistics.count[:, :0]
 
-    def draws_a_row(self, statistics: LevelCounts, n_rows: float) -> int:
+    def total_count(self, statistics: LevelCounts, n_rows: float) -> int:
         """The mean total, rounded."""
         return round(float(statistics.count.sum() / n_rows)) if n_rows else 0
 

@@ -212,9 +212,9 @@ class NodeColumns(GrowingColumns):
         at = {node[0]: i for i, node in enumerate(self.nodes)}
         return [at[child] for child, *_ in parents_first(self.nodes)]
 
-    def realized(self, cells: np.ndarray) -> np.ndarray:
+    def realized(self, chosen: np.ndarray) -> np.ndarray:
         """Of one level drawn from every group, (S, L) of 0 and 1, those that come true: where parents are as given."""
-        chosen, true = cells, np.zeros_like(cells)
+        true = np.zeros_like(chosen)
         start, sizes, own = self.start(), self.sizes(), self.base.sizes()
         draws = np.arange(len(chosen))
         level = np.zeros((len(chosen), len(own)), np.int64)

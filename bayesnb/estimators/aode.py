@@ -100,11 +100,6 @@ class AODE(StructuredNB):
         self.gaussian_prior = gaussian_prior
 
     @property
-    def fitted_(self) -> Fitted:
-        """Of all pairs of columns, and how the members are averaged; the average has no posterior."""
-        return replace(super().fitted_, average=self._average)
-
-    @property
     def members_(self) -> list[SPODE]:
         """A fitted classifier for each categorical column as the parent of all others."""
         self._require_fitted("members_")
@@ -189,7 +184,8 @@ class AODE(StructuredNB):
             return member._read(member.fitted_, rows, int(which.sum()), estimate, class_prior, scoring.joint)
 
         table = fitted.table(X)
-        return scoring.read_scores(self._average(table, fitted.rows(table), joint), output)
+        rows = () if self._nodes is None else fitted.rows(table)
+        return scoring.read_scores(self._average(table, rows, joint), output)
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray

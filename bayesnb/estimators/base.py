@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Self
 
 import jax
@@ -32,7 +33,7 @@ from bayesnb.estimators import drafts, priors
 from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.predictions import Predictions, require_estimate
 from bayesnb.families import Dirichlet, LevelCounts, Moments
-from bayesnb.fitted import Fitted, NotOfferedError
+from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
 
@@ -147,18 +148,21 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def fitted_(self) -> Fitted:
         """What analyses take: encoding, statistics, and the prior and posterior that follow from them."""
         check_is_fitted(self)
+        own = copy.copy(self)  # a later fit is not to change what this is
         return Fitted(
-            name=type(self).__name__,
-            encoding=self.encoding_,
-            statistics=self.statistics_,
-            empirical_prior=self._empirical_prior(drafts.counted_by(self)),
-            estimate=self.estimate,
-            chosen=self._chosen,
-            no_posterior=self.no_posterior,
-            table=self._table,
-            tally=self._tally,
-            prior_alone=self._prior_alone,
-            score=self._score,
+            name=type(own).__name__,
+            encoding=own.encoding_,
+            statistics=own.statistics_,
+            prior_of=own._empirical_prior,
+            estimate=own.estimate,
+            chosen=own._chosen,
+            no_posterior=own.no_posterior,
+            why_no_evidence=lambda: own.no_evidence,
+            table=own._table,
+            tally=own._tally,
+            prior_alone=own._prior_alone,
+            score=own._score,
+            average=own._average,
         )
 
     @property
@@ -184,9 +188,6 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             Where there is no exact posterior, and so no evidence in closed form: a NotImplementedError, and an
             AttributeError, as there is no such attribute then.
         """
-        check_is_fitted(self)
-        if reason := self.no_posterior or self.no_evidence:
-            raise NotOfferedError(f"log_evidence_: {reason}")
         return self.fitted_.log_evidence
 
     @property
@@ -247,6 +248,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
         return counting.count_rows(encoding, rows, label, weight)
 
+    #: Of a classifier that averages others: their joint scores, averaged row by row.
+    _average: Callable[..., np.ndarray] | None = None
+
     def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
         """The prior of the categorical features given the class alone, from the one given their parents too."""
         return columns.without_arcs(family)
@@ -279,7 +283,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         if not _same_layout(columns, self.encoding_.blocks):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
-        prior = drafts.prior_of(self, counted)
+        prior = drafts.derived_prior(self, counted)
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
             raise ValueError("its prior is not finite.")
         weight = getattr(self, "unlabeled_weight_", 0.0)

@@ -1,4 +1,4 @@
-"""What an estimator shows of itself, and what it says of attributes that it does not have."""
+"""What an estimator shows of itself."""
 
 from __future__ import annotations
 

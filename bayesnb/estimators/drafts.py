@@ -65,7 +65,7 @@ def counted_by(nb: Counting) -> Counted:
     return Counted(nb.encoding_, nb.statistics_)
 
 
-def prior_of(nb: Counting, counted: Counted) -> NaiveBayes:
+def derived_prior(nb: Counting, counted: Counted) -> NaiveBayes:
     """The prior that the hyperparameters say, where this was counted; raises where they cannot be used."""
     return nb._empirical_prior(counted).derive(counted.statistics)
 
@@ -84,7 +84,7 @@ def blank(nb: NB) -> NB:
     return draft
 
 
-def table_of(nb: Counting, X: Any) -> Table:
+def checked(nb: Counting, X: Any) -> Table:
     """X as a table; before anything was counted it decides the columns, and later it must have them."""
     return nb._table(X, reset=not is_fitted(nb))
 
@@ -94,7 +94,7 @@ def count_batch(nb: Counting, X: Any, y: Any, sample_weight: Any, classes: Level
 
     Before anything was counted the rows decide the columns too.
     """
-    table = table_of(nb, X)
+    table = checked(nb, X)
     found, label = check_labels(y, table.n_rows, type(nb).__name__)
     classes = classes.union(found) if grow else classes
     weight = check_weights(sample_weight, table.n_rows)
@@ -119,7 +119,7 @@ def commit(nb: NB, draft: NB, counted: Counted, *, on_top: bool = False) -> NB:
 
     A draft that counts `on_top` of a copy is refused if that is no longer what is there.
     """
-    prior_of(draft, counted)
+    derived_prior(draft, counted)
     with _commits:
         if on_top and vars(nb).get("statistics_") is not vars(draft).get("statistics_"):
             raise RuntimeError(

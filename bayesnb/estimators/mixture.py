@@ -133,7 +133,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
                 "must be one for each component."
             )
         counted = in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
-        encoding, prior = counted.encoding, drafts.prior_of(nb, counted)
+        encoding, prior = counted.encoding, drafts.derived_prior(nb, counted)
         rows = [em.Unlabeled.of(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)
         rng = np.random.default_rng(self.seed)

@@ -175,6 +175,8 @@ class StructuredNB(NaiveBayesClassifier):
 
     @property
     def no_evidence(self) -> str | None:
+        if not self.__sklearn_is_fitted__():
+            return None
         missing = [
             name
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)

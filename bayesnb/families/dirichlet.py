@@ -177,7 +177,7 @@ class Dirichlet(Conjugate):
     def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
         """(S, L) counts of a row for each of S level probabilities: of one group `total` draws, of several one each."""
         log_theta = np.asarray(likelihood.log_theta)
-        if self.num_groups == 1:
+        if self.num_groups == 1 and log_theta.shape[-1]:
             return rng.multinomial(total, np.exp(log_theta))
         noisy = log_theta + rng.gumbel(size=log_theta.shape)
         first = np.diff(np.asarray(self.group), prepend=-1) != 0  # groups without levels have none

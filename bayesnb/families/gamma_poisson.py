@@ -42,10 +42,10 @@ class Totals(Additive):
 
     def units(self) -> dict[str, tuple[Any, Any]]:
         """Of a rate the mean over all rows; 1 where that is 0."""
-        mean = self.spread() ** 2
+        mean = self.sd() ** 2
         return {"rate": (0.0 * mean, np.where(mean > 0, mean, 1.0))}
 
-    def spread(self) -> np.ndarray:
+    def sd(self) -> np.ndarray:
         """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""
         return np.sqrt(np.sum(self.total, axis=0) / np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny))
 

@@ -93,12 +93,12 @@ class Moments:
 
     def units(self) -> dict[str, tuple[Any, Any]]:
         """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
-        together = pooled(self)
-        mean, variance = together.mean[0], self.spread() ** 2
-        variance = np.where(variance > 0, variance, 1.0)
-        return {"mu": (mean, np.sqrt(variance)), "sigma2": (0.0 * mean, variance)}
+        mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)
+        sd = self.sd()
+        sd = np.where(sd > 0, sd, 1.0)
+        return {"mu": (mean, sd), "sigma2": (0.0 * mean, sd**2)}
 
-    def spread(self) -> np.ndarray:
+    def sd(self) -> np.ndarray:
         """(F,) standard deviation over all rows, in population form."""
         together = pooled(self)
         return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))

@@ -51,7 +51,11 @@ class PlugIn(Likelihood, Protocol):
         ...
 
     def distribution(self) -> Distribution:
-        """How a cell is distributed."""
+        """How a cell is distributed; not of levels, which `programs` knows."""
+        ...
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A cell for each of the parameters, by a NumPy generator; not of levels, whose groups the family knows."""
         ...
 
 
@@ -91,14 +95,14 @@ class SufficientStatistics(Protocol):
         ...
 
     def values(self) -> Any:
-        """(N, F) cells, of the statistics of N rows that were counted as a class each."""
+        """(N, F) cells, of the statistics of N rows that were counted as a class each; not of levels."""
         ...
 
     def units(self) -> dict[str, tuple[Any, Any]]:
         """For each parameter what stands for 0 and for 1 where features are shown side by side, (F,) each."""
         ...
 
-    def spread(self) -> Any:
+    def sd(self) -> Any:
         """(F,) standard deviation of a feature over all rows, as far as is known; None for levels."""
         ...
 
@@ -195,7 +199,10 @@ class Family(Protocol):
         ...
 
     def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
-        """How each parameter is distributed, (C, K), given those before it: the prior as a generative program."""
+        """How each parameter is distributed, (C, K), given those before it: the prior as a generative program.
+
+        Not of levels, whose simplexes `programs` knows.
+        """
         ...
 
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
@@ -260,7 +267,7 @@ class Additive:
         """None: parameters are shown as they are."""
         return {}
 
-    def spread(self) -> Any:
+    def sd(self) -> Any:
         """None: not known."""
         return None
 

@@ -71,9 +71,9 @@ def uncertainty_map(
     points, index = _points(encoding, X, y, pair)
     horizontal, vertical = (_range(points[:, i]) for i in (0, 1))
     ax = axes(ax, 6.6, 5.4)
-    fine = _grid(nb, pair, horizontal, vertical, _FINE)
+    fine = _grid(nb, encoding, pair, horizontal, vertical, _FINE)
     region = np.argmax(nb.predict_proba(fine, estimate="predictive"), axis=1).reshape(_FINE, _FINE)
-    coarse = _grid(nb, pair, horizontal, vertical, _COARSE)
+    coarse = _grid(nb, encoding, pair, horizontal, vertical, _COARSE)
     split = uncertainty.decompose_uncertainty(nb, coarse, given=given)
     epistemic = split["epistemic"].to_numpy().reshape(_COARSE, _COARSE)
     norm = Normalize(0, max(float(np.nanmax(epistemic)), 1e-12))
@@ -149,13 +149,18 @@ def _points(encoding: Encoding, X: Any, y: Any, pair: list[str]) -> tuple[np.nda
 
 
 def _grid(
-    nb: Classifier, pair: list[str], horizontal: tuple[float, float], vertical: tuple[float, float], n: int
+    nb: Classifier,
+    encoding: Encoding,
+    pair: list[str],
+    horizontal: tuple[float, float],
+    vertical: tuple[float, float],
+    n: int,
 ) -> pd.DataFrame | np.ndarray:
     """The (n², F) rows over n points a side, with names if the classifier knows them."""
     import pandas as pd
 
     x, y = np.linspace(*horizontal, n), np.linspace(*vertical, n)
-    names = nb.fitted_.encoding.feature_names
+    names = encoding.feature_names
     rows = np.full((n * n, len(names)), np.nan)
     rows[:, names.index(pair[0])] = np.tile(x, n)
     rows[:, names.index(pair[1])] = np.repeat(y, n)

@@ -12,7 +12,7 @@ from bayesnb.arguments import require_iterable, shown
 from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.uncertainty.draws import drawn_like
-from bayesnb.uncertainty.parameters import table_of
+from bayesnb.uncertainty.parameters import tabulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +49,7 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
     side. A feature whose variance or mean over all rows is zero has the unit 1.
     """
     fitted = require_posterior(nb, "parameter_table")
-    table = table_of(fitted, prob).iloc[len(fitted.encoding.classes) :]
+    table = tabulate(fitted, prob).iloc[len(fitted.encoding.classes) :]
     blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
     columns: dict[str, tuple[str, str | None, int, dict[str, Any]]] = {}
     for block, family, counts in blocks:

@@ -59,7 +59,7 @@ def inclusion(nb: Classifier, ax: Axes | None = None) -> Axes:
     fitted = require_posterior(nb, "plots.inclusion")
     columns = fitted.encoding.feature_names
     models = fitted.prior, fitted.posterior
-    before, after = (np.array(fitted.encoding.in_order(b.log_odds for b in model.blocks)) for model in models)
+    before, after = (fitted.encoding.in_order(b.log_odds for b in model.blocks) for model in models)
     # By log odds: probabilities of 1 to the last digit have an order too.
     order = np.argsort(-after, kind="stable")
     room = _MOST_ROWS if ax is None else max(4, min(_MOST_ROWS, int(extent(ax)[1] / _ROW) - _HEADER))

@@ -16,7 +16,7 @@ from bayesnb import counting, scoring
 from bayesnb.arguments import require_choice
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
-from bayesnb.fitted import Classifier, Fitted, require_fitted, require_posterior
+from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
 from bayesnb.selection.permutation import chosen_on_rows
 
@@ -179,7 +179,9 @@ def _with_leave_one_out(nb: Classifier) -> Fitted:
     """What was fitted: of an average of models too, as leaving out is exact in each of them."""
     require_fitted(nb, "loo")
     fitted = getattr(nb, "fitted_", None)  # PolyaNB has none
-    return fitted if fitted is not None and fitted.average is not None else require_posterior(nb, "loo")
+    if fitted is None or (nb.no_posterior is not None and fitted.average is None):
+        raise NotImplementedError(f"loo: {nb.no_posterior}")
+    return fitted
 
 
 def of_the_others(estimate: Estimate) -> Estimate:

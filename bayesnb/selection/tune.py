@@ -259,7 +259,7 @@ def _by_loo(unit: Fitted, X: Any, y: Any, sample_weight: Any, names: tuple[str, 
     """Σ w log p(y | x, the other rows)."""
     encoding, estimate = unit.encoding, of_the_others(unit.estimate)
     table, _, label, weight = counted_rows(unit, X, y, sample_weight, "tune_alpha")
-    each = [((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0]
+    each = (((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0)
     groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in each]
     prior, statistics = pad(encoding, prior_of(unit, of)), pad_statistics(encoding, unit.statistics)
     one_hot = np.eye(len(encoding.classes))

@@ -87,10 +87,10 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     4   out  rain    0.0  0.0  0.250000
     5   out   sun    2.0  1.0  0.750000
     """
-    return table_of(require_posterior(nb, "parameter_table"), prob)
+    return tabulate(require_posterior(nb, "parameter_table"), prob)
 
 
-def table_of(fitted: Fitted, prob: float) -> pd.DataFrame:
+def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
     """As `parameter_table`."""
     import pandas as pd
 

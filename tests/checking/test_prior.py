@@ -122,6 +122,11 @@ def test_known_impossible_class():
     np.testing.assert_array_equal(prior_predictive(nb, 20), 1.0)
 
 
+def test_a_column_without_levels_says_nothing():
+    nb = CategoricalNB(class_prior=[0.5, 0.5]).fit(np.array([[None], [None]], object), Y)
+    np.testing.assert_array_equal(prior_predictive(nb, draws=3), 0.5)
+
+
 def test_bad_input():
     nb = BernoulliNB().fit([[0], [1]], Y)
     for draws in (0, 2.5, None):

@@ -136,3 +136,19 @@ def test_what_killed_writers_left_is_removed_and_what_living_ones_write_is_not(t
     write_atomically(path, b"2")
     assert sorted(os.listdir(tmp_path)) == sorted([*keep, "model"])
     assert path.read_bytes() == b"2"
+
+
+def test_a_name_that_is_too_long(tmp_path):
+    """With the ending of a temporary file it is: what was there stays, and the error says so."""
+    with pytest.raises(OSError, match=r"was not written, and is as it was before: File name too long"):
+        write_atomically(tmp_path / ("x" * 245), b"new")
+    assert not os.listdir(tmp_path)
+
+
+def test_a_new_file_has_the_mode_that_the_system_gives(tmp_path):
+    os.close(os.open(tmp_path / "any", os.O_CREAT | os.O_WRONLY, 0o666))
+    write_atomically(tmp_path / "new", b"new")
+    assert (tmp_path / "new").stat().st_mode == (tmp_path / "any").stat().st_mode
+    os.chmod(tmp_path / "new", 0o640)
+    write_atomically(tmp_path / "new", b"newer")
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o640
