@@ -369,7 +369,9 @@ def test_in_300_columns_draws_still_average_to_the_predictive():
     y = np.arange(30) % 2
     X, new = ((rng.random((len(k), 300)) < present[k]).astype(float) for k in (y, y[:10]))
     nb = bnb.FeatureAveragedNB(bnb.BernoulliNB()).fit(X, y)
-    mean = sampler(nb, "row", "draws", 2000, 0).map(nb, new, lambda drawn, _: np.exp(drawn).mean(axis=0))
+    mean = sampler(nb.fitted_, "row", "draws", 2000, 0).map(
+        nb.fitted_, new, lambda drawn, _: np.exp(drawn).mean(axis=0)
+    )
     p = nb.predict_proba(new)
     assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
     split = bnb.decompose_uncertainty(nb, new, draws=2000)

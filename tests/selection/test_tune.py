@@ -68,7 +68,8 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
 def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(WORDS, LABEL)
     names = ("alpha", "class_alpha")
-    of = tune._by_loo(nb, WORDS, LABEL, None, names, nb.prior_) if by == "loo" else tune._by_evidence(nb, names)
+    unit = tune._unit(nb, nb.fitted_, names)
+    of = tune._by_loo(unit, WORDS, LABEL, None, names, "derived") if by == "loo" else tune._by_evidence(unit, names)
     for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
 

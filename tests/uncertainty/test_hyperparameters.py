@@ -191,7 +191,7 @@ def test_given_the_row_in_many_columns():
         proba = np.exp(log_proba)
         return np.stack([proba.mean(axis=0), proba.std(axis=0), np.exp(average)], axis=1)
 
-    mean, _, average = sampler(nb, "row", "draws", draws, 1).map(nb, new, moments).swapaxes(0, 1)
+    mean, _, average = sampler(nb.fitted_, "row", "draws", draws, 1).map(nb.fitted_, new, moments).swapaxes(0, 1)
     np.testing.assert_allclose(average, p, rtol=1e-9)
     assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
 
