@@ -79,6 +79,15 @@ def swallowed(*_):
     raise AssertionError("it did not come again")
 
 
+@pytest.fixture
+def heeded():
+    """A process in the background of a shell ignores Ctrl-C from its beginning."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("interrupted", [raising, swallowed])
 def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path, interrupted):  # noqa: F811
     monkeypatch.setattr(job, "run", interrupted)

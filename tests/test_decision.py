@@ -74,7 +74,7 @@ def test_what_would_be_best_if_the_parameters_were_known():
     def every(log_proba, _):
         return np.moveaxis(log_proba, 0, -1)
 
-    log_proba = Sampler("moments", "data", 400, 3).map(of_three(), X3, every)
+    log_proba = Sampler("moments", "data", 400, 3).map(of_three().fitted_, X3, every)
     for i in range(0, 150, 10):
         risks = [[sum(np.exp(p) * loss[a]) for a in range(4)] for p in log_proba[i].T]
         best = np.array([min(r) for r in risks])
