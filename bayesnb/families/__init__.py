@@ -6,7 +6,8 @@ from bayesnb.families.dirichlet import Dirichlet, LevelCounts
 from bayesnb.families.empirical import Empirical, EmpiricalAveraged, EmpiricalNormal, EmpiricalRate
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
 from bayesnb.families.known import Known
-from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
+from bayesnb.families.moments import Moments
+from bayesnb.families.normal_inverse_gamma import NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, pooled
 from bayesnb.families.rows import OneHot
 from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence

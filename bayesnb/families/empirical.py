@@ -11,7 +11,8 @@ from bayesnb.families._pytree import pytree, static
 from bayesnb.families.averaged import AveragedCells
 from bayesnb.families.cells import in_pieces, observed
 from bayesnb.families.gamma_poisson import GammaPoisson, Totals
-from bayesnb.families.normal_inverse_gamma import Moments, NormalInverseGamma
+from bayesnb.families.moments import Moments
+from bayesnb.families.normal_inverse_gamma import NormalInverseGamma
 from bayesnb.families.protocol import Likelihood, pooled
 
 

@@ -1,0 +1,125 @@
+"""Count, mean and centred sum of squares: the sufficient statistics of Gaussian features."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import Complete, observed
+from bayesnb.families.protocol import ROUNDING, pooled
+
+
+@pytree
+class Moments:
+    """Count, mean and centred sum of squares M2 of each feature in each class, (C, F) each.
+
+    References
+    ----------
+    Chan, Golub & LeVeque, *Algorithms for computing the sample variance*, Am. Stat. 37 (1983).
+    """
+
+    count: Any
+    mean: Any
+    m2: Any
+
+    def merge(self, other: Self) -> Self:
+        """n = n₁ + n₂, δ = x̄₂ - x̄₁, x̄ = x̄₁ + δ n₂/n, M2 = M2₁ + M2₂ + δ² n₁n₂/n."""
+        n = self.count + other.count
+        share = other.count / (n + (n == 0))
+        delta = other.mean - self.mean
+        spread = delta * delta * self.count * share
+        return type(self)(n, self.mean + delta * share, self.m2 + other.m2 + spread)
+
+    def remove(self, other: Self) -> Self:
+        """The inverse of `merge`; zeros where no weight is left."""
+        n = self.count - other.count
+        some = n != 0
+        mean = (self.mean - (other.mean - self.mean) * other.count / (n + ~some)) * some
+        # A mean that rounding could have left of zero is zero: a constant feature stays constant.
+        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
+        mean = mean * (abs(mean * n) > 16 * 2.2e-16 * (abs(self.mean) + sd) * self.count) + 0.0
+        delta = other.mean - mean
+        spread = delta * delta * n * other.count / (self.count + (self.count == 0))
+        return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
+
+    def without(self, cells: Any, weight: Any) -> Moments:
+        """As `remove`, of one row's `cells` (F,) of a `weight` (C, 1); what rounding may have left is 0.
+
+        So a feature that is constant in the other rows is constant.
+        """
+        count = self.count - weight
+        there = count > ROUNDING * self.count
+        share = jnp.where(there, weight, 0.0) / jnp.where(there, count, 1.0)
+        delta = cells - self.mean
+        m2 = self.m2 - delta * delta * (share * self.count)
+        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
+        varies = there & (m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
+        return type(self)(count * there, self.mean * there - delta * share, jnp.where(varies, m2, 0.0))
+
+    def scale(self, factor: float) -> Self:
+        return type(self)(self.count * factor, self.mean, self.m2 * factor)
+
+    def possible(self) -> Any:
+        """Nothing deviates where nothing was counted; 1e-100 is what fading may leave of it."""
+        return (self.count >= 0) & (self.m2 >= 0) & ((self.count > 0) | (self.m2 < 1e-100))
+
+    def rounding(self) -> Moments:
+        """Of M2: 1e-10 of it, and more where the mean is large against the standard deviation.
+
+        Rounding leaves eps · x̄ of a mean, and so eps · x̄/sd of M2. Where rows were forgotten before, it may have left
+        more, which shows when the cells that remain are equal.
+        """
+        sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
+        from_mean = 64 * 2.2e-16 * abs(self.mean) * sd * self.count
+        from_equal = (1e-9 * self.mean) ** 2 * self.count
+        return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
+
+    def values(self) -> Any:
+        """Of single rows the cells are the means."""
+        return self.mean
+
+    def units(self) -> dict[str, tuple[Any, Any]]:
+        """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
+        mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)
+        sd = self.sd()
+        sd = np.where(sd > 0, sd, 1.0)
+        return {"mu": (mean, sd), "sigma2": (0.0 * mean, sd**2)}
+
+    def sd(self) -> np.ndarray:
+        """(F,) standard deviation over all rows, in population form."""
+        together = pooled(self)
+        return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        """Zero: -½ log 2π belongs to the density."""
+        return jnp.zeros(x.shape[0])
+
+    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Moments:
+        """Deviations from the means so far; once more from those of the block, where squares cancel. NaN is skipped."""
+        complete = isinstance(x, Complete)
+        seen, x = observed(x)
+        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
+        cells = one_hot.sum(axis=0)[:, None] if complete else one_hot.T @ seen.astype(x.dtype)
+        count = jnp.broadcast_to(cells, self.count.shape)
+        inverse = 1.0 / jnp.where(count > 0, count, 1.0)
+
+        def centred(centre: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+            """Mean, M2, and the sum of squares about `centre`."""
+            deviation = jnp.where(seen, x - centre[label], 0.0)
+            shift, square = one_hot.T @ deviation * inverse, one_hot.T @ (deviation * deviation)
+            return centre + shift, square - shift * shift * count, square
+
+        def again(mean: jax.Array, m2: jax.Array) -> tuple[jax.Array, jax.Array]:
+            mean, m2, square = centred(mean)
+            # Where all deviations are the rounding error of the mean, the cells are equal.
+            return mean, jnp.where(m2 > 1e-9 * square, m2, 0.0)
+
+        mean, m2, square = centred(jnp.asarray(self.mean))
+        cancelled = jnp.any(~(m2 >= 1e-4 * square))  # also where squares overflow
+        mean, m2 = jax.lax.cond(cancelled, again, lambda mean, m2: (mean, m2), mean, m2)
+        return self.merge(Moments(count, jnp.where(count > 0, mean, 0.0), m2))
