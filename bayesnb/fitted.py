@@ -219,6 +219,6 @@ def require_posterior(nb: Classifier, who: str) -> Fitted:
 def require_evidence(nb: Classifier, who: str) -> Fitted:
     """As `require_posterior`, where log p(X, y) is needed in closed form too."""
     fitted = require_posterior(nb, who)
-    if nb.no_evidence is not None:
-        raise NotImplementedError(f"{who}: {nb.no_evidence}")
+    if (reason := fitted.why_no_evidence()) is not None:
+        raise NotImplementedError(f"{who}: {reason}")
     return fitted

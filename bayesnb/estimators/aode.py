@@ -180,7 +180,7 @@ class AODE(StructuredNB):
         if draws is not None:
             raise NotImplementedError(f"draws: {self.no_posterior}")
 
-        def joint(member: Any, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+        def joint(member: StructuredNB, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
             return member._read(member.fitted_, rows, int(which.sum()), estimate, class_prior, scoring.joint)
 
         table = fitted.table(X)
