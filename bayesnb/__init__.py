@@ -12,6 +12,7 @@ from bayesnb.estimators import (
     TAN,
     BernoulliNB,
     CategoricalNB,
+    ExponentialNB,
     FeatureAveragedNB,
     GaussianNB,
     MixedNB,
@@ -23,7 +24,7 @@ from bayesnb.estimators import (
 )
 from bayesnb.estimators.semi_supervised import fit_em
 from bayesnb.evaluation import compare_estimates, learning_curve
-from bayesnb.families import Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
@@ -47,7 +48,9 @@ __all__ = [
     "CategoricalNB",
     "CorruptModelError",
     "Dirichlet",
+    "ExponentialNB",
     "FeatureAveragedNB",
+    "GammaExponential",
     "GammaPoisson",
     "GaussianNB",
     "ImproperPosteriorError",

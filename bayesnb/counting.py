@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Columns, Encoding, GrowingColumns, Levels, NodeColumns, Rows, Table, blocks
-from bayesnb.families import Counts, LevelCounts
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
+from bayesnb.families import Counts
 from bayesnb.model import Statistics
 from bayesnb.precision import float64
 
@@ -114,8 +114,6 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
     """
     total = jax.tree.map(np.array, total)
     finished = [c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True)]
-    # Absences are a difference, and with fractional weights one of rounding errors may be negative.
-    finished = [LevelCounts(np.maximum(s.count, 0.0)) if isinstance(s, LevelCounts) else s for s in finished]
     _check_range(encoding, tuple(finished))
     return replace(total, blocks=tuple(finished))
 
@@ -137,12 +135,10 @@ def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistic
 
 def prune(counted: Counted) -> Counted:
     """Drop undeclared levels that no row of positive weight has."""
-    columns, statistics = list(counted.encoding.blocks), list(counted.statistics.blocks)
-    for i, block in enumerate(columns):
-        if isinstance(block, GrowingColumns):
-            columns[i], statistics[i] = block.prune(statistics[i])
-    encoding = replace(counted.encoding, blocks=tuple(columns))
-    return Counted(encoding, replace(counted.statistics, blocks=tuple(statistics)))
+    encoding, statistics = counted
+    parts = [columns.prune(block) for columns, block in zip(encoding.blocks, statistics.blocks, strict=True)]
+    columns, blocks_ = zip(*parts, strict=True)
+    return Counted(replace(encoding, blocks=columns), replace(statistics, blocks=blocks_))
 
 
 def merge(a: Counted, b: Counted) -> Counted:
@@ -172,12 +168,12 @@ def remove(a: Counted, b: Counted) -> Counted:
     settled = []
     for columns, was, now in zip(joint.blocks, before.blocks, after.blocks, strict=True):
         rounding = was.rounding()
-        fields = {
+        settled_fields = {
             name: _settle(getattr(was, name), getattr(now, name), getattr(rounding, name), name, joint, columns)
-            for name in was.__dataclass_fields__
+            for name in (field.name for field in fields(was))
             if getattr(rounding, name) is not None
         }
-        now = replace(now, **fields)
+        now = replace(now, **settled_fields)
         # Where no cell is left, a mean is of rounding errors only.
         settled.append(jax.tree.map(lambda field, n=now.count: np.where(n == 0, 0.0, field), now))
     return Counted(joint, replace(after, class_count=class_count, blocks=tuple(settled)))
@@ -206,14 +202,12 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     if mine is joint:
         return statistics
     for columns in joint.blocks:
-        if isinstance(columns, NodeColumns):
-            columns.require_room(len(joint.classes))
+        columns.require_room(len(joint.classes))
     classes = joint.classes.index(mine.classes.values)
     n_classes = len(joint.classes)
 
     def spread(values: np.ndarray, columns: Any, target: Any) -> np.ndarray:
-        at = columns.levels_in(target) if isinstance(columns, GrowingColumns) else np.arange(values.shape[1])
-        width = target.sizes().sum() if isinstance(columns, GrowingColumns) else values.shape[1]
+        at, width = columns.levels_in(target), target.sizes().sum()
         if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(at):
             return values
         out = np.zeros((n_classes, width))
@@ -240,10 +234,10 @@ def check(counted: Counted) -> None:
         raise ValueError(f"class_count is negative: {weight.min()}.")
     pairs: Iterator[tuple[Columns, Any]] = zip(encoding.blocks, statistics.blocks, strict=True)
     for columns, block in pairs:
-        kind: Any = columns.statistics
+        kind: Any = columns.family.statistics
         if type(block) is not kind:
             raise ValueError(f"{columns.kind} columns have {type(block).__name__} for statistics.")
-        for name in block.__dataclass_fields__:
+        for name in (field.name for field in fields(block)):
             require_numbers(name, getattr(block, name), (n_classes, sum(columns.sizes().tolist())))
         if not block.possible().all():
             c, j = (int(i[0]) for i in np.nonzero(~block.possible()))
@@ -269,7 +263,7 @@ def _is_identity(index: np.ndarray) -> bool:
 
 def _check_range(encoding: Encoding, statistics: tuple[Any, ...]) -> None:
     for columns, block in zip(encoding.blocks, statistics, strict=True):
-        for name in block.__dataclass_fields__:
+        for name in (field.name for field in fields(block)):
             values = getattr(block, name)
             if not np.isfinite(values).all():
                 c, j = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb import scoring
 from bayesnb.arguments import shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, LevelColumns, NodeColumns, Rows, Table, Unknown, report_unknown
-from bayesnb.families import Dirichlet
+from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, Unknown, report_unknown
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.reporting import warn
 
@@ -75,6 +74,8 @@ class Fitted:
         What was counted, and what its axes mean.
     prior_of : function of what was counted
         The prior, in which blocks that are derived from the data are functions of the statistics.
+    prior_arguments : tuple of str
+        For each block the hyperparameter of the classifier that has its prior.
     estimate : {"predictive", "mean", "map", "mle"}
         How predictions read the posterior.
     chosen : tuple of str
@@ -100,13 +101,14 @@ class Fitted:
     encoding: Encoding
     statistics: Statistics
     prior_of: Callable[[Counted], NaiveBayes]
+    prior_arguments: tuple[str, ...]
     estimate: Estimate
     chosen: tuple[str, ...]
     no_posterior: str | None
     why_no_evidence: Callable[[], str | None]
     table: Callable[[Any], Table]
     tally: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
-    prior_alone: Callable[[NodeColumns, Dirichlet], Dirichlet]
+    prior_alone: Callable[[Columns, Any], Any]
     score: Callable[..., np.ndarray]
     average: Callable[..., np.ndarray] | None = None
 
@@ -147,9 +149,13 @@ class Fitted:
         table = self.table(X)
         return self.rows(table), table.n_rows
 
-    def rows(self, table: Table) -> tuple[Rows, ...]:
-        """The rows of a table under the encoding; values that are no level are told."""
-        return self.encoding.rows(table, self._report_unknown)
+    def rows(self, table: Table, *, alone: bool = False) -> tuple[Rows, ...]:
+        """The rows of a table under the encoding; values that are no level are told.
+
+        `alone` are features without their parents.
+        """
+        blocks = tuple(block.base for block in self.encoding.blocks) if alone else self.encoding.blocks
+        return replace(self.encoding, blocks=blocks).rows(table, self._report_unknown)
 
     def label_index(self, y: Any, n_rows: int) -> np.ndarray:
         """(N,) index of the class of each row; refuses labels that are no class."""
@@ -166,7 +172,7 @@ class Fitted:
         if columns.unknown == "level" and self.no_posterior is None:
             # Of a structure the columns are those without parents, and a level has a share given each of their values.
             blocks: Any = self.encoding.blocks
-            own = [getattr(block, "base", block) for block in blocks].index(columns)
+            own = [block.base for block in blocks].index(columns)
             tables = blocks[own].tables(self.posterior.blocks[own].concentration)
             shares = [tables[u.feature][..., -1] / tables[u.feature].sum(axis=-1) for u in unknown]
             odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)

@@ -16,8 +16,7 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 
-from bayesnb.condensed import condense, log_evidence, one_level
-from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.families.protocol import Hyperparameter
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.precision import float64
 from bayesnb.programs import Sites
@@ -29,13 +28,13 @@ _CELLS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A prior whose concentrations, and whose Gaussian locations and rates, are unknown.
+    """A prior of which the families know that hyperparameters are unknown, `Family.hyperprior`, and how.
 
     Parameters
     ----------
     prior : NaiveBayes
-        Its κ and a, and the scales of the hyperpriors of Gaussian blocks, are those of the hierarchy; Poisson blocks
-        and a known class prior stay as they are.
+        What has no hyperprior, such as κ and a of Gaussian features, Poisson blocks and a fixed class prior, is of it;
+        so are the scales of hyperpriors.
     kind : {"symmetric", "pooled"}
         Dirichlet(α, …, α), or Dirichlet(α L m) with a base measure m that the classes share: α is what a level has on
         average, and m = 1/L is the symmetric prior.
@@ -49,19 +48,16 @@ class Hierarchy:
     alpha: dist.Distribution
     sites: Sites
 
-    def sample_prior(self) -> NaiveBayes:
-        """The program of the hyperparameters."""
+    def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
+        """The program of the hyperparameters, put `into` a prior: by default one over the parameters."""
         values: dict[str, Any] = {}
-        if isinstance(self.prior.class_prior, Dirichlet):
+        if not self.prior.class_prior.fixed:
             values[CLASS_ALPHA] = numpyro.sample(CLASS_ALPHA, self.alpha)
-        for family, sites in zip(self.prior.blocks, hyperparameter_sites(self.sites), strict=True):
-            if isinstance(family, Dirichlet):
-                values[sites[0]] = numpyro.sample(sites[0], self.alpha)
-            if isinstance(family, Dirichlet) and self.kind == "pooled":
-                values[sites[1]] = _base_measure(family, sites[1])
-            if isinstance(family, NormalInverseGamma):
-                values |= zip(sites, _location_and_rate(family, *sites), strict=True)
-        return prior_given(self.prior, self.kind, hyperparameter_sites(self.sites), values)
+        names = hyperparameter_sites(self.prior, self.kind, self.sites)
+        for family, own in zip(self.prior.blocks, names, strict=True):
+            for name, said in family.hyperprior(self.kind == "pooled").items():
+                values[own[name]] = _sample(own[name], said, self.alpha)
+        return prior_given(self.prior.unit() if into is None else into, names, values)
 
     @property
     def hyperprior(self) -> Kind:
@@ -73,25 +69,20 @@ class Hierarchy:
 
     def condense(self, statistics: Statistics) -> Statistics:
         """What the evidence needs of the statistics: under "symmetric" levels are counted by their counts."""
-        if self.kind == "pooled":
-            return statistics
-        flat = [
-            replace(f, concentration=np.ones(np.shape(f.concentration))) if isinstance(f, Dirichlet) else f
-            for f in self.prior.blocks
-        ]
-        return condense(replace(self.prior, blocks=tuple(flat)), statistics)
+        return statistics if self.kind == "pooled" else self.prior.unit().condense(statistics)
 
     def collapsed(self, condensed: Statistics) -> None:
         """The program over such statistics, which may be traced."""
-        one = self if self.kind == "pooled" else replace(self, prior=one_level(self.prior))
-        numpyro.factor("rows", log_evidence(one.sample_prior(), condensed))
+        prior = self.sample_prior(None if self.kind == "pooled" else self.prior.unit().condensed())
+        numpyro.factor("rows", prior.log_evidence(condensed))
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
         """The parameters of S draws, exact given the hyperparameters; and these, of the classes and each block."""
         drawn = self._draw(samples, statistics, masks, seed)
-        ours = [[CLASS_ALPHA], *hyperparameter_sites(self.sites)]
+        names = hyperparameter_sites(self.prior, self.kind, self.sites)
+        ours = [[CLASS_ALPHA], *(own.values() for own in names)]
         return drawn, [{site: samples[site] for site in sites if site in samples} for sites in ours]
 
     def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
@@ -121,21 +112,11 @@ class Hierarchy:
         return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
 
 
-def _base_measure(family: Dirichlet, site: str) -> Any:
-    """(L,) uniform on the simplex of each group, as normalised exponential variates."""
-    with numpyro.plate(f"{site}_levels", np.shape(family.concentration)[1]):
-        weight = numpyro.sample(f"{site}_weight", dist.Exponential(1.0))
-    group = np.asarray(family.group)
-    total = jax.ops.segment_sum(weight, group, family.num_groups)
-    return numpyro.deterministic(site, weight / total[group])
-
-
-def _location_and_rate(family: NormalInverseGamma, loc_site: str, rate_site: str) -> tuple[Any, Any]:
-    """Of each feature, the same in all classes.
-
-    Location ~ Normal around the prior's with the scale of its μ, b/(aκ); log rate ~ Normal(log b, 1).
-    """
-    loc, kappa, a, b = (np.asarray(v) for v in (family.loc, family.kappa, family.concentration, family.rate))
-    with numpyro.plate(f"{loc_site}_features", loc.shape[1]):
-        shared_loc = numpyro.sample(loc_site, dist.Normal(loc[0], np.sqrt(b / (a * kappa))[0]))
-        return shared_loc, numpyro.sample(rate_site, dist.LogNormal(np.log(b[0]), 1.0))
+def _sample(site: str, said: Hyperparameter, alpha: dist.Distribution) -> Any:
+    if said.distribution is None:
+        return numpyro.sample(site, alpha)
+    name, arguments = said.distribution
+    drawn = site if said.of_weights is None else f"{site}_weight"
+    with numpyro.plate(f"{site}_plate", *said.shape):
+        value = numpyro.sample(drawn, getattr(dist, name)(**arguments))
+    return value if said.of_weights is None else numpyro.deterministic(site, said.of_weights(value))

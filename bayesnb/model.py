@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families import Averaged, Dirichlet, Empirical, Family, Known, LevelCounts, Likelihood, pooled
+from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled
 from bayesnb.families._pytree import pytree
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.families.terms import linear
@@ -96,7 +97,7 @@ class NaiveBayes:
     @property
     def classes_share_parameters(self) -> bool:
         """Whether a row of one class tells of the parameters of the others, the class probabilities aside."""
-        return any(isinstance(block, Averaged | Empirical) for block in self.blocks)
+        return any(block.classes_share_parameters for block in self.blocks)
 
     def update(self, statistics: Statistics) -> Self:
         """The posterior: an object of the same type."""
@@ -115,6 +116,19 @@ class NaiveBayes:
         """The prior, where blocks are functions of the statistics."""
         blocks = zip(self.blocks, statistics.blocks, strict=True)
         return type(self)(self.class_prior, tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
+
+    def unit(self) -> Self:
+        """The prior into which drawn hyperparameters are put, see `Family.unit`."""
+        return type(self)(self.class_prior.unit(), tuple(f.unit() for f in self.blocks))
+
+    def condensed(self) -> Self:
+        """As much of the prior as `log_evidence` needs while nothing but its strength changes."""
+        return type(self)(self.class_prior, tuple(f.condensed() for f in self.blocks))
+
+    def condense(self, statistics: Statistics) -> Statistics:
+        """As much of the statistics as `condensed()` needs."""
+        blocks = tuple(f.condense(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
+        return replace(statistics, blocks=blocks)
 
     def limit(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""

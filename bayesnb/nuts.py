@@ -13,7 +13,7 @@ from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.infer import MCMC, NUTS, init_to_median
 
 from bayesnb.arguments import require_integer, require_seed
-from bayesnb.families import Dirichlet, NormalInverseGamma
+from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.hierarchy import Hierarchy
 from bayesnb.inference_data import assemble
@@ -138,12 +138,13 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
             "a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
-    if not any(isinstance(f, Dirichlet | NormalInverseGamma) for f in families):
+    _require_density([f.unit() for f in families])
+    if not any(f.hyperprior(kind == "pooled") for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} is about levels, classes or Gaussian features, and there are none."
         )
-    _require_density([f for f in families if not isinstance(f, Dirichlet)])
-    _require_common([f for f in families if isinstance(f, NormalInverseGamma)])
+    for family in families:
+        _require_common(family, family.hyperprior(kind == "pooled"))
     return Hierarchy(fitted.prior, kind, alpha, sites)
 
 
@@ -157,11 +158,13 @@ def _require_density(families: list[Any]) -> None:
         )
 
 
-def _require_common(families: list[NormalInverseGamma]) -> None:
-    if any(np.ptp(field, axis=0).any() for f in families for field in (f.loc, f.rate)):
+def _require_common(family: Any, hyperprior: Mapping[str, Hyperparameter]) -> None:
+    fields = [name for name, said in hyperprior.items() if said.shape and hasattr(family, name)]
+    if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
         raise ValueError(
-            "hyperprior: classes are to share a location and a rate of each Gaussian feature, but those of the prior "
-            "differ between classes. Choose a prior where they do not, or hyperprior=None."
+            f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but those of the "
+            f"{type(family).__name__} prior differ between classes. Choose a prior where they do not, or "
+            "hyperprior=None."
         )
 
 

@@ -6,9 +6,9 @@ that a family says once how its parameters are distributed, and once how a cell 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,15 +17,13 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 
-from bayesnb.families import Dirichlet, Known, LevelCounts
+from bayesnb.families import LevelCounts
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like
+from bayesnb.uncertainty.draws import CLASS_PROB
 
 # For each block the site of each parameter by its own name.
 Sites = Sequence[Mapping[str, str]]
-# Suffix of a site, the distribution of the cells of rows, and what was observed.
-Cells = Iterator[tuple[str, dist.Distribution, Any]]
 
 
 def naive_bayes(
@@ -72,8 +70,8 @@ def naive_bayes(
         label = numpyro.sample("label", dist.Categorical(logits=log_class), obs=label)
         for b, (family, likelihood, cells, total) in enumerate(parts):
             own = jax.tree.map(lambda p: p[label], likelihood)
-            for suffix, distribution, value in distribution_of_cells(family, own, cells, total):
-                numpyro.sample(f"x_{b}{suffix}", distribution, obs=value)
+            for site in family.cells(own, cells, total):
+                numpyro.sample(f"x_{b}{site.suffix}", distribution_of_cells(site), obs=site.value)
 
 
 def from_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
@@ -104,19 +102,20 @@ class Fixed:
         found: dict[str, Any] = {CLASS_PROB: samples[CLASS_PROB]} if CLASS_PROB in samples else {}
         for own, keep in zip(self.sites, masks, strict=True):
             found |= {site: samples[site][..., keep] for site in own.values() if keep.any()}
-        if isinstance(self.prior.class_prior, Known):
+        classes: Any = self.prior.class_prior
+        if classes.fixed:
             n_draws = len(next(iter(samples.values())))
-            found[CLASS_PROB] = np.repeat(np.exp(np.asarray(self.prior.class_prior.log_prob)), n_draws, axis=0)
+            found[CLASS_PROB] = np.repeat(np.exp(np.asarray(classes.log_prob)), n_draws, axis=0)
         return found, [{} for _ in range(1 + len(self.sites))]
 
 
 def parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, list[Any]]:
     """Sample the log class probabilities (C,), and for each block the likelihood with its parameters plugged in."""
-    if isinstance(model.class_prior, Known):
-        log_class = jnp.asarray(model.class_prior.log_prob)[0]
+    classes: Any = model.class_prior
+    if classes.fixed:
+        log_class = jnp.asarray(classes.log_prob)[0]
     else:
-        class_prob = numpyro.sample(CLASS_PROB, dist.Dirichlet(jnp.asarray(model.class_prior.concentration)[0]))
-        log_class = jnp.log(class_prob)
+        log_class = jnp.log(numpyro.sample(CLASS_PROB, dist.Dirichlet(jnp.asarray(classes.concentration)[0])))
     return log_class, [sample_parameters(f, own) for f, own in zip(model.blocks, sites, strict=True)]
 
 
@@ -125,42 +124,30 @@ def _log_likelihood(parts: list[tuple[Any, ...]]) -> jax.Array:
     total = jnp.zeros(())
     for family, likelihood, cells, draws in parts:
         of_class = jax.tree.map(lambda p: p[None], likelihood), jax.tree.map(lambda v: v[:, None], cells)
-        for _, distribution, value in distribution_of_cells(family, *of_class, draws):
-            total = total + distribution.log_prob(value)
+        for site in family.cells(*of_class, draws):
+            total = total + distribution_of_cells(site).log_prob(site.value)
     return total
 
 
-# -- families ------------------------------------------------------------------------------------
-
-
-@singledispatch
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     """Sample the parameters of a block, (C, K) each, at the given sites; returns its plug-in likelihood."""
-    _require(family, "program")
-    likelihood, shapes = drawn_like(family)
-    ((n_classes, n_features),) = set(shapes.values())
+    if not hasattr(family, "program"):
+        raise NotImplementedError(f"{type(family).__name__} has no NumPyro program: it lacks `program`.")
+    n_classes = jax.tree.leaves(family)[0].shape[0]
     values: dict[str, Any] = {}
-    with _classes(n_classes), numpyro.plate(f"{next(iter(sites.values()))}_features", n_features):
-        for name, given in family.program().items():
-            values[name] = numpyro.sample(sites[name], _distribution(given(values)))
-    return likelihood(**values)
+    for site in family.program():
+        name = f"{sites[site.parameter]}{site.suffix}"
+        with numpyro.plate("classes", n_classes, dim=-2), numpyro.plate(f"{name}_plate", site.size):
+            values[site.parameter + site.suffix] = numpyro.sample(name, _distribution(site.distribution(values)))
+    found = family.from_sites(values)
+    for parameter in found.keys() - values.keys():
+        numpyro.deterministic(sites[parameter], found[parameter])
+    return family.likelihood.from_parameters(**found)
 
 
-@singledispatch
-def distribution_of_cells(family: Any, likelihood: Any, cells: Any, total: Any) -> Cells:
-    """How the cells of rows are distributed, event (F,), under parameters (…, K), and the cells, None to simulate.
-
-    `cells` are statistics of single rows, and their counts say which are missing.
-    """
-    _require(likelihood, "distribution")
-    seen = True if cells is None else cells.count > 0
-    distribution = _distribution(likelihood.distribution()).mask(seen).to_event(1)
-    return iter([("", distribution, None if cells is None else cells.values())])
-
-
-def _require(owner: Any, method: str) -> None:
-    if not hasattr(owner, method):
-        raise NotImplementedError(f"{type(owner).__name__} has no NumPyro program: it lacks `{method}`.")
+def distribution_of_cells(site: Any) -> dist.Distribution:
+    """Of the cells of rows, event (K,)."""
+    return _distribution(site.distribution).mask(site.seen).to_event(1)
 
 
 def _distribution(named: tuple[str, dict[str, Any]]) -> dist.Distribution:
@@ -169,48 +156,13 @@ def _distribution(named: tuple[str, dict[str, Any]]) -> dist.Distribution:
     return getattr(dist, name)(**arguments, validate_args=False)
 
 
-@sample_parameters.register
-def _(family: Dirichlet, sites: Mapping[str, str]) -> Multinomial:
-    alpha = jnp.asarray(family.concentration)
-    theta = jnp.ones_like(alpha)
-    for size, levels in _by_size(family):
-        with _classes(len(alpha)), numpyro.plate(f"{sites['theta']}_groups_of_{size}", len(levels)):
-            simplex = numpyro.sample(f"{sites['theta']}_of_{size}", dist.Dirichlet(alpha[:, levels]))
-        theta = theta.at[:, levels].set(simplex)
-    return Multinomial(jnp.log(numpyro.deterministic(sites["theta"], theta)))
-
-
-@distribution_of_cells.register
-def _(family: Dirichlet, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Cells:
-    for size, levels in _by_size(family):
-        prob = jnp.exp(likelihood.log_theta)[..., levels]
-        value = None if cells is None else jnp.asarray(cells.count)[..., levels]
-        group = np.asarray(family.group)[levels[:, 0]]
-        draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], family.num_groups))[..., group]
-        draws = draws if value is None else jnp.sum(value, axis=-1)
-        # Counts need not be integers: these have the density that the closed form gives them.
-        yield f"_of_{size}", dist.Multinomial(draws, probs=prob, validate_args=False).to_event(1), value
-
-
-def _classes(n_classes: int) -> Any:
-    return numpyro.plate("classes", n_classes, dim=-2)
-
-
-def _by_size(family: Dirichlet) -> list[tuple[int, np.ndarray]]:
-    """Sizes of groups of two levels or more, and the levels (G, size) of those groups."""
-    group = np.asarray(family.group)
-    sizes = np.bincount(group, minlength=family.num_groups)
-    start = np.cumsum(sizes) - sizes
-    return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
-
-
 def at(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
     """Draws of `posterior_draws`, or one without the leading axis, at the sites of the programs."""
     found = dict(drawn)
     for family, own in zip(model.blocks, sites, strict=True):
-        if isinstance(family, Dirichlet):
-            theta = found.pop(own["theta"])
-            found |= {f"{own['theta']}_of_{size}": theta[..., levels] for size, levels in _by_size(family)}
-    if isinstance(model.class_prior, Known):
+        values = family.at_sites({parameter: found.pop(site) for parameter, site in own.items()})
+        parts = [(own[site.parameter], site) for site in family.program()]
+        found |= {f"{name}{site.suffix}": values[site.parameter + site.suffix] for name, site in parts}
+    if model.class_prior.fixed:
         del found[CLASS_PROB]
     return found

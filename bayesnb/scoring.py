@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.encoding import Encoding, GrowingColumns, Rows, blocks
+from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.families import LevelCounts
 from bayesnb.model import Estimate, NaiveBayes, Reading, Statistics, log_normalize, undefined
 from bayesnb.precision import float64
@@ -134,24 +134,17 @@ def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) 
 
 def pad_statistics(encoding: Encoding, statistics: Statistics) -> Statistics:
     """Counts of levels padded as `pad` does their priors."""
-
-    def padded(columns: Any, block: Any) -> Any:
-        if not isinstance(columns, GrowingColumns):
-            return block
-        return LevelCounts(np.pad(block.count, ((0, 0), (0, columns.capacity - block.count.shape[1]))))
-
-    return replace(statistics, blocks=tuple(map(padded, encoding.blocks, statistics.blocks)))
+    return replace(statistics, blocks=_padded(encoding, statistics.blocks))
 
 
 def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
     """Levels padded to the capacity of the kernels, in a group that no row refers to."""
+    return replace(model, blocks=_padded(encoding, model.blocks))
 
-    def padded(columns: Any, family: Any) -> Any:
-        if not isinstance(columns, GrowingColumns):
-            return family
-        return family.pad(columns.capacity - family.concentration.shape[1])
 
-    return replace(model, blocks=tuple(map(padded, encoding.blocks, model.blocks)))
+def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
+    extra = [columns.capacity - int(columns.sizes().sum()) for columns in encoding.blocks]
+    return tuple(block.pad(n) if n else block for block, n in zip(blocks_, extra, strict=True))
 
 
 @jax.jit(static_argnames="estimate")

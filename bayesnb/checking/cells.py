@@ -10,8 +10,8 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding import Columns, NodeColumns
-from bayesnb.families import Complete, Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb.encoding import Columns
+from bayesnb.families import Complete, Dirichlet
 from bayesnb.fitted import Fitted
 from bayesnb.pairs import by_class, count_pairs, pieces
 from bayesnb.uncertainty.proper import ImproperPosteriorError
@@ -39,12 +39,12 @@ class PresenceCells:
 
 @dataclass(frozen=True, eq=False)
 class NumberCells:
-    """Gaussian or Poisson features: `values` (N, F), NaN where missing; `centre` (C, F) their class means."""
+    """Numbers: `values` (N, F), NaN where missing; `centre` (C, F) their class means."""
 
     index: np.ndarray
     values: np.ndarray
     centre: np.ndarray
-    prior: NormalInverseGamma | GammaPoisson
+    prior: Any
 
 
 Cells = LevelCells | PresenceCells | NumberCells
@@ -60,32 +60,34 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
     """
     table = fitted.table(X)
     order, bounds = by_class(fitted.label_index(y, table.n_rows), len(fitted.encoding.classes))
-    rows = fitted.rows(table)
+    # The question is whether features with parents would do without.
+    rows = fitted.rows(table, alone=True)
     cells: list[Cells] = []
-    columns: Any
-    block: Any
-    for columns, family, block in zip(fitted.encoding.blocks, fitted.prior.blocks, rows, strict=True):
-        if isinstance(columns, NodeColumns):  # the question is whether these would do without parents
-            family = fitted.prior_alone(columns, family)
-            columns, block = columns.base, block.base
+    for block, family, of_block in zip(fitted.encoding.blocks, fitted.prior.blocks, rows, strict=True):
+        family, columns, x = fitted.prior_alone(block, family), block.base, of_block
         index = np.asarray(columns.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
         if not len(at):
             continue
         # Of features averaged over: the prior of the model in which they depend on the class.
         family = getattr(family, "dependent", family)
-        if columns.kind != "multinomial":
+        if not columns.one_simplex:
             _require_proper(columns, family, at)
-        if hasattr(block, "matrix"):
-            cells.append(_presences(columns, family, block.matrix, order, at))
+        if hasattr(x, "matrix"):
+            cells.append(_presences(columns, family, x.matrix, order, at))
             continue
-        x = block.block(0, table.n_rows, table.n_rows)
-        if isinstance(family, Dirichlet):
+        x = x.block(0, table.n_rows, table.n_rows)
+        if hasattr(x, "code"):
             cells += _levels(columns, family, x.code, order, at)
-        else:
-            values = np.asarray(x.values if isinstance(x, Complete) else x)[np.ix_(order, at)].astype(np.float64)
-            prior = jax.tree.map(lambda field, at=at: np.asarray(field)[:, at], family)
-            cells.append(NumberCells(index[at], values, _class_means(values, bounds), prior))
+            continue
+        if not hasattr(family.statistics, "of_moments"):
+            raise NotImplementedError(
+                f"check_independence compares numbers by their moments, and {family.statistics.__name__}, the "
+                f"statistics of {columns.kind} columns, has no `of_moments`. Choose other columns by features=."
+            )
+        values = np.asarray(x.values if isinstance(x, Complete) else x)[np.ix_(order, at)].astype(np.float64)
+        prior = jax.tree.map(lambda field, at=at: np.asarray(field)[:, at], family)
+        cells.append(NumberCells(index[at], values, _class_means(values, bounds), prior))
     return sorted(cells, key=_rank), bounds
 
 
@@ -161,7 +163,7 @@ def _presences(columns: Columns, family: Dirichlet, matrix: Any, order: np.ndarr
     present = sp.csc_array((np.ones(present.nnz, np.float32), present.indices, present.indptr), present.shape)
     n_classes = np.shape(family.concentration)[0]
     alpha = np.broadcast_to(1.0, (n_classes, len(at), 2))
-    if columns.kind != "multinomial":
+    if not columns.one_simplex:
         alpha = np.asarray(family.concentration).reshape(n_classes, -1, 2)[:, at]
     return PresenceCells(np.asarray(columns.index)[at], present, alpha)
 
@@ -193,15 +195,14 @@ def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
 
 
 def _rank(cells: Cells) -> int:
-    """Levels, then Poisson, then Gaussian features."""
+    """Levels, then numbers, those last whose pairs have a closed form."""
     if not isinstance(cells, NumberCells):
         return 0
-    return 1 if isinstance(cells.prior, GammaPoisson) else 2
+    return 2 if cells.prior.correlates else 1
 
 
 def _require_proper(columns: Columns, family: Any, at: np.ndarray) -> None:
-    positive = [field for name, field in vars(family).items() if name not in ("loc", "group", "num_groups")]
-    bad = np.logical_or.reduce([~(np.asarray(field) > 0).all(axis=0) for field in positive])
+    bad = ~np.asarray(family.proper()).all(axis=0)
     features = np.asarray(columns.axis()[0])[bad]
     found = features[np.isin(features, at)]
     if len(found):

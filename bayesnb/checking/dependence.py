@@ -12,8 +12,8 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import random_table
 
 from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
-from bayesnb.families import GammaPoisson, NormalInverseGamma
 from bayesnb.pairs import pieces
+from bayesnb.precision import float64
 
 _CELLS = 2**21
 _SAME = 1e-9
@@ -32,20 +32,24 @@ class Evidence:
     examine: Examine
 
 
+@float64
 def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
     """Every feature of `first` against every one of `second`, which has numbers if `first` has."""
     if not isinstance(first, NumberCells):
         if isinstance(second, NumberCells):
             return _levels_and_numbers(first, second, bounds)
         return _levels_and_levels(first, second, bounds)
-    if isinstance(first.prior, NormalInverseGamma):
-        return _gaussian_pairs(first, second, bounds)
+    moments = _moments(first, second, bounds)
+    x, y, cross = moments
+    if first.prior.correlates:  # the last in order, and so the second does too
+        terms = first.prior.log_bayes_factor_of_pairs(second.prior, _counted(first, x), _counted(second, y), cross)
+        return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
     evidence = _levels_and_numbers(above_median(first, bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
-    if isinstance(second.prior, GammaPoisson):
+    if not second.prior.correlates:
         other = _levels_and_numbers(above_median(second, bounds), first, bounds).log_bayes_factor
         log_bayes_factor = np.logaddexp(log_bayes_factor, other.T) - np.log(2.0)
-    return Evidence(evidence.rows, log_bayes_factor, _correlation(_moments(first, second, bounds)))
+    return Evidence(evidence.rows, log_bayes_factor, _correlation(moments))
 
 
 def _levels_and_levels(
@@ -125,64 +129,13 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     n, s, q = (v.reshape(shape) for v in (n, s, q))
     by_level = _Moments(n, s, q, second.centre[:, None, None])
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
-    prior = second.prior
-    gain = (
-        _gaussian_gain(prior, by_level, by_class)
-        if isinstance(prior, NormalInverseGamma)
-        else _poisson_gain(prior, by_level, by_class)
-    )
+    gain = second.prior.log_bayes_factor_of_levels(_counted(second, by_level), _counted(second, by_class))
     within, whole = by_level.m2.sum(axis=2), by_class.m2
     varies = ~by_class.constant
     unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)
     degrees = np.where(varies, np.maximum((n > 0).sum(axis=2) - 1, 0), 0)
     examine = partial(_examine_share, by_class.n, unexplained, degrees)
-    return Evidence(by_class.n.sum(axis=0), gain.sum(axis=0), examine)
-
-
-def _gaussian_gain(prior: NormalInverseGamma, by_level: _Moments, by_class: _Moments) -> np.ndarray:
-    """-(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the squares between L levels.
-
-    Of the n - 1 contrasts of the rows: one variance a class, and a mean of each level with κ n_l/n of the prior's rows.
-    """
-    kappa, a, b = (field[:, None] for field in (prior.kappa, prior.concentration, prior.rate))
-    n, seen = by_class.n, np.maximum((by_level.n > 0).sum(axis=2), 1)
-    between = np.maximum(by_class.m2 - by_level.m2.sum(axis=2), 0.0)
-    # Below one but for rounding, as the prior rates are positive.
-    explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
-    return -(a + by_class.contrasts / 2) * np.log1p(-explained) - (seen - 1) / 2 * np.log1p(n / kappa)
-
-
-def _poisson_gain(prior: GammaPoisson, by_level: _Moments, by_class: _Moments) -> np.ndarray:
-    """Σ_l log Γ(a s_l + x_l)/Γ(a s_l) - x_l log s_l, less log Γ(a + x)/Γ(a): sums x_l, shares of the rows s_l.
-
-    Rates of the levels with a s_l and b s_l: that of all rows keeps its prior, whose b cancels.
-    """
-    a = prior.concentration[:, None, None]
-    x = by_level.n * by_level.mean
-    share = by_level.n / np.maximum(by_class.n, 1.0)[:, :, None]
-    # A level without rows has no sum either.
-    share = np.where(by_level.n > 0, share, 1.0)
-    levels = _log_rising(a * share, x) - xlogy(x, share)
-    return levels.sum(axis=2) - _log_rising(a[:, :, 0], x.sum(axis=2))
-
-
-def _gaussian_pairs(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
-    """An inverse Wishart against the inverse gammas that are its marginals, of the n - 1 contrasts of the rows.
-
-    With a', b' their posteriors and ρ the correlation in the posterior scale matrix, each class adds
-    log Γ(a' + ½)/Γ(a') - log Γ(a + ½)/Γ(a) + ½ log(b₁b₂/b₁'b₂') - (a' + ½) log(1 - ρ²).
-    """
-    moments = _moments(first, second, bounds)
-    x, y, cross = moments
-    a = first.prior.concentration[:, :, None]
-    b_x, b_y = first.prior.rate[:, :, None], second.prior.rate[:, None]
-    after, after_x, after_y = a + x.contrasts / 2, b_x + x.m2 / 2, b_y + y.m2 / 2
-    share = cross / (2.0 * np.sqrt(after_x) * np.sqrt(after_y))
-    # Below one but for rounding, as the prior rates are positive.
-    square = np.minimum(share**2, 1.0 - 1e-16)
-    terms = _log_rising(after, 0.5) - _log_rising(a, 0.5) - (after + 0.5) * np.log1p(-square)
-    terms = terms - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
-    return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
+    return Evidence(by_class.n.sum(axis=0), np.asarray(gain).sum(axis=0), examine)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,11 +146,6 @@ class _Moments:
     s: np.ndarray
     q: np.ndarray
     centre: np.ndarray
-
-    @property
-    def contrasts(self) -> np.ndarray:
-        """How many directions the rows have that do not tell where they lie: n - 1."""
-        return np.maximum(self.n - 1.0, 0.0)
 
     @property
     def mean(self) -> np.ndarray:
@@ -211,6 +159,11 @@ class _Moments:
     def constant(self) -> np.ndarray:
         """Whether what is left of the spread is rounding."""
         return self.m2 <= self.n * (_CONSTANT * self.mean) ** 2 + 1e-14 * self.q
+
+
+def _counted(cells: NumberCells, moments: _Moments) -> Any:
+    """Statistics of numbers with these moments."""
+    return cells.prior.statistics.of_moments(moments.n, moments.mean, moments.m2)
 
 
 def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:

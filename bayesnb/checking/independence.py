@@ -10,7 +10,6 @@ import numpy as np
 from bayesnb.arguments import require_integer, require_seed
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
 from bayesnb.checking.dependence import compare
-from bayesnb.families import NormalInverseGamma
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.progress import progress
 
@@ -140,7 +139,7 @@ def check_independence(
         )
     cells, bounds = read_cells(fitted, X, y, chosen)
     require_room(cells, len(bounds) - 1, names)
-    _require_one_wishart(cells, names)
+    _require_pairs(cells, names)
     rng = np.random.default_rng(seed)
     found = _every_pair(cells, bounds, n_pairs, draws, rng) if top is None else _strongest(cells, bounds, n_pairs, top)
     order = np.lexsort((found.second, found.first, -found.log_bayes_factor))
@@ -226,20 +225,10 @@ def _pick(
     )
 
 
-def _require_one_wishart(cells: list[Cells], names: Sequence[str]) -> None:
-    """An inverse Wishart has one ν for all its coordinates."""
+def _require_pairs(cells: list[Cells], names: Sequence[str]) -> None:
     for group in cells:
-        if not isinstance(group, NumberCells) or not isinstance(group.prior, NormalInverseGamma):
-            continue
-        a = group.prior.concentration
-        other = (a != a[:, :1]).any(axis=0)
-        if other.any():
-            i, j = int(group.index[0]), int(group.index[np.argmax(other)])
-            raise NotImplementedError(
-                f"The priors of the Gaussian features {names[i]!r} and {names[j]!r} differ in concentration; no "
-                "inverse Wishart has both as its marginals, so their dependence has no closed-form Bayes factor here. "
-                "Give them the same, or compare others with features=."
-            )
+        if isinstance(group, NumberCells):
+            group.prior.require_pairs([names[int(j)] for j in group.index])
 
 
 def _frame(pairs: _Pairs, names: Sequence[str]) -> pd.DataFrame:

@@ -13,7 +13,6 @@ import numpy as np
 
 from bayesnb.arguments import require_integer, shown
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.families import Dirichlet
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
 from bayesnb.precision import float64
@@ -106,7 +105,7 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     # A scalar `alpha` is what concentrations are, or are a share of, and so is the strength.
     unit: Any = copy(nb)
     unit.alpha = 1.0
-    levels = [isinstance(block, Dirichlet) for block in prior.blocks]
+    levels = ["alpha" in block.tunable for block in prior.blocks]
     return unit.fitted_.prior, np.where(levels, float(alpha), 1.0)
 
 

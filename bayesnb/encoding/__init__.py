@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb.encoding import priors
 from bayesnb.encoding.categorical import (
     GrowingColumns,
     LevelColumns,
@@ -67,7 +68,7 @@ class Encoding:
 
     def _columns(self) -> list[Any]:
         """The columns of each block, of a structure those below it."""
-        return [getattr(block, "base", block) for block in self.blocks]
+        return [block.base for block in self.blocks]
 
     def union(self, other: Encoding) -> Encoding:
         """The encoding that knows the classes and levels of both."""
@@ -154,5 +155,6 @@ __all__ = [
     "declared_categories",
     "describe_unknown",
     "index_of_labels",
+    "priors",
     "report_unknown",
 ]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy, cells_by_feature
+from bayesnb.encoding.columns import OfLevels, PlainColumns, Unknown, UnknownPolicy, cells_by_feature
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.rows import CodedRows
 from bayesnb.encoding.table import Table, row_major
@@ -20,10 +20,8 @@ HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
 
 
-class GrowingColumns(PlainColumns):
+class GrowingColumns(OfLevels, PlainColumns):
     """Columns whose levels grow as data come; the kernels make room for more of them."""
-
-    statistics: ClassVar[type] = LevelCounts
 
     def cells(self, statistics: LevelCounts) -> np.ndarray:
         """(C, F) weight of the rows of each class in which each feature is observed."""
@@ -48,14 +46,6 @@ class GrowingColumns(PlainColumns):
     def capacity(self) -> int:
         """Levels that the kernels make room for: a power of two, so that growth seldom compiles anew."""
         return 1 << max(4, int(self.sizes().sum()).bit_length())
-
-    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        """Drop the levels of undeclared features that did not occur."""
-        raise NotImplementedError
-
-    def levels_in(self, joint: Self) -> np.ndarray:
-        """Where each of these levels stands in `joint`, which knows more."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +72,10 @@ class LevelColumns(GrowingColumns):
     unknown: HandleUnknown = "ignore"
     missing_values: tuple[Hashable, ...] = ()
     kind: ClassVar[str] = "categorical"
+
+    @property
+    def base(self) -> Self:
+        return self
 
     def open(self, table: Table) -> Factors:
         if table.is_sparse:

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
 
 import numpy as np
 import scipy.sparse as sp
 
 from bayesnb.encoding.levels import plain
+from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
 from bayesnb.encoding.rows import BinaryRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
-from bayesnb.families import LevelCounts, Totals
+from bayesnb.families import Dirichlet, LevelCounts
 
 
 class Unknown(NamedTuple):
@@ -61,8 +62,58 @@ class Columns(Protocol):
         ...
 
     @property
-    def statistics(self) -> type:
-        """What the rows are counted in."""
+    def family(self) -> Any:
+        """How the cells are distributed, a conjugate family: `family.statistics` is what the rows are counted in."""
+        ...
+
+    @property
+    def hyperparameter(self) -> str:
+        """What estimators call the prior of such columns."""
+        ...
+
+    @property
+    def base(self) -> Columns:
+        """The same columns without parents."""
+        ...
+
+    @property
+    def one_simplex(self) -> bool:
+        """Whether a row is several draws from one simplex, so that its cells are counts."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """How many positions of the last axis the kernels make room for."""
+        ...
+
+    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+        """The prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
+
+        Raises
+        ------
+        ValueError
+            If it is none for these columns; the message says which is right.
+        """
+        ...
+
+    def prune(self, statistics: Any) -> tuple[Self, Any]:
+        """Drop the levels of undeclared features that did not occur."""
+        ...
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        """Where each position of the last axis stands in `joint`, which knows more levels."""
+        ...
+
+    def require_room(self, n_classes: int) -> None:
+        """Refuse statistics that would not fit into memory."""
+        ...
+
+    def without_arcs(self, prior: Any) -> Any:
+        """The prior of the same features given the class alone."""
+        ...
+
+    def margins(self, statistics: Any) -> Any:
+        """The statistics of the same features, those of parents summed out."""
         ...
 
     def check(self) -> None:
@@ -95,6 +146,17 @@ class Columns(Protocol):
 class PlainColumns:
     """Columns that do not depend on each other, with one cell a row."""
 
+    one_simplex: ClassVar[bool] = False
+
+    def require_room(self, n_classes: int) -> None:
+        """There is."""
+
+    def without_arcs(self, prior: Any) -> Any:
+        return prior
+
+    def margins(self, statistics: Any) -> Any:
+        return statistics
+
     def total_count(self, statistics: Any, n_rows: float) -> int:
         return 1
 
@@ -102,10 +164,24 @@ class PlainColumns:
         return chosen
 
 
+class OfLevels:
+    """Columns whose cells are levels, counted in simplexes."""
+
+    family: ClassVar[type] = Dirichlet
+    hyperparameter: ClassVar[str] = "alpha"
+
+    def prior(self, given: Any, argument: str, n_classes: int) -> Dirichlet:
+        return prior_of_levels(given, cast(Any, self), n_classes)
+
+
 class FixedColumns(PlainColumns):
     """Columns that learn nothing from the data."""
 
     index: Sequence[int]
+
+    @property
+    def base(self) -> Self:
+        return self
 
     def check(self) -> None:
         """Raise ValueError unless the parts fit together; `Encoding.check` looks at what all columns have."""
@@ -124,8 +200,18 @@ class FixedColumns(PlainColumns):
     def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
         return statistics
 
+    def prune(self, statistics: Any) -> tuple[Self, Any]:
+        return self, statistics
+
     def union(self, other: Self) -> Self:
         return self
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        return np.arange(self.capacity)
+
+    @property
+    def capacity(self) -> int:
+        return int(self.sizes().sum())
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return np.arange(len(self.index)), None
@@ -138,37 +224,47 @@ class RealColumns(FixedColumns):
     index: Sequence[int]
     names: Sequence[str]
     n_features: int
-    statistics: type
-    nonnegative: bool = False
+    family: type
 
     @property
     def kind(self) -> str:
-        return {"Moments": "gaussian", "Totals": "poisson"}.get(self.statistics.__name__, self.statistics.__name__)
+        return self._family.kind
+
+    @property
+    def hyperparameter(self) -> str:
+        return f"{self.kind}_prior"
+
+    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+        return prior_of_numbers(given, self._family, (n_classes, len(self.index)), argument)
 
     def open(self, table: Table) -> RealRows:
         values = table.numbers(self.index)
-        if self.nonnegative:
+        if self._family.nonnegative:
             values = np.asarray(values)
             table.check_nonnegative(values, self.index)
-        return RealRows(values, self.statistics, partial(table.check_finite, index=self.index, missing=True))
+        return RealRows(values, self._family.statistics, partial(table.check_finite, index=self.index, missing=True))
 
     def check(self) -> None:
-        if self.statistics is Totals and not self.nonnegative:
-            raise ValueError("columns of counts would take negative numbers.")
+        if not hasattr(getattr(self.family, "statistics", None), "values"):
+            raise ValueError(f"columns of numbers have the family {self.family.__name__}.")
+
+    @property
+    def _family(self) -> Any:
+        return self.family
 
     def rows(self, opened: RealRows, policy: UnknownPolicy | None = None) -> Rows:
         return opened
 
 
 @dataclass(frozen=True, eq=False)
-class CountColumns(FixedColumns):
+class CountColumns(OfLevels, FixedColumns):
     """Counts over one simplex."""
 
     index: Sequence[int]
     names: Sequence[str]
     n_features: int
     kind: ClassVar[str] = "multinomial"
-    statistics: ClassVar[type] = LevelCounts
+    one_simplex: ClassVar[bool] = True
 
     def open(self, table: Table) -> sp.csr_array:
         if table.is_sparse:
@@ -195,7 +291,7 @@ class CountColumns(FixedColumns):
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryColumns(FixedColumns):
+class BinaryColumns(OfLevels, FixedColumns):
     """Absent or present; in a dense array NaN is a missing cell, looked at before `threshold`."""
 
     index: Sequence[int]
@@ -203,7 +299,6 @@ class BinaryColumns(FixedColumns):
     n_features: int
     threshold: float | None = 0.0
     kind: ClassVar[str] = "bernoulli"
-    statistics: ClassVar[type] = LevelCounts
 
     def check(self) -> None:
         if self.threshold is not None and not np.isfinite(self.threshold):
@@ -241,7 +336,8 @@ class BinaryColumns(FixedColumns):
         count = statistics.count
         if count.shape[1] == 2 * len(self.index):
             return statistics
-        levels = np.stack([class_count[:, None] - count, count], axis=2)
+        # With fractional weights the difference of two equal sums may be negative.
+        levels = np.stack([np.maximum(class_count[:, None] - count, 0.0), count], axis=2)
         return LevelCounts(levels.reshape(count.shape[0], -1))
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:

@@ -82,7 +82,7 @@ class NetworkRows(NodeRows):
     def n_rows(self) -> int:
         return len(self.base.factors.raw)
 
-    @cached_property
+    @property
     def summed(self) -> np.ndarray:
         """(N,) whether a row has a missing cell that is to be summed out."""
         return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)

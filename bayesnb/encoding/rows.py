@@ -46,6 +46,11 @@ class Rows(Protocol):
         """Log base measures of the rows start … stop - 1, where the host knows them best; else 0."""
         ...
 
+    @property
+    def summed(self) -> np.ndarray | bool:
+        """(N,) whether a row has a missing cell that is to be summed out; False: none has."""
+        ...
+
     def block(self, start: int, stop: int, size: int) -> Any:
         """Rows start … stop - 1 for the kernels, padded to `size` rows."""
         ...
@@ -69,6 +74,11 @@ def blocks(
 
 class PlainRows:
     """Rows with nothing to leave out."""
+
+    @property
+    def summed(self) -> np.ndarray | bool:
+        """None has a cell to sum out."""
+        return False
 
     def plain(self) -> Self:
         return self
@@ -209,7 +219,7 @@ class PresenceRows(PlainRows):
 
 
 @dataclass(frozen=True, eq=False)
-class CountRows:
+class CountRows(PlainRows):
     """Count vectors over one simplex."""
 
     matrix: sp.csr_array

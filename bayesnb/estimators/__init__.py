@@ -6,7 +6,7 @@ from bayesnb.estimators.discrete import BernoulliNB, CategoricalNB, MultinomialN
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.mixture import NaiveBayesMixture
 from bayesnb.estimators.polya import PolyaNB
-from bayesnb.estimators.real import GaussianNB, PoissonNB
+from bayesnb.estimators.real import ExponentialNB, GaussianNB, PoissonNB
 from bayesnb.estimators.structures import SPODE, TAN, NetworkNB
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "TAN",
     "BernoulliNB",
     "CategoricalNB",
+    "ExponentialNB",
     "FeatureAveragedNB",
     "GaussianNB",
     "MixedNB",

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_number, to_numbers
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, CountColumns, NodeColumns, Table
+from bayesnb.encoding import Columns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
-from bayesnb.families import (
-    Averaged,
-    AveragedCells,
-    AveragedLevels,
-    Dirichlet,
-    EmpiricalAveraged,
-    NormalInverseGamma,
-)
+from bayesnb.families import EmpiricalAveraged, averaged
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.precision import float64
 
@@ -109,9 +100,8 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             for columns, block, statistics in zip(
                 self.encoding_.blocks, self.prior_.blocks, self.statistics_.blocks, strict=True
             ):
-                if isinstance(block.dependent, NormalInverseGamma):
-                    flat = np.full_like(block.dependent.kappa, value)
-                    vague = _averaged(replace(block.dependent, kappa=flat), block.log_odds)
+                if "kappa" in block.dependent.tunable:
+                    vague = averaged(block.dependent.with_hyperparameters({"kappa": value}), block.log_odds)
                     found[value] = expit(float64(vague.update)(statistics).log_odds)
                     names = columns.names
         if not found:
@@ -134,12 +124,12 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         columns = self._base()._columns(table)
         for block in columns:
-            if isinstance(block, NodeColumns):
+            if block.base is not block:
                 raise NotImplementedError(
                     "FeatureAveragedNB averages over which features depend on the class, each by itself: arcs between "
                     "features have no place in it. Use CategoricalNB as its estimator."
                 )
-            if isinstance(block, CountColumns):
+            if block.one_simplex:
                 raise NotImplementedError(
                     "FeatureAveragedNB needs features that are independent given the class, and the words of a "
                     "multinomial share a simplex: use BernoulliNB (presence) or PoissonNB (counts) as its estimator."
@@ -152,7 +142,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         base = self._base()._empirical_prior(counted)
         log_odds = self._log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
         blocks = [
-            (EmpiricalAveraged if callable(family) else _averaged)(family, log_odds[list(columns.index)])
+            (EmpiricalAveraged if callable(family) else averaged)(family, log_odds[list(columns.index)])
             for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
         ]
         return NaiveBayes(base.class_prior, tuple(blocks))
@@ -180,17 +170,3 @@ class FeatureAveragedNB(NaiveBayesClassifier):
             j = int(np.argmax(~((inclusion > 0) & (inclusion < 1))))
             raise ValueError(f"inclusion of feature {j} is {inclusion[j]}; it must be between 0 and 1, ends excluded.")
         return logit(inclusion)
-
-
-def _averaged(family: Any, log_odds: np.ndarray) -> Averaged:
-    """The family over all classes beside its like over one."""
-    fields = {name: np.asarray(getattr(family, name)) for name in family.__dataclass_fields__}
-    per_class = [v for name, v in fields.items() if v.ndim == 2]
-    if any((v != v[:1]).any() for v in per_class):
-        raise ValueError(
-            "The prior differs between classes, and FeatureAveragedNB needs one for all classes together: give alpha, "
-            "or the prior's fields, without a class axis."
-        )
-    if isinstance(family, Dirichlet):
-        return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)
-    return AveragedCells(family, jax.tree.map(lambda v: v[:1], family), log_odds)

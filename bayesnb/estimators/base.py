@@ -19,7 +19,6 @@ from bayesnb.encoding import (
     Encoding,
     LevelColumns,
     Levels,
-    NodeColumns,
     Rows,
     Table,
     Unknown,
@@ -27,12 +26,12 @@ from bayesnb.encoding import (
     check_table,
     check_weights,
     describe_unknown,
+    priors,
     report_unknown,
 )
-from bayesnb.estimators import drafts, priors
+from bayesnb.estimators import drafts
 from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.predictions import Predictions, require_estimate
-from bayesnb.families import Dirichlet, LevelCounts, Moments
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
@@ -154,6 +153,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             encoding=own.encoding_,
             statistics=own.statistics_,
             prior_of=own._empirical_prior,
+            prior_arguments=tuple(map(own._prior_argument, own.encoding_.blocks)),
             estimate=own.estimate,
             chosen=own._chosen,
             no_posterior=own.no_posterior,
@@ -212,14 +212,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def n_parameters_(self) -> int:
         """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
         self._require_fitted("n_parameters_")
-        model, n_classes = self.fitted_.prior, len(self.encoding_.classes)
-        free = 0 if hasattr(model.class_prior, "log_prob") else n_classes - 1
-        for block, statistics in zip(model.blocks, self.statistics_.blocks, strict=True):
-            if isinstance(statistics, LevelCounts):
-                free += n_classes * (statistics.count.shape[1] - np.unique(block.group).size)
-            else:
-                free += n_classes * statistics.count.shape[1] * len(block.variance())
-        return free
+        model = self.fitted_.prior
+        return model.class_prior.n_free() + sum(block.n_free() for block in model.blocks)
 
     @property
     def class_count_(self) -> np.ndarray:
@@ -251,18 +245,18 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     #: Of a classifier that averages others: their joint scores, averaged row by row.
     _average: Callable[..., np.ndarray] | None = None
 
-    def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
-        """The prior of the categorical features given the class alone, from the one given their parents too."""
+    def _prior_alone(self, columns: Columns, family: Any) -> Any:
+        """The prior of the features of a block given the class alone, from the one given their parents too."""
         return columns.without_arcs(family)
 
-    def _block_prior(self, columns: Any, statistics: Any) -> Any:
+    def _block_prior(self, columns: Columns, n_classes: int) -> Any:
         """Prior of one block, or a function of the statistics to it."""
-        shape = statistics.count.shape
-        if isinstance(statistics, LevelCounts):
-            return priors.dirichlet(self.alpha, columns, shape[0])
-        if isinstance(statistics, Moments):
-            return priors.normal_inverse_gamma(self.prior, shape)
-        return priors.gamma_poisson(self.prior, shape)
+        argument = self._prior_argument(columns)
+        return columns.prior(getattr(self, argument), argument, n_classes)
+
+    def _prior_argument(self, columns: Columns) -> str:
+        """The hyperparameter that has the prior of a block."""
+        return columns.hyperparameter if hasattr(self, columns.hyperparameter) else "prior"
 
     # -- shared machinery ------------------------------------------------------------------------
 
@@ -309,8 +303,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             return priors.matching(self.prior, encoding, statistics)
         if self.prior is not None and hasattr(self, "alpha"):
             raise ValueError(f"prior={self.prior!r} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
-        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, len(encoding.classes))
-        return NaiveBayes(class_prior, tuple(map(self._block_prior, encoding.blocks, statistics.blocks)))
+        n_classes = len(encoding.classes)
+        class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
+        return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
     def _require_fitted(self, name: str) -> None:
         if not self.__sklearn_is_fitted__():
@@ -333,7 +328,7 @@ def _same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
     """Whether the blocks are of the same kinds, and have the same columns of the table."""
 
     def alike(one: Any, other: Any) -> bool:
-        mine, theirs = (getattr(block, "base", block).index for block in (one, other))
+        mine, theirs = one.base.index, other.base.index
         same = type(one) is type(other) and one.kind == other.kind
         return same and (mine == theirs or list(mine) == list(theirs))
 

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bayesnb import families
 from bayesnb.encoding import Columns, CountColumns, RealColumns, Table
-from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import binary_columns, level_columns
-from bayesnb.families import LevelCounts, Moments, Totals
 from bayesnb.model import Estimate
 
-_KINDS = ("categorical", "gaussian", "bernoulli", "poisson", "multinomial")
+KINDS = ("categorical", "gaussian", "bernoulli", "poisson", "exponential", "multinomial")
+"""In the order in which their blocks stand."""
 
 
 class MixedNB(NaiveBayesClassifier):
     """Naive Bayes for tables with columns of several kinds, such as the watermelon table.
 
     A column that no list names is decided by its dtype: floats and integers are Gaussian; Booleans,
-    strings, objects and categoricals are categorical. Poisson, Bernoulli and multinomial columns must
-    be named.
+    strings, objects and categoricals are categorical. Columns of other kinds must be named.
 
     Parameters
     ----------
-    categorical, gaussian, bernoulli, poisson, multinomial : list of column names or indices, optional
+    categorical, gaussian, bernoulli, poisson, exponential, multinomial : list of column names or indices, optional
         The multinomial columns are one count vector.
     alpha : scalar, (F,) array, list with an entry a column, or Dirichlet, default 1
         Concentration of the categorical, Bernoulli and multinomial columns.
@@ -38,6 +37,8 @@ class MixedNB(NaiveBayesClassifier):
         As `prior` of `GaussianNB`.
     poisson_prior : "pooled" or GammaPoisson
         As `prior` of `PoissonNB`.
+    exponential_prior : "pooled" or GammaExponential
+        As `prior` of `ExponentialNB`.
     prior : NaiveBayes, optional
         A complete prior in place of the above.
 
@@ -46,7 +47,7 @@ class MixedNB(NaiveBayesClassifier):
     kinds_ : dict {column name: kind}
     classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
         As for `CategoricalNB`; the blocks stand in the order categorical, Gaussian, Bernoulli, Poisson,
-        multinomial, kinds without a column left out.
+        exponential, multinomial, kinds without a column left out.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class MixedNB(NaiveBayesClassifier):
         gaussian: Any = None,
         bernoulli: Any = None,
         poisson: Any = None,
+        exponential: Any = None,
         multinomial: Any = None,
         alpha: Any = 1.0,
         class_alpha: Any = 1.0,
@@ -67,12 +69,14 @@ class MixedNB(NaiveBayesClassifier):
         binarize: float | None = 0.0,
         gaussian_prior: Any = "within",
         poisson_prior: Any = "pooled",
+        exponential_prior: Any = "pooled",
         prior: Any = None,
     ) -> None:
         self.categorical = categorical
         self.gaussian = gaussian
         self.bernoulli = bernoulli
         self.poisson = poisson
+        self.exponential = exponential
         self.multinomial = multinomial
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -84,6 +88,7 @@ class MixedNB(NaiveBayesClassifier):
         self.binarize = binarize
         self.gaussian_prior = gaussian_prior
         self.poisson_prior = poisson_prior
+        self.exponential_prior = exponential_prior
         self.prior = prior
 
     @property
@@ -97,27 +102,28 @@ class MixedNB(NaiveBayesClassifier):
         if table.is_sparse:
             raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; use X.toarray().")
         kinds = self._kinds(table)
-        index = {kind: tuple(j for j, k in enumerate(kinds) if k == kind) for kind in _KINDS}
+        index = {kind: tuple(j for j, k in enumerate(kinds) if k == kind) for kind in KINDS}
         n = len(kinds)
 
         def names(kind: str) -> tuple[str, ...]:
             return tuple(table.names[j] for j in index[kind])
 
+        def of_numbers(family: Any) -> Callable[[tuple[int, ...], tuple[str, ...]], Columns]:
+            return lambda i, names: RealColumns(i, names, n, family)
+
         make: dict[str, Callable[[tuple[int, ...], tuple[str, ...]], Columns]] = {
             "categorical": lambda i, _: level_columns(
                 table, i, self.categories, self.handle_unknown, self.missing_values
             ),
-            "gaussian": lambda i, names: RealColumns(i, names, n, Moments),
             "bernoulli": lambda i, _: binary_columns(table, i, self.binarize),
-            "poisson": lambda i, names: RealColumns(i, names, n, Totals, nonnegative=True),
             "multinomial": lambda i, names: CountColumns(i, names, n),
-        }
-        return tuple(make[kind](index[kind], names(kind)) for kind in _KINDS if index[kind])
+        } | {family.kind: of_numbers(family) for family in families.OF_NUMBERS}
+        return tuple(make[kind](index[kind], names(kind)) for kind in KINDS if index[kind])
 
     def _kinds(self, table: Table) -> list[str]:
         """Kind of each column: as named, else from its dtype."""
         kinds: list[str | None] = [None] * len(table.names)
-        for kind in _KINDS:
+        for kind in KINDS:
             for column in _as_list(getattr(self, kind)):
                 j = table.position(column, kind)
                 if kinds[j] == kind:
@@ -126,13 +132,6 @@ class MixedNB(NaiveBayesClassifier):
                     raise ValueError(f"Column {table.names[j]!r} is named both {kinds[j]} and {kind}; choose one.")
                 kinds[j] = kind
         return [kind or _kind_from_dtype(table.column(j)) for j, kind in enumerate(kinds)]
-
-    def _block_prior(self, columns: Any, statistics: Any) -> Any:
-        if isinstance(statistics, LevelCounts):
-            return priors.dirichlet(self.alpha, columns, statistics.count.shape[0])
-        if isinstance(statistics, Moments):
-            return priors.normal_inverse_gamma(self.gaussian_prior, statistics.count.shape, "gaussian_prior")
-        return priors.gamma_poisson(self.poisson_prior, statistics.count.shape, "poisson_prior")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, polya, scoring
 from bayesnb.arguments import require_integer, require_number
-from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights
-from bayesnb.estimators import priors
+from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.base import check_features
 from bayesnb.estimators.display import Displayed
 from bayesnb.families import Dirichlet, Known, LevelCounts
@@ -238,7 +237,7 @@ class PolyaNB(ClassifierMixin, Displayed):
         for name in ("mean_concentration", "tol"):
             require_number(name, getattr(self, name), "a positive number", lambda value: value > 0)
         columns = encoding.blocks[0]
-        alpha = priors.dirichlet(self.alpha, columns, len(encoding.classes)).concentration
+        alpha = priors.prior_of_levels(self.alpha, columns, len(encoding.classes)).concentration
         if not (alpha > 0).all():
             c, j = (int(i[0]) for i in np.nonzero(alpha == 0))
             raise ValueError(

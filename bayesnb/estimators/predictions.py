@@ -10,8 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb.arguments import shown
-from bayesnb.encoding import Encoding, Rows, check_labels, check_weights
-from bayesnb.estimators import priors
+from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
 from bayesnb.fitted import Fitted, warn_undefined
 from bayesnb.lazy import computed, lazily
 from bayesnb.model import Estimate, NaiveBayes

@@ -1,19 +1,49 @@
-"""Classifiers for numbers: Gaussian and Poisson features."""
+"""Classifiers for numbers: Gaussian, Poisson and exponential features."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bayesnb import scoring
 from bayesnb.encoding import Columns, RealColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.families import Moments, Totals
+from bayesnb.families import GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.model import Estimate
 
 
-class GaussianNB(NaiveBayesClassifier):
+class NumbersNB(NaiveBayesClassifier):
+    """Naive Bayes for numbers of one conjugate `family`, which says all that there is to say."""
+
+    family: ClassVar[Any]
+
+    def __init__(
+        self,
+        *,
+        prior: Any = "pooled",
+        class_alpha: Any = 1.0,
+        class_prior: Any = None,
+        estimate: Estimate = "predictive",
+    ) -> None:
+        self.prior = prior
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.estimate = estimate
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        n = len(table.names)
+        return (RealColumns(range(n), table.names, n, self.family),)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = self.family.nonnegative
+        tags.classifier_tags.poor_score = self.family.nonnegative
+        return tags
+
+
+class GaussianNB(NumbersNB):
     """Naive Bayes for Gaussian features with unknown means and variances.
 
     Parameters
@@ -54,6 +84,8 @@ class GaussianNB(NaiveBayesClassifier):
     array(['high'], dtype='<U4')
     """
 
+    family = NormalInverseGamma
+
     def __init__(
         self,
         *,
@@ -62,14 +94,7 @@ class GaussianNB(NaiveBayesClassifier):
         class_prior: Any = None,
         estimate: Estimate = "predictive",
     ) -> None:
-        self.prior = prior
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-
-    def _columns(self, table: Table) -> tuple[Columns, ...]:
-        n = len(table.names)
-        return (RealColumns(range(n), table.names, n, Moments),)
+        super().__init__(prior=prior, class_alpha=class_alpha, class_prior=class_prior, estimate=estimate)
 
     @property
     def theta_(self) -> np.ndarray:
@@ -81,13 +106,8 @@ class GaussianNB(NaiveBayesClassifier):
         self._require_fitted("var_")
         return scoring.plug_in(self.posterior_.blocks[0]).sigma2
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
-
-class PoissonNB(NaiveBayesClassifier):
+class PoissonNB(NumbersNB):
     """Naive Bayes for counts with a rate each: λ_cj ~ Gamma(a, b).
 
     Parameters
@@ -112,22 +132,7 @@ class PoissonNB(NaiveBayesClassifier):
     the evidence is then that of a pseudo-likelihood.
     """
 
-    def __init__(
-        self,
-        *,
-        prior: Any = "pooled",
-        class_alpha: Any = 1.0,
-        class_prior: Any = None,
-        estimate: Estimate = "predictive",
-    ) -> None:
-        self.prior = prior
-        self.class_alpha = class_alpha
-        self.class_prior = class_prior
-        self.estimate = estimate
-
-    def _columns(self, table: Table) -> tuple[Columns, ...]:
-        n = len(table.names)
-        return (RealColumns(range(n), table.names, n, Totals, nonnegative=True),)
+    family = GammaPoisson
 
     @property
     def feature_count_(self) -> np.ndarray:
@@ -139,9 +144,43 @@ class PoissonNB(NaiveBayesClassifier):
         self._require_fitted("rate_")
         return scoring.plug_in(self.posterior_.blocks[0]).rate
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = True
-        tags.classifier_tags.poor_score = True
-        return tags
+
+class ExponentialNB(NumbersNB):
+    """Naive Bayes for durations with a rate each: λ_cj ~ Gamma(a, b), x ~ Exponential(λ_cj).
+
+    Parameters
+    ----------
+    prior : "pooled", GammaExponential, EmpiricalDuration or NaiveBayes, default "pooled"
+        "pooled" is Gamma(1, mean), with the feature's mean over all rows, worth one row: empirical Bayes.
+    class_alpha, class_prior, estimate
+        As for `GaussianNB`; "predictive" is the Lomax distribution.
+
+    Attributes
+    ----------
+    rate_ : (C, F) array
+        Posterior means of the rates, one over the unit of X.
+    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
+        As for `GaussianNB`.
+
+    Notes
+    -----
+    NaN is a missing cell; of a duration that was cut short nothing but that is known here.
+
+    References
+    ----------
+    Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
+
+    Examples
+    --------
+    >>> from bayesnb import ExponentialNB
+    >>> nb = ExponentialNB().fit([[0.1], [0.3], [4.0], [2.0]], ["fast", "fast", "slow", "slow"])
+    >>> nb.predict([[0.2], [5.0]])
+    array(['fast', 'slow'], dtype='<U4')
+    """
+
+    family = GammaExponential
+
+    @property
+    def rate_(self) -> np.ndarray:
+        self._require_fitted("rate_")
+        return scoring.plug_in(self.posterior_.blocks[0]).rate

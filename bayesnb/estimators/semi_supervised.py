@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, Table, check_labels, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.families import EmpiricalNormal
 from bayesnb.fitted import require_classifier
 from bayesnb.reporting import warn
 
@@ -200,9 +199,9 @@ def of_unknown_classes(nb: NaiveBayesClassifier) -> NaiveBayesClassifier:
     EM is looking for the classes still: of theirs, each iteration would have another prior.
     """
     for name in ("prior", "gaussian_prior"):
-        value = getattr(nb, name, None)
-        if isinstance(value, EmpiricalNormal):
-            nb.set_params(**{name: replace(value, variance="pooled")})
+        value: Any = getattr(nb, name, None)
+        if hasattr(value, "of_unknown_classes"):
+            nb.set_params(**{name: value.of_unknown_classes()})
         elif isinstance(value, str) and value == "within":
             nb.set_params(**{name: "pooled"})
     return nb

@@ -13,11 +13,10 @@ from bayesnb import scoring
 from bayesnb.arguments import require_mapping
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.node_rows import NodeRows
-from bayesnb.estimators import priors
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.estimators.predictions import model_of, require_estimate
-from bayesnb.families import Dirichlet, LevelCounts, Moments
+from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate
 from bayesnb.precision import float64
@@ -198,7 +197,7 @@ class StructuredNB(NaiveBayesClassifier):
             base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
             blocks.append(NodeColumns.without_parents(base))
         if real:
-            blocks.append(RealColumns(real, tuple(table.names[j] for j in real), len(table.names), Moments))
+            blocks.append(RealColumns(real, tuple(table.names[j] for j in real), len(table.names), NormalInverseGamma))
         return tuple(blocks)
 
     def _structured(
@@ -277,11 +276,6 @@ class StructuredNB(NaiveBayesClassifier):
             return ()
         one = isinstance(named, str) or not isinstance(named, Iterable)
         return tuple(sorted({table.position(column, "gaussian") for column in ([named] if one else named)}))
-
-    def _block_prior(self, columns: Any, statistics: Any) -> Any:
-        if isinstance(statistics, LevelCounts):
-            return priors.dirichlet(self.alpha, columns, statistics.count.shape[0])
-        return priors.normal_inverse_gamma(self.gaussian_prior, statistics.count.shape, "gaussian_prior")
 
     def _variables(self) -> dict[str, list[Hashable]]:
         """Values of the class and of each categorical column."""

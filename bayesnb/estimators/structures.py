@@ -12,10 +12,8 @@ from sklearn.utils.metaestimators import available_if
 
 from bayesnb import structure
 from bayesnb.arguments import require_choice
-from bayesnb.encoding import Encoding, Node, NodeColumns
-from bayesnb.estimators import priors
+from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, priors
 from bayesnb.estimators.structured import StructuredNB, position
-from bayesnb.families import Dirichlet
 from bayesnb.model import Estimate
 from bayesnb.reporting import warn
 
@@ -350,24 +348,23 @@ class TAN(StructuredNB):
             nodes = tuple(node[:1] if len(node) == 2 and not together[node] else node for node in nodes)
             self._warn_of_losses(columns, nodes, together)
             return nodes
-        alpha = np.asarray(priors.dirichlet(self.alpha, columns.base, n_classes).concentration)
+        alpha = np.asarray(priors.prior_of_levels(self.alpha, columns.base, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={self.alpha!r} has zeros, and score='evidence' needs a proper prior.")
         # Each column has no other parent with probability ½, and else any of the others: there are many to choose from.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
 
-    def _block_prior(self, columns: Any, statistics: Any) -> Any:
+    def _block_prior(self, columns: Any, n_classes: int) -> Any:
         """By evidence the tables have the prior by which their arcs were chosen."""
-        if vars(self)["score"] != "evidence" or not isinstance(columns, NodeColumns):
-            return super()._block_prior(columns, statistics)
-        alone = priors.dirichlet(self.alpha, columns.base, statistics.count.shape[0])
-        return structure.share_among_parents(alone, columns)
+        if vars(self)["score"] != "evidence" or columns.base is columns:
+            return super()._block_prior(columns, n_classes)
+        return structure.share_among_parents(super()._block_prior(columns.base, n_classes), columns)
 
-    def _prior_alone(self, columns: NodeColumns, family: Dirichlet) -> Dirichlet:
+    def _prior_alone(self, columns: Columns, family: Any) -> Any:
         if vars(self)["score"] != "evidence" or self.prior is not None:
             return super()._prior_alone(columns, family)
-        return priors.dirichlet(self.alpha, columns.base, len(self.encoding_.classes))
+        return super()._block_prior(columns.base, len(self.encoding_.classes))
 
     def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
         """What an arc is worth, and where arcs lead away from."""

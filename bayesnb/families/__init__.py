@@ -1,29 +1,40 @@
 """Conjugate families: pure mathematics on JAX arrays."""
 
-from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels
+from typing import Any
+
+from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
 from bayesnb.families.cells import Complete
 from bayesnb.families.dirichlet import Dirichlet, LevelCounts
-from bayesnb.families.empirical import Empirical, EmpiricalAveraged, EmpiricalNormal, EmpiricalRate
-from bayesnb.families.gamma_poisson import GammaPoisson, Totals
+from bayesnb.families.empirical import Empirical, EmpiricalPrior
+from bayesnb.families.gamma_exponential import Durations, EmpiricalDuration, GammaExponential
+from bayesnb.families.gamma_poisson import EmpiricalRate, GammaPoisson, Totals
 from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
-from bayesnb.families.normal_inverse_gamma import NormalInverseGamma
+from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, pooled
 from bayesnb.families.rows import OneHot
 from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
 
+OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, GammaExponential)
+"""Families of numbers, a kind of columns each."""
+
 __all__ = [
+    "OF_NUMBERS",
     "Averaged",
     "AveragedCells",
     "AveragedLevels",
     "Complete",
     "Counts",
     "Dirichlet",
+    "Durations",
     "Empirical",
     "EmpiricalAveraged",
+    "EmpiricalDuration",
     "EmpiricalNormal",
+    "EmpiricalPrior",
     "EmpiricalRate",
     "Family",
+    "GammaExponential",
     "GammaPoisson",
     "Known",
     "LevelCounts",
@@ -35,5 +46,6 @@ __all__ = [
     "Presence",
     "SufficientStatistics",
     "Totals",
+    "averaged",
     "pooled",
 ]

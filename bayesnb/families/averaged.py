@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import fields
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,8 @@ from jax.nn import log_sigmoid
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
-from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.dirichlet import Dirichlet, Multinomial
+from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.protocol import Conjugate
 from bayesnb.families.protocol import pooled as _pooled
 from bayesnb.families.row_draws import draw_marginals
@@ -39,6 +41,8 @@ class Averaged(Conjugate):
     Dash & Cooper, *Exact model averaging with naive Bayesian classifiers*, ICML 2002.
     """
 
+    classes_share_parameters: ClassVar[bool] = True
+
     dependent: Any
     shared: Any
     log_odds: Any
@@ -46,6 +50,10 @@ class Averaged(Conjugate):
     @property
     def statistics(self) -> type:
         return self.dependent.statistics
+
+    @property
+    def likelihood(self) -> type:
+        return self.dependent.likelihood
 
     def update(self, statistics: Any) -> Self:
         """log odds' = log odds + log p(D | dependent) - log p(D | shared)."""
@@ -62,6 +70,10 @@ class Averaged(Conjugate):
     def scale(self, factor: Any) -> Self:
         """Priors that count for `factor` times as many rows; the odds stay."""
         return type(self)(self.dependent.scale(factor), self.shared.scale(factor), self.log_odds)
+
+    def n_free(self) -> int:
+        """Those of the model in which each feature depends on the class."""
+        return self.dependent.n_free()
 
     def proper(self) -> jax.Array:
         return self.dependent.proper() & self.shared.proper()
@@ -267,6 +279,37 @@ class AveragedCells(Averaged):
     def _log_predictive(self, family: Any, x: jax.Array) -> jax.Array:
         """(C, N, F) log p(x_f | class, D)."""
         return jax.vmap(lambda one: one.predictive().cells(x))(jax.tree.map(jnp.asarray, family))
+
+
+@pytree
+class EmpiricalAveraged(EmpiricalPrior):
+    """As `prior`, where it is not known whether a feature depends on the class: `log_odds` (F,) that it does."""
+
+    prior: Any
+    log_odds: Any
+
+    def __call__(self, statistics: Any, together: Any) -> AveragedCells:
+        family = self.prior(statistics, together)
+        return AveragedCells(family, jax.tree.map(lambda field: field[:1], family), self.log_odds)
+
+
+def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
+    """The family over all classes beside its like over one.
+
+    Raises
+    ------
+    ValueError
+        If it is not the same in all classes.
+    """
+    values = [np.asarray(getattr(family, field.name)) for field in fields(family)]
+    if any((v != v[:1]).any() for v in values if v.ndim == 2):
+        raise ValueError(
+            "The prior differs between classes, and FeatureAveragedNB needs one for all classes together: give alpha, "
+            "or the prior's fields, without a class axis."
+        )
+    if isinstance(family, Dirichlet):
+        return AveragedLevels(family, Dirichlet(family.concentration[:1], family.group, family.num_groups), log_odds)
+    return AveragedCells(family, jax.tree.map(lambda v: v[:1], family), log_odds)
 
 
 @pytree

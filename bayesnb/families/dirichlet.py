@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -12,7 +13,8 @@ import numpy as np
 from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.protocol import Additive, Conjugate, Cumulants
+from bayesnb.families.condensed import Histogram, Symmetric
+from bayesnb.families.protocol import Additive, Cells, Conjugate, Cumulants, Distribution, Hyperparameter, Site
 from bayesnb.families.row_draws import draw_log_likelihood
 from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising, polygammas
@@ -26,6 +28,10 @@ class LevelCounts(Additive):
 
     count: Any
 
+    def pad(self, extra: int) -> LevelCounts:
+        """With so many more levels, of which there are none."""
+        return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
+
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> LevelCounts:
         return LevelCounts(as_rows(x).tally(self.count, label, weight))
 
@@ -33,6 +39,52 @@ class LevelCounts(Additive):
     def log_base(x: Any) -> jax.Array:
         """Multinomial coefficient of each row."""
         return as_rows(x).log_base()
+
+
+@pytree
+class Multinomial:
+    """Level probabilities plugged in: `log_theta` (C, L)."""
+
+    log_theta: Any
+
+    @classmethod
+    def from_parameters(cls, theta: Any) -> Self:
+        return cls(jnp.log(theta))
+
+    @property
+    def theta(self) -> jax.Array:
+        return jnp.exp(self.log_theta)
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"theta": self.theta}
+
+    def prepare(self, x: Any) -> Tabulated:
+        return Tabulated(as_rows(x).layout(self.log_theta))
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
+        return self.prepare(x).log_prob(x)
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """x_l log θ_l of each level."""
+        return linear(x, self.log_theta)
+
+    def log_likelihood(self, statistics: LevelCounts) -> jax.Array:
+        """(C, L) Σ n log θ."""
+        return linear(statistics.count, self.log_theta)
+
+
+@pytree
+class Tabulated:
+    """A `Multinomial` laid out for one kind of rows."""
+
+    tables: Any
+
+    def prepare(self, x: Any) -> Tabulated:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        return as_rows(x).dot(self.tables)
 
 
 @pytree
@@ -61,7 +113,10 @@ class Dirichlet(Conjugate):
     """
 
     statistics: ClassVar[type] = LevelCounts
+    likelihood: ClassVar[type] = Multinomial
+    nonnegative: ClassVar[bool] = True
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
 
     concentration: Any
     group: Any
@@ -79,6 +134,40 @@ class Dirichlet(Conjugate):
     def scale(self, factor: Any) -> Self:
         """factor · α."""
         return type(self)(self.concentration * factor, self.group, self.num_groups)
+
+    def unit(self) -> Self:
+        """α = 1."""
+        return replace(self, concentration=jnp.ones(jnp.shape(self.concentration)))
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """α of L levels a group that share a base measure m: α L m; else α times the concentrations."""
+        scaled = self.scale(values.get("alpha", 1.0))
+        if "base_measure" not in values:
+            return scaled
+        group = jnp.asarray(self.group)
+        size = jnp.bincount(group, length=self.num_groups)[group]
+        return replace(scaled, concentration=scaled.concentration * (size * values["base_measure"]))
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """α; and where classes share it m, uniform on the simplex of each group: normalised exponential variates."""
+        found = {"alpha": Hyperparameter("theta")}
+        if pooled:
+            shape, weight = np.shape(self.concentration)[1:], ("Exponential", {"rate": 1.0})
+            found["base_measure"] = Hyperparameter("theta", shape, weight, self._normalized)
+        return found
+
+    def condensed(self) -> Symmetric:
+        """α as a factor of the concentrations."""
+        return Symmetric(np.ones(()))
+
+    def condense(self, statistics: LevelCounts) -> Histogram:
+        """How often each number occurs among the counts of levels with the same concentration."""
+        return Histogram.of(statistics.count, np.asarray(self.group), self.num_groups, np.asarray(self.concentration))
+
+    def n_free(self) -> int:
+        """L - 1 of a simplex of L levels."""
+        n_classes, n_levels = np.shape(self.concentration)
+        return n_classes * (n_levels - np.unique(self.group).size)
 
     def pad(self, extra: int) -> Self:
         """With so many more levels, in a group of their own that no row refers to."""
@@ -174,6 +263,40 @@ class Dirichlet(Conjugate):
         log_gamma = variates.log_gamma(alpha, n)
         return Multinomial(jax.vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
 
+    def program(self) -> list[Site]:
+        """θ of each group ~ Dirichlet(α), groups with as many levels together; a group of one level has θ = 1."""
+        alpha = jnp.asarray(self.concentration)
+
+        def of(levels: np.ndarray) -> Callable[[Mapping[str, Any]], Distribution]:
+            return lambda _: ("Dirichlet", {"concentration": alpha[:, levels]})
+
+        return [Site("theta", f"_of_{n}", len(levels), of(levels)) for n, levels in self._by_size()]
+
+    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return {f"theta_of_{n}": parameters["theta"][..., at] for n, at in self._by_size()}
+
+    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        theta = jnp.ones(jnp.shape(self.concentration))
+        for n, at in self._by_size():
+            theta = theta.at[:, at].set(values[f"theta_of_{n}"])
+        return {"theta": theta}
+
+    def cells(self, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Iterator[Cells]:
+        """Multinomial counts of each group."""
+        for n, at in self._by_size():
+            value = None if cells is None else jnp.asarray(cells.count)[..., at]
+            group = np.asarray(self.group)[at[:, 0]]
+            draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], self.num_groups))[..., group]
+            draws = draws if value is None else jnp.sum(value, axis=-1)
+            # Counts need not be integers: these have the density that the closed form gives them.
+            yield Cells(f"_of_{n}", ("Multinomial", {"total_count": draws, "probs": likelihood.theta[..., at]}), value)
+
+    def _by_size(self) -> list[tuple[int, np.ndarray]]:
+        """Sizes of groups of two levels or more, and the levels (G, size) of those groups."""
+        sizes = np.bincount(np.asarray(self.group), minlength=self.num_groups)
+        start = np.cumsum(sizes) - sizes
+        return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
+
     def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
         """(S, L) counts of a row for each of S level probabilities: of one group `total` draws, of several one each."""
         log_theta = np.asarray(likelihood.log_theta)
@@ -232,6 +355,9 @@ class Dirichlet(Conjugate):
     def _mean(self) -> jax.Array:
         return self.concentration / self.total()[:, self.group]
 
+    def _normalized(self, weight: jax.Array) -> jax.Array:
+        return weight / jax.ops.segment_sum(weight, self.group, self.num_groups)[self.group]
+
     def _sum(self, values: Any) -> jax.Array:
         if self.num_groups == 1:
             return jnp.sum(jnp.asarray(values), axis=-1, keepdims=True)
@@ -261,35 +387,6 @@ class PriorAndCounts(Dirichlet):
 
 
 @pytree
-class Multinomial:
-    """Level probabilities plugged in: `log_theta` (C, L)."""
-
-    log_theta: Any
-
-    @property
-    def theta(self) -> jax.Array:
-        return jnp.exp(self.log_theta)
-
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"theta": self.theta}
-
-    def prepare(self, x: Any) -> Tabulated:
-        return Tabulated(as_rows(x).layout(self.log_theta))
-
-    def log_prob(self, x: Any) -> jax.Array:
-        """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
-        return self.prepare(x).log_prob(x)
-
-    def cells(self, x: jax.Array) -> jax.Array:
-        """x_l log θ_l of each level."""
-        return linear(x, self.log_theta)
-
-    def log_likelihood(self, statistics: LevelCounts) -> jax.Array:
-        """(C, L) Σ n log θ."""
-        return linear(statistics.count, self.log_theta)
-
-
-@pytree
 class Ratio:
     """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
 
@@ -312,19 +409,6 @@ class Ratio:
         """(N, C) log p(row | class), without the multinomial coefficient."""
         x = as_rows(x, self.group, self.total.shape[1])
         return self.prepare(x).log_prob(x)
-
-
-@pytree
-class Tabulated:
-    """A `Multinomial` laid out for one kind of rows."""
-
-    tables: Any
-
-    def prepare(self, x: Any) -> Tabulated:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        return as_rows(x).dot(self.tables)
 
 
 @pytree

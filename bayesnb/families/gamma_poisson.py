@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import jax
@@ -12,42 +11,27 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
-from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Cumulants, Distribution
+from bayesnb.families.empirical import EmpiricalPrior
+from bayesnb.families.gamma import Gamma, Rates, Sums
+from bayesnb.families.protocol import Cumulants, Distribution
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import CellByCell, SumOfCells
+from bayesnb.families.with_row import SumOfCells
 
 
 @pytree
-class Totals(Additive):
+class Totals(Sums):
     """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
-
-    count: Any
-    total: Any
-
-    def possible(self) -> Any:
-        """There is no total where nothing was counted; 1e-100 is what fading may leave of it."""
-        return (self.count >= 0) & (self.total >= 0) & ((self.count > 0) | (self.total < 1e-100))
-
-    def without(self, cells: Any, weight: Any) -> Totals:
-        """As `remove`, of one row's `cells` (F,) of a `weight` (C, 1); what rounding may have left is 0."""
-        left = self.remove(Totals(weight, weight * cells))
-        there, some = left.count > ROUNDING * self.count, left.total > ROUNDING * self.total
-        return Totals(left.count * there, left.total * some)
-
-    def values(self) -> Any:
-        """Of single rows the cells are the totals."""
-        return self.total
 
     def units(self) -> dict[str, tuple[Any, Any]]:
         """Of a rate the mean over all rows; 1 where that is 0."""
-        mean = self.sd() ** 2
+        mean = self.mean()
         return {"rate": (0.0 * mean, np.where(mean > 0, mean, 1.0))}
 
     def sd(self) -> np.ndarray:
         """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""
-        return np.sqrt(np.sum(self.total, axis=0) / np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny))
+        return np.sqrt(self.mean())
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -55,17 +39,52 @@ class Totals(Additive):
         seen, x = observed(x)
         return -sum_cells(seen, gammaln(x + 1.0))
 
-    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Totals:
-        seen, x = observed(x)
-        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
-        return Totals(
-            self.count + one_hot.T @ seen.astype(x.dtype),
-            self.total + one_hot.T @ x,
-        )
+
+@pytree
+class EmpiricalRate(EmpiricalPrior):
+    """Of Poisson rates: Gamma(a, a/mean), with the mean over all rows; Gamma(a, a) where that is 0.
+
+    Parameters
+    ----------
+    concentration : float
+        a.
+    """
+
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
+
+    concentration: Any = 1.0
+
+    def __call__(self, statistics: Totals, together: Totals) -> GammaPoisson:
+        xp = together.total.__array_namespace__()
+        some = together.total > 0
+        rate = xp.where(some, together.count / xp.where(some, together.total, 1.0), 1.0)
+        a = self.concentration * xp.ones_like(statistics.count)
+        return GammaPoisson(a, rate * a)
 
 
 @pytree
-class GammaPoisson(CellByCell, Conjugate):
+class Poisson(Rates):
+    """Poisson rates plugged in: `rate` (C, F)."""
+
+    def distribution(self) -> Distribution:
+        return "Poisson", {"rate": self.rate}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A count for each of the rates, by a NumPy generator."""
+        return rng.poisson(self.rate)
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) x log λ - λ of one class."""
+        return linear(x, jnp.log(self.rate)) - self.rate
+
+    def log_likelihood(self, statistics: Totals) -> jax.Array:
+        """(C, F) Σx log λ - n λ."""
+        return linear(statistics.total, jnp.log(self.rate)) - statistics.count * self.rate
+
+
+@pytree
+class GammaPoisson(Gamma):
     """Poisson rates with Gamma(concentration a, rate b) priors; each field (C, F).
 
     References
@@ -73,29 +92,14 @@ class GammaPoisson(CellByCell, Conjugate):
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
     """
 
+    kind: ClassVar[str] = "poisson"
     statistics: ClassVar[type] = Totals
-    least: ClassVar[dict[str, float]] = {"concentration": 0.0, "rate": 0.0}
-
-    concentration: Any
-    rate: Any
+    likelihood: ClassVar[type] = Poisson
+    empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
 
     def update(self, statistics: Totals) -> Self:
         """a' = a + Σx, b' = b + n."""
         return type(self)(self.concentration + statistics.total, self.rate + statistics.count)
-
-    def limit(self) -> Self:
-        """a = 0, b = 0."""
-        return self.scale(0.0)
-
-    def log_partition(self) -> jax.Array:
-        """(C, F) log Γ(a) - a log b."""
-        proper = self.proper()
-        a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
-        return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
-
-    def proper(self) -> jax.Array:
-        """(C, F) whether a and b are positive."""
-        return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
 
     def sample_size(self) -> dict[str, Any]:
         """b."""
@@ -111,41 +115,9 @@ class GammaPoisson(CellByCell, Conjugate):
         a, b = self.concentration, self.rate
         return log_rising(a, weight * x) - a * jnp.log1p(weight / b) - weight * x * jnp.log(b + weight)
 
-    def mean(self) -> Poisson:
-        """a/b; NaN where b = 0."""
-        return Poisson(self.concentration / self._rate())
-
-    def mode(self) -> Poisson:
-        """(a - 1)/b; NaN where a < 1 (the density has no mode inside) or b = 0."""
-        a = jnp.asarray(self.concentration)
-        return Poisson(jnp.where(a < 1, jnp.nan, a - 1.0) / self._rate())
-
-    def peak(self) -> Poisson:
-        """The mean: the mode of log λ, which exists for every a > 0."""
-        return self.mean()
-
-    def log_penalty(self, parameters: Poisson) -> jax.Array:
-        """(C, F) a log λ - b λ: the log density of log λ."""
-        return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
-
     def predictive(self) -> NegativeBinomial:
         rate = self._rate()
         return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
-
-    def variance(self) -> dict[str, jax.Array]:
-        """a/b²."""
-        return {"rate": self.concentration / self._rate() ** 2}
-
-    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self._rate()})}
-
-    def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
-        """λ ~ Gamma(a, b)."""
-        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
-        return {"rate": lambda _: ("Gamma", {"concentration": a, "rate": b})}
-
-    def draw(self, variates: Variates, n: int) -> Poisson:
-        return Poisson(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
     def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
         """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b², over the features."""
@@ -175,35 +147,6 @@ class GammaPoisson(CellByCell, Conjugate):
         return jax.lax.map(lambda draw: over_classes(draw[0], self._rate(), draw[1]), (log_gamma, own))
 
     log_base = staticmethod(Totals.log_base)
-
-    def _rate(self) -> jax.Array:
-        rate = jnp.asarray(self.rate)
-        return jnp.where(rate > 0, rate, jnp.nan)
-
-
-@pytree
-class Poisson(SumOfCells):
-    """Rates plugged in: `rate` (C, F)."""
-
-    rate: Any
-
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"rate": self.rate}
-
-    def distribution(self) -> Distribution:
-        return "Poisson", {"rate": self.rate}
-
-    def simulate(self, rng: Any) -> np.ndarray:
-        """A count for each of the rates, by a NumPy generator."""
-        return rng.poisson(self.rate)
-
-    def cells(self, x: jax.Array) -> jax.Array:
-        """(N, F) x log λ - λ of one class."""
-        return linear(x, jnp.log(self.rate)) - self.rate
-
-    def log_likelihood(self, statistics: Totals) -> jax.Array:
-        """(C, F) Σx log λ - n λ."""
-        return linear(statistics.total, jnp.log(self.rate)) - statistics.count * self.rate
 
 
 @pytree

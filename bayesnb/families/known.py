@@ -1,14 +1,16 @@
-"""A class prior that is known, and so does not learn."""
+"""A fixed class prior: it is known, and so does not learn."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.protocol import Hyperparameter
 from bayesnb.families.variates import KeyVariates, Variates
 
 
@@ -22,7 +24,24 @@ class Known:
         Log probability of each class.
     """
 
+    fixed: ClassVar[bool] = True
+    tunable: ClassVar[dict[str, str]] = {}
+
     log_prob: Any
+
+    def unit(self) -> Self:
+        return self
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """None."""
+        return {}
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """This one."""
+        return self
+
+    def n_free(self) -> int:
+        return 0
 
     def update(self, statistics: Any) -> Self:
         """What is known does not change."""

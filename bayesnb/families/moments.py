@@ -82,6 +82,11 @@ class Moments:
         """Of single rows the cells are the means."""
         return self.mean
 
+    @classmethod
+    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
+        """These."""
+        return cls(count, mean, m2)
+
     def units(self) -> dict[str, tuple[Any, Any]]:
         """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
         mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)

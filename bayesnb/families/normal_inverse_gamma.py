@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -12,15 +12,104 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
 
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.moments import Moments
-from bayesnb.families.protocol import Conjugate, Cumulants, Distribution
+from bayesnb.families.protocol import Conjugate, Cumulants, Distribution, Hyperparameter, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 from bayesnb.families.with_row import CellByCell, SumOfCells
 
 _LOG_2PI = 1.8378770664093453
+
+
+@pytree
+class Normal(SumOfCells):
+    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
+
+    mu: Any
+    sigma2: Any
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"mu": self.mu, "sigma2": self.sigma2}
+
+    def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
+        seen, x = observed(x)
+        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
+        point = sigma2 == 0
+        sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
+        precision_root = jnp.where(point, 0.0, 1.0 / sd)
+        constant = jnp.where(point, 0.0, -jnp.log(sd) - 0.5 * _LOG_2PI)
+
+        def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
+            z = (x - mu) * root
+            return sum_cells(seen, constant - 0.5 * z * z)
+
+        def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
+            point = point & seen
+            off = jnp.any(point & (x != mu), axis=-1)
+            return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
+
+        score = jax.vmap(regular, out_axes=1)(mu, precision_root, constant)
+
+        def with_points() -> jax.Array:
+            extra = jax.vmap(degenerate, out_axes=1)(mu, point)
+            return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
+
+        return jax.lax.cond(jnp.any(point), with_points, lambda: score)
+
+    def distribution(self) -> Distribution:
+        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A number for each of the parameters, by a NumPy generator."""
+        return rng.normal(self.mu, np.sqrt(self.sigma2))
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) log density of one class, where no variance is zero."""
+        return -0.5 * (_LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
+
+    def log_likelihood(self, statistics: Moments) -> jax.Array:
+        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
+        n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
+        return jnp.where(n > 0, -0.5 * (n * (_LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
+
+
+@pytree
+class EmpiricalNormal(EmpiricalPrior):
+    """Of Gaussian features: loc = mean over all rows, κ, a and b = a·v, so that the expected precision a/b is 1/v.
+
+    Parameters
+    ----------
+    variance : {"within", "pooled"}
+        What v is, in population form: the variance within classes, Σ_c M2_c/n, or that over all rows. Where it is 0,
+        or no more than (10⁻¹² · mean)², v = 1; without an observed cell loc = 0 and v = 1.
+    kappa, concentration : float
+        κ, the number of rows that loc is worth, and a, half of the number that v is worth.
+    """
+
+    least: ClassVar[dict[str, float]] = {"kappa": 0.0, "concentration": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"variance": ("within", "pooled")}
+
+    variance: str = static()
+    kappa: Any = 0.1
+    concentration: Any = 1.0
+
+    def of_unknown_classes(self) -> EmpiricalNormal:
+        """With the variance over all rows."""
+        return EmpiricalNormal("pooled", self.kappa, self.concentration)
+
+    def __call__(self, statistics: Moments, together: Moments) -> NormalInverseGamma:
+        xp = together.mean.__array_namespace__()
+        m2 = statistics.m2.sum(axis=0) if self.variance == "within" else together.m2
+        variance = m2 / (together.count + (together.count == 0))
+        variance = xp.where(variance <= (1e-12 * together.mean) ** 2, 1.0, variance)
+        each = xp.ones_like(statistics.count)
+        fields = together.mean, self.kappa, self.concentration, self.concentration * variance
+        return NormalInverseGamma(*(field * each for field in fields))
 
 
 @pytree
@@ -32,7 +121,12 @@ class NormalInverseGamma(CellByCell, Conjugate):
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A; Murphy, *Machine Learning* (2012), §4.6.3.
     """
 
+    kind: ClassVar[str] = "gaussian"
     statistics: ClassVar[type] = Moments
+    likelihood: ClassVar[type] = Normal
+    empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}
+    tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
+    correlates: ClassVar[bool] = True
     # a = -3/2 is the improper prior under which MAP is the MLE.
     least: ClassVar[dict[str, float]] = {"loc": -math.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
 
@@ -58,6 +152,23 @@ class NormalInverseGamma(CellByCell, Conjugate):
     def scale(self, factor: Any) -> Self:
         """κ, a and b times the factor."""
         return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """κ; a, and b with it, b/a kept; loc and b of a feature, which classes share."""
+        one = 0.0 * self.loc + 1.0
+        a = values.get("a", self.concentration)
+        rate = self.rate / self.concentration * a if "a" in values else self.rate
+        fields = values.get("loc", self.loc), values.get("kappa", self.kappa), a, values.get("rate", rate)
+        return type(self)(*(field * one for field in fields))
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """loc ~ Normal around the prior's with the scale of its μ, b/(aκ); log b ~ Normal(log b, 1); κ, a are fixed."""
+        loc, kappa, a, b = (np.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
+        scale = np.sqrt(b / (a * kappa))
+        return {
+            "loc": Hyperparameter("mu", loc.shape, ("Normal", {"loc": loc, "scale": scale})),
+            "rate": Hyperparameter("sigma2", loc.shape, ("LogNormal", {"loc": np.log(b), "scale": 1.0})),
+        }
 
     def limit(self) -> Self:
         """κ = 0, a = 1, b = 0."""
@@ -122,13 +233,14 @@ class NormalInverseGamma(CellByCell, Conjugate):
             "sigma2": ("invgamma", {"a": self.concentration, "scale": self.rate}),
         }
 
-    def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
+    def program(self) -> list[Site]:
         """σ² ~ InverseGamma(a, b), μ | σ² ~ Normal(loc, σ²/κ)."""
         a, b, loc, kappa = (jnp.asarray(v) for v in (self.concentration, self.rate, self.loc, self.kappa))
-        return {
-            "sigma2": lambda _: ("InverseGamma", {"concentration": a, "rate": b}),
-            "mu": lambda given: ("Normal", {"loc": loc, "scale": jnp.sqrt(given["sigma2"] / kappa)}),
-        }
+        n = a.shape[1]
+        return [
+            Site("sigma2", "", n, lambda _: ("InverseGamma", {"concentration": a, "rate": b})),
+            Site("mu", "", n, lambda given: ("Normal", {"loc": loc, "scale": jnp.sqrt(given["sigma2"] / kappa)})),
+        ]
 
     def draw(self, variates: Variates, n: int) -> Normal:
         sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
@@ -170,6 +282,47 @@ class NormalInverseGamma(CellByCell, Conjugate):
         fields = jax.tree.map(jnp.asarray, self)
         return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
 
+    def log_bayes_factor_of_levels(self, by_level: Moments, by_class: Moments) -> np.ndarray:
+        """-(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the squares between L levels.
+
+        Of the n - 1 contrasts of the rows, which do not tell where a class lies: one variance a class, and a mean of
+        each level with κ n_l/n of the prior's rows.
+        """
+        kappa, a, b = (np.asarray(field)[:, None] for field in (self.kappa, self.concentration, self.rate))
+        n, seen = by_class.count, np.maximum((by_level.count > 0).sum(axis=2), 1)
+        between = np.maximum(by_class.m2 - by_level.m2.sum(axis=2), 0.0)
+        # Below one but for rounding, as the prior rates are positive.
+        explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
+        return -(a + _contrasts(by_class) / 2) * np.log1p(-explained) - (seen - 1) / 2 * np.log1p(n / kappa)
+
+    def require_pairs(self, names: Sequence[str]) -> None:
+        """An inverse Wishart has one ν for all its coordinates."""
+        a = np.asarray(self.concentration)
+        other = (a != a[:, :1]).any(axis=0)
+        if other.any():
+            raise NotImplementedError(
+                f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
+                "concentration; no inverse Wishart has both as its marginals, so their dependence has no closed-form "
+                "Bayes factor here. Give them the same, or compare others with features=."
+            )
+
+    def log_bayes_factor_of_pairs(
+        self, other: NormalInverseGamma, x: Moments, y: Moments, cross: np.ndarray
+    ) -> np.ndarray:
+        """An inverse Wishart against the inverse gammas that are its marginals, of the n - 1 contrasts of the rows.
+
+        With a', b' their posteriors and ρ the correlation in the posterior scale matrix it is
+        log Γ(a' + ½)/Γ(a') - log Γ(a + ½)/Γ(a) + ½ log(b₁b₂/b₁'b₂') - (a' + ½) log(1 - ρ²).
+        """
+        a, b_x = (np.asarray(field)[:, :, None] for field in (self.concentration, self.rate))
+        b_y = np.asarray(other.rate)[:, None]
+        after, after_x, after_y = a + _contrasts(x) / 2, b_x + x.m2 / 2, b_y + y.m2 / 2
+        share = cross / (2.0 * np.sqrt(after_x) * np.sqrt(after_y))
+        # Below one but for rounding, as the prior rates are positive.
+        square = np.minimum(share**2, 1.0 - 1e-16)
+        terms = np.asarray(log_rising(after, 0.5)) - np.asarray(log_rising(a, 0.5))
+        return terms - (after + 0.5) * np.log1p(-square) - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
+
     def with_cell(self, x: jax.Array, added: Any) -> Self:
         """The posterior after each cell of x (N, F) was seen `added` more times.
 
@@ -193,60 +346,9 @@ class NormalInverseGamma(CellByCell, Conjugate):
         return distance * share, kappa, self.concentration + added / 2, self.rate + added / 2 * share * distance**2
 
 
-@pytree
-class Normal:
-    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
-
-    mu: Any
-    sigma2: Any
-
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"mu": self.mu, "sigma2": self.sigma2}
-
-    def prepare(self, x: Any) -> Normal:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
-        seen, x = observed(x)
-        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
-        point = sigma2 == 0
-        sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
-        precision_root = jnp.where(point, 0.0, 1.0 / sd)
-        constant = jnp.where(point, 0.0, -jnp.log(sd) - 0.5 * _LOG_2PI)
-
-        def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
-            z = (x - mu) * root
-            return sum_cells(seen, constant - 0.5 * z * z)
-
-        def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
-            point = point & seen
-            off = jnp.any(point & (x != mu), axis=-1)
-            return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
-
-        score = jax.vmap(regular, out_axes=1)(mu, precision_root, constant)
-
-        def with_points() -> jax.Array:
-            extra = jax.vmap(degenerate, out_axes=1)(mu, point)
-            return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
-
-        return jax.lax.cond(jnp.any(point), with_points, lambda: score)
-
-    def distribution(self) -> Distribution:
-        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
-
-    def simulate(self, rng: Any) -> np.ndarray:
-        """A number for each of the parameters, by a NumPy generator."""
-        return rng.normal(self.mu, np.sqrt(self.sigma2))
-
-    def cells(self, x: jax.Array) -> jax.Array:
-        """(N, F) log density of one class, where no variance is zero."""
-        return -0.5 * (_LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
-
-    def log_likelihood(self, statistics: Moments) -> jax.Array:
-        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
-        n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
-        return jnp.where(n > 0, -0.5 * (n * (_LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
+def _contrasts(moments: Moments) -> np.ndarray:
+    """How many directions the rows have that do not tell where they lie: n - 1."""
+    return np.maximum(moments.count - 1.0, 0.0)
 
 
 @pytree

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import itemgetter
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,37 @@ ROUNDING = 64 * 2.2e-16
 
 Distribution = tuple[str, dict[str, Any]]
 """The name of a distribution of `numpyro.distributions`, and its arguments: families know of it by name only."""
+
+
+class Hyperparameter(NamedTuple):
+    """How a hyperparameter of the prior of `parameter` is distributed."""
+
+    parameter: str
+    shape: tuple[int, ...] = ()
+    """() or (K,)."""
+    distribution: Distribution | None = None
+    """Of each of them, independent; None: as users say that a concentration is distributed."""
+    of_weights: Callable[[jax.Array], jax.Array] | None = None
+    """What has this distribution are weights, and this makes the hyperparameter of them."""
+
+
+class Site(NamedTuple):
+    """A site of the generative program: in each class `size` independent variates, a part of `parameter`."""
+
+    parameter: str
+    suffix: str
+    size: int
+    distribution: Callable[[Mapping[str, Any]], Distribution]
+    """(C, size), given what the sites before it have, by parameter and suffix."""
+
+
+class Cells(NamedTuple):
+    """A site of the cells of rows: their distribution, (…, K), what was observed, and which of them were."""
+
+    suffix: str
+    distribution: Distribution
+    value: Any
+    seen: Any = True
 
 
 class Likelihood(Protocol):
@@ -38,6 +69,11 @@ class Likelihood(Protocol):
 class PlugIn(Likelihood, Protocol):
     """A likelihood with parameters plugged in: estimates, or draws with a leading axis."""
 
+    @classmethod
+    def from_parameters(cls, **parameters: Any) -> Self:
+        """From what `parameters` gives."""
+        ...
+
     def parameters(self) -> dict[str, jax.Array]:
         """The parameters by name, (…, C, K) each."""
         ...
@@ -51,7 +87,7 @@ class PlugIn(Likelihood, Protocol):
         ...
 
     def distribution(self) -> Distribution:
-        """How a cell is distributed; not of levels, which `programs` knows."""
+        """How a cell is distributed; of levels the family says it, `Family.cells`."""
         ...
 
     def simulate(self, rng: Any) -> np.ndarray:
@@ -119,9 +155,71 @@ class Family(Protocol):
     maximum likelihood estimate.
     """
 
+    kind: ClassVar[str]
+    """What users call columns of such numbers, as in `MixedNB(gaussian=...)`; of levels the columns say it."""
     statistics: ClassVar[type]
+    likelihood: ClassVar[type]
+    """What has parameters plugged in, a `PlugIn`."""
+    nonnegative: ClassVar[bool]
+    """Whether the cells are non-negative numbers; else they are any."""
+    fixed: ClassVar[bool]
+    """Whether this is a fixed prior, which no data change."""
+    classes_share_parameters: ClassVar[bool]
+    """Whether a row of one class tells of the parameters of the others."""
     least: ClassVar[dict[str, float]]
-    """Of each parameter the smallest value that a prior may have."""
+    """Of each field the smallest value that a prior may have."""
+    empirical: ClassVar[dict[str, Any]]
+    """Priors that are derived from the data, `EmpiricalPrior`s, by the names that estimators take for them."""
+    tunable: ClassVar[dict[str, str]]
+    """Hyperparameters that say how strong the prior is: of each the field that it is about."""
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """How the hyperparameters are distributed that a hierarchical model does not fix; none: all are fixed.
+
+        `pooled` asks for a base measure of levels, which classes share. To be put into `unit()`.
+        """
+        ...
+
+    def unit(self) -> Self:
+        """The prior into which `with_hyperparameters` puts drawn ones: of levels that of concentrations 1."""
+        ...
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """This prior with some of `tunable` and `hyperprior` in place of its own; α is a factor on concentrations."""
+        ...
+
+    def condensed(self) -> Any:
+        """As much of the prior as the evidence needs while nothing but `tunable` changes."""
+        ...
+
+    def condense(self, statistics: Any) -> Any:
+        """As much of the statistics as the evidence under `condensed()` needs."""
+        ...
+
+    def n_free(self) -> int:
+        """Number of free parameters."""
+        ...
+
+    def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
+        """(C, G, K) log Bayes factor of a parameter for each level of G other features against one of the class.
+
+        `by_level` are statistics (C, G, L, K), `by_class` those of all levels. Levels share the rows of the prior.
+        """
+        ...
+
+    correlates: ClassVar[bool]
+    """Whether the dependence of two such features on each other has a closed form too."""
+
+    def require_pairs(self, names: Sequence[str]) -> None:
+        """Raise NotImplementedError unless it has for each two of these features."""
+        ...
+
+    def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
+        """(C, K, J) log Bayes factor of dependence between two features, of statistics on the rows that have both.
+
+        `cross` is Σ (x - x̄)(y - ȳ).
+        """
+        ...
 
     def update(self, statistics: Any) -> Self: ...
 
@@ -198,10 +296,22 @@ class Family(Protocol):
         """As `draw`, with variates from a JAX key."""
         ...
 
-    def program(self) -> dict[str, Callable[[dict[str, Any]], Distribution]]:
-        """How each parameter is distributed, (C, K), given those before it: the prior as a generative program.
+    def program(self) -> Sequence[Site]:
+        """How each parameter is distributed given those before it: the prior as a generative program."""
+        ...
 
-        Not of levels, whose simplexes `programs` knows.
+    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the parameters, (…, C, K), at the sites of the program."""
+        ...
+
+    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The inverse, of (C, …) values."""
+        ...
+
+    def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[Cells]:
+        """How the cells of rows are distributed under parameters (…, K), given as statistics of single rows.
+
+        `cells` are None to simulate rows, and then `total` is how many draws they have from each simplex.
         """
         ...
 
@@ -279,7 +389,50 @@ class Additive:
 class Conjugate:
     """What every conjugate family has for nothing."""
 
+    kind: ClassVar[str] = "levels"
+    nonnegative: ClassVar[bool] = False
+    fixed: ClassVar[bool] = False
+    classes_share_parameters: ClassVar[bool] = False
     least: ClassVar[dict[str, float]] = {}
+    empirical: ClassVar[dict[str, Any]] = {}
+    tunable: ClassVar[dict[str, str]] = {}
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """None."""
+        return {}
+
+    def unit(self) -> Self:
+        """This one."""
+        return self
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """This one."""
+        return self
+
+    def condensed(self) -> Any:
+        """All of it."""
+        return self
+
+    def condense(self, statistics: Any) -> Any:
+        """All of them."""
+        return statistics
+
+    correlates: ClassVar[bool] = False
+
+    def require_pairs(self, names: Sequence[str]) -> None:
+        """There is nothing to ask for."""
+
+    def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> Any:
+        """Σ_l log p(D_l | s_l of the prior's rows) - log p(D | prior), s_l the share of the rows that level l has."""
+        prior = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self)
+        share = by_level.count / jnp.maximum(by_class.count, 1.0)[:, :, None]
+        # A level without rows has no evidence either.
+        of_level = jax.tree.map(lambda field: field[:, None], prior).scale(jnp.where(share > 0, share, 1.0))
+        return of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
+
+    def n_free(self) -> int:
+        """All parameters."""
+        return sum(np.size(v) for v in self.variance().values())
 
     def components(self) -> list[tuple[Any, Any]]:
         return [(1.0, self)]
@@ -314,6 +467,17 @@ class Conjugate:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         return self.draw(KeyVariates(key), n)
 
+    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(parameters)
+
+    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(values)
+
+    def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[Cells]:
+        """Independent cells, as the likelihood has them."""
+        seen = True if cells is None else cells.count > 0
+        yield Cells("", likelihood.distribution(), None if cells is None else cells.values(), seen)
+
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         """(S, K) cells of a row for each of S parameters of one class: what the likelihood simulates."""
         return likelihood.simulate(rng)
@@ -340,6 +504,9 @@ class Conjugate:
         raise NotImplementedError
 
     def update(self, statistics: Any) -> Self:
+        raise NotImplementedError
+
+    def variance(self) -> dict[str, jax.Array]:
         raise NotImplementedError
 
     def predictive(self) -> Likelihood:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
+from jax.typing import ArrayLike
 
 _LARGE = 16.0
 
 
-def log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
+def log_rising(a: ArrayLike, x: ArrayLike) -> jax.Array:
     r"""Log of the rising factorial, :math:`\log\Gamma(a + x) - \log\Gamma(a)`, for a, x >= 0.
 
     Two log-gammas of size 1e10 differ by a number with nine digits lost. From `a = 16` on, Stirling's

@@ -36,6 +36,10 @@ class CellByCell:
 class SumOfCells:
     """A likelihood of independent cells, from `cells`."""
 
+    @classmethod
+    def from_parameters(cls, **parameters: Any) -> Self:
+        return cls(**parameters)
+
     def cells(self, x: jax.Array) -> jax.Array:
         """(N, F) log p(x_f | class) of one class, without the base measure."""
         raise NotImplementedError

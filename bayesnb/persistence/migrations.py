@@ -10,8 +10,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+_FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
+
+
+def _columns_know_their_family(tree: Any) -> Any:
+    """Columns of numbers named their statistics, and whether these may be negative."""
+    if isinstance(tree, list):
+        return [_columns_know_their_family(value) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    found = {name: _columns_know_their_family(value) for name, value in tree.items()}
+    if found.get("type") == "RealColumns":
+        del found["nonnegative"]
+        found["family"] = {"type": "class", "value": _FAMILIES[found.pop("statistics")["value"]]}
+    return found
+
+
 #: The tree of a file of version v to that of version v + 1, in order from v = 1.
-MIGRATIONS: tuple[Callable[[Any], Any], ...] = ()
+MIGRATIONS: tuple[Callable[[Any], Any], ...] = (_columns_know_their_family,)
 
 
 def version() -> int:

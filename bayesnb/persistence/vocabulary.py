@@ -24,15 +24,18 @@ _DATA = (
     families.AveragedCells,
     families.AveragedLevels,
     families.Dirichlet,
-    families.EmpiricalNormal,
-    families.GammaPoisson,
     families.Known,
-    families.NormalInverseGamma,
     families.LevelCounts,
-    families.Moments,
-    families.Totals,
 )
-TYPES: dict[str, type] = {cls.__name__: cls for cls in _DATA}
+
+
+def types_of(family: Any) -> tuple[type, ...]:
+    """What a model over such numbers consists of."""
+    return family, family.statistics, *map(type, family.empirical.values())
+
+
+_OF_NUMBERS = (cls for family in families.OF_NUMBERS for cls in types_of(family))
+TYPES: dict[str, type] = {cls.__name__: cls for cls in (*_DATA, *_OF_NUMBERS)}
 ESTIMATORS: dict[str, type] = {name: getattr(estimators, name) for name in estimators.__all__}
 _LABELS = ("str", "int", "float", "bool", "Timestamp", "NoneType")
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from bayesnb.encoding import NodeColumns
-from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted, require_evidence
 from bayesnb.selection.permutation import chosen_on_rows
 
@@ -117,22 +115,21 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
         )
     levels1, levels2 = _without_parents(fitted1), _without_parents(fitted2)
     for (columns_1, a), (columns_2, b) in zip(levels1, levels2, strict=True):
-        if isinstance(a, LevelCounts) and a.count.shape != b.count.shape:
+        if a.count.shape != b.count.shape:
             raise ValueError(
                 f"bayes_factor: the {columns_1.kind} columns have {a.count.shape[1]} levels in the first model and "
                 f"{b.count.shape[1]} in the second; declare the same `categories`."
             )
-        if isinstance(a, LevelCounts) and list(columns_1.axis()[1] or ()) != list(columns_2.axis()[1] or ()):
+        if list(columns_1.axis()[1] or ()) != list(columns_2.axis()[1] or ()):
             raise ValueError(f"bayes_factor: the {columns_1.kind} columns have different levels.")
-        fields = a.__dataclass_fields__
-        if not all(np.allclose(getattr(a, f), getattr(b, f), rtol=1e-9, atol=1e-12) for f in fields):
+        names = [field.name for field in fields(a)]
+        if not all(np.allclose(getattr(a, f), getattr(b, f), rtol=1e-9, atol=1e-12) for f in names):
             raise ValueError(f"bayes_factor: the rows differ: their {columns_1.kind} columns have other statistics.")
 
 
 def _without_parents(fitted: Fitted) -> list[tuple[Any, Any]]:
     """Columns and statistics of each block; of a structure those of its features alone."""
-    pairs: list[tuple[Any, Any]] = list(zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True))
-    return [(c.base, c.margins(s)) if isinstance(c, NodeColumns) else (c, s) for c, s in pairs]
+    return [(c.base, c.margins(s)) for c, s in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)]
 
 
 def _derived(fitted: Fitted) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,9 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.arguments import require_choice
-from bayesnb.condensed import condense, log_evidence, one_level
 from bayesnb.encoding import blocks
-from bayesnb.families import Dirichlet, EmpiricalNormal, NormalInverseGamma
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.precision import float64
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
 Objective = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 NAMES = ("alpha", "class_alpha", "kappa", "a")
+_CONCENTRATIONS = {"alpha", "class_alpha"}  # hyperparameters of the classifier itself
 _BOUNDS = (1e-4, 1e4)
 
 
@@ -98,9 +97,9 @@ def tune_alpha(
         "loo": Σ w log p(y_i | x_i, D₋ᵢ) under `nb.estimate`, how well each label is predicted from the other rows;
         "evidence": log p(X, y), how well the model predicts rows *and* labels, one after the other.
     tune : list of {"alpha", "class_alpha", "kappa", "a"}, optional
-        "alpha" is the concentration of levels, of all blocks; "kappa" and "a" are the numbers of rows that the prior of
-        μ and (by half) of σ² are worth, b/a kept. Default: "alpha" where there are levels, and "kappa" and "a" where
-        there are Gaussian features.
+        "alpha" is the concentration of levels, of all blocks; "kappa" is the number of rows that the prior of μ is
+        worth; "a" is the concentration of gamma priors, of precisions 1/σ² and of rates, a/b kept. Default: all that
+        there are but "class_alpha".
     bounds : (lower, upper)
         Interval for each of them.
     prior : {"derived", "fixed"}
@@ -139,8 +138,12 @@ def tune_alpha(
     if not 0 < low < high < np.inf:
         raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
     names = _names(nb, fitted, tune)
-    unit = _unit(nb, fitted, names)
-    objective = _by_loo(unit, X, y, sample_weight, names, prior) if by == "loo" else _by_evidence(unit, names)
+    # Concentrations, which may be shares of α, at α = 1.
+    unit = float64(_prior)(prior_of(fitted, prior), {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
+    if by == "loo":
+        objective = _by_loo(fitted, unit, X, y, sample_weight, names)
+    else:
+        objective = _by_evidence(unit.derive(fitted.statistics), fitted.statistics, names)
     path: list[np.ndarray] = []
 
     def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -161,7 +164,7 @@ def tune_alpha(
             f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
         )
     return Tuned(
-        _estimator(nb, values, prior_of(fitted, prior)),
+        _estimator(nb, fitted, values, prior_of(fitted, prior)),
         values,
         pd.DataFrame(path, columns=[*names, "objective"]),
         boundary,
@@ -177,11 +180,10 @@ def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[
             f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
             "what comes out, or compare by `loo` and `log_evidence_`."
         )
-    levels = any(isinstance(family, Dirichlet) for family in prior.blocks)
-    gaussian = any(isinstance(family, NormalInverseGamma) for family in prior.blocks)
-    learned = isinstance(prior.class_prior, Dirichlet) and getattr(nb, "class_prior", None) is None
-    there = {"alpha": levels, "class_alpha": learned, "kappa": gaussian, "a": gaussian}
-    offered = [name for name in NAMES if there[name]]
+    there = {name for family in prior.blocks for name in family.tunable}
+    if prior.class_prior.tunable and getattr(nb, "class_prior", None) is None:
+        there.add("class_alpha")
+    offered = [*(name for name in NAMES if name in there), *sorted(there - set(NAMES))]
     names = (
         [n for n in offered if n != "class_alpha"] if tune is None else [tune] if isinstance(tune, str) else list(tune)
     )
@@ -189,7 +191,7 @@ def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[
         raise ValueError(f"tune={tune!r} must name some of {offered}, each once: what {type(nb).__name__} has.")
     if isinstance(getattr(nb, "prior", None), NaiveBayes):
         raise ValueError("The estimator has a complete prior=, which leaves nothing to tune; set `alpha` instead.")
-    for name in {"alpha", "class_alpha"} & set(names):
+    for name in _CONCENTRATIONS & set(names):
         value = getattr(nb, name)
         if not isinstance(value, Real) or value <= 0:
             raise ValueError(f"{name}={value!r} must be one positive number to be tuned: the search starts there.")
@@ -197,49 +199,23 @@ def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[
 
 
 def _current(nb: Classifier, fitted: Fitted, name: str) -> float:
-    if name in ("alpha", "class_alpha"):
+    if name in _CONCENTRATIONS:
         return float(getattr(nb, name))
-    family = next(f for f in fitted.prior.blocks if isinstance(f, NormalInverseGamma))
-    return float(np.median(family.kappa if name == "kappa" else family.concentration))
-
-
-def _unit(nb: Classifier, fitted: Fitted, names: tuple[str, ...]) -> Fitted:
-    """With a prior at 1 of those concentrations that are to be tuned; of tables by evidence it is a share of 1."""
-    own = {"alpha", "class_alpha"} & set(names)
-    if not own:
-        return fitted
-    unit = copy(nb)
-    for name in own:
-        setattr(unit, name, 1.0)
-    return unit.fitted_
+    family = next(f for f in fitted.prior.blocks if name in f.tunable)
+    return float(np.median(getattr(family, family.tunable[name])))
 
 
 def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
-    """The prior with the hyperparameters in `values` in place of its own, of which concentrations are of `_unit`."""
-
-    def block(family: Any) -> Any:
-        if isinstance(family, Dirichlet):
-            return family.scale(values.get("alpha", 1.0))
-        if isinstance(family, EmpiricalNormal):
-            a = values.get("a", family.concentration)
-            return replace(family, kappa=values.get("kappa", family.kappa), concentration=a)
-        if not isinstance(family, NormalInverseGamma):
-            return family
-        one = jnp.ones_like(jnp.asarray(family.loc))
-        kappa, a = one * values.get("kappa", family.kappa), one * values.get("a", family.concentration)
-        return NormalInverseGamma(family.loc, kappa, a, family.rate / family.concentration * a)
-
-    class_prior = prior.class_prior
-    if isinstance(class_prior, Dirichlet):
-        class_prior = class_prior.scale(values.get("class_alpha", 1.0))
-    return NaiveBayes(class_prior, tuple(map(block, prior.blocks)))
+    """The prior with the hyperparameters in `values` in place of its own; concentrations are factors."""
+    of_classes = {"alpha": values["class_alpha"]} if "class_alpha" in values else {}
+    blocks = tuple(family.with_hyperparameters(values) for family in prior.blocks)
+    return NaiveBayes(prior.class_prior.with_hyperparameters(of_classes), blocks)
 
 
-def _by_evidence(unit: Fitted, names: tuple[str, ...]) -> Objective:
+def _by_evidence(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:
     """log p(X, y), from histograms of the counts where α is one number."""
-    prior, statistics = unit.prior, unit.statistics
     if "alpha" in names:
-        prior, statistics = one_level(prior), condense(prior, statistics)
+        prior, statistics = prior.condensed(), prior.condense(statistics)
 
     @float64
     def objective(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -252,16 +228,16 @@ def _by_evidence(unit: Fitted, names: tuple[str, ...]) -> Objective:
 @jax.jit(static_argnames="names")
 @jax.value_and_grad
 def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> jax.Array:
-    return log_evidence(_prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))), statistics)
+    return _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).log_evidence(statistics)
 
 
-def _by_loo(unit: Fitted, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...], of: PriorOf) -> Objective:
+def _by_loo(fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]) -> Objective:
     """Σ w log p(y | x, the other rows)."""
-    encoding, estimate = unit.encoding, of_the_others(unit.estimate)
-    table, _, label, weight = counted_rows(unit, X, y, sample_weight, "tune_alpha")
+    encoding, estimate = fitted.encoding, of_the_others(fitted.estimate)
+    table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
     each = (((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0)
     groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in each]
-    prior, statistics = pad(encoding, prior_of(unit, of)), pad_statistics(encoding, unit.statistics)
+    prior, statistics = pad(encoding, unit), pad_statistics(encoding, fitted.statistics)
     one_hot = np.eye(len(encoding.classes))
 
     @float64
@@ -303,15 +279,14 @@ def _label_score(
     return score(log_values), jnp.stack(slopes)
 
 
-def _estimator(nb: Classifier, values: dict[str, float], source: NaiveBayes) -> Any:
+def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
     """A fitted copy: the statistics do not depend on the prior."""
     tuned: Any = copy(nb)
     tuned.tuned_ = tuple(values)
-    for name in {"alpha", "class_alpha"} & set(values):
+    for name in _CONCENTRATIONS & set(values):
         setattr(tuned, name, values[name])
-    if {"kappa", "a"} & set(values):
-        prior = float64(_prior)(source, values)
-        family = next(f for f in prior.blocks if isinstance(f, NormalInverseGamma | EmpiricalNormal))
-        argument = "gaussian_prior" if hasattr(nb, "gaussian_prior") else "prior"
-        setattr(tuned, argument, family)
+    others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
+    for argument, family in zip(fitted.prior_arguments, float64(_prior)(source, others).blocks, strict=True):
+        if others.keys() & family.tunable.keys():
+            setattr(tuned, argument, family)
     return tuned

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from bayesnb.encoding import Rows, blocks
-from bayesnb.encoding.node_rows import NetworkRows
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
 from bayesnb.precision import float64
@@ -30,7 +30,7 @@ def over_blocks(fitted: Fitted, X: Any, asked: PerBlock, summed: PerBlock | None
     """(N, …): of each row the answer of `asked`, or `summed`, if given, where missing cells on arcs are summed out."""
     table = fitted.table(X)
     rows = fitted.rows(table)
-    sums = np.any([r.summed for r in rows if isinstance(r, NetworkRows)] or [np.zeros(table.n_rows, bool)], axis=0)
+    sums = reduce(np.logical_or, (r.summed for r in rows), np.zeros(table.n_rows, bool))
     if summed is None or not sums.any():
         return _answered(rows, table.n_rows, asked)
     parts = []

@@ -17,9 +17,9 @@ import numpy as np
 from bayesnb.arguments import to_numbers
 from bayesnb.encoding import Encoding
 from bayesnb.families import Likelihood
-from bayesnb.families.dirichlet import Multinomial
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.precision import float64
 from bayesnb.uncertainty.blocks import PerBlock, over_blocks
 from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, origin, site_names
 from bayesnb.uncertainty.hyperparameters import Hyperparameters, hyperparameter_sites, shapes
@@ -80,7 +80,7 @@ def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
-    names = hyperparameter_sites(site_names(fitted.encoding, fitted.prior))
+    names = hyperparameter_sites(fitted.prior, hyperprior, site_names(fitted.encoding, fitted.prior))
     values = _checked(_flat(draws), shapes(fitted.prior, hyperprior, names))
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, values)
 
@@ -157,6 +157,7 @@ def _over_draws(
     return found
 
 
+@float64
 def likelihoods(
     encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice
 ) -> tuple[np.ndarray, tuple[Likelihood, ...]]:
@@ -165,8 +166,7 @@ def likelihoods(
     for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
         values = {own: drawn[site][part] for own, site in sites.items()}
         flat = {own: v.reshape(-1, v.shape[-1]) for own, v in values.items()}
-        kind, _ = drawn_like(family)
-        found.append(Multinomial(_log(flat["theta"])) if kind is Multinomial else kind(**flat))
+        found.append(family.likelihood.from_parameters(**flat))
     return _log(drawn[CLASS_PROB][part]), tuple(found)
 
 

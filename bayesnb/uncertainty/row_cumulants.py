@@ -9,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families import Known
 from bayesnb.families._pytree import pytree
 from bayesnb.families.protocol import Cumulants
 from bayesnb.families.special import polygammas
@@ -50,7 +49,7 @@ def class_cumulants(class_prior: Any, added: jax.Array) -> Cumulants:
 
     Of a Dirichlet ψ(α_c), ψ₁(α_c) and ψ₂(α_c): of differences between classes these give the exact moments.
     """
-    if isinstance(class_prior, Known):
+    if class_prior.fixed:
         log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], added.shape)
         return Cumulants(log_prob, jnp.zeros_like(log_prob), jnp.zeros_like(log_prob))
     alpha = jnp.asarray(class_prior.concentration)[0] + added

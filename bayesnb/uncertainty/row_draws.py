@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.families import Known
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, log_normalize
@@ -151,7 +150,7 @@ def _likelihood(variates: Variates, n: int, family: Any, rows: Any, own: Any) ->
 
 def _log_class(class_prior: Any, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draws (draws, M, C) of log π up to a constant, and of log(π_k) where the class is that of one more row."""
-    if isinstance(class_prior, Known):
+    if class_prior.fixed:
         log_prob = np.asarray(class_prior.log_prob)
         log_prob = np.broadcast_to(log_prob, (*shape, log_prob.shape[-1]))
         return log_prob, log_prob

@@ -20,7 +20,7 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
-from bayesnb.condensed import Histogram
+from bayesnb.families.condensed import Histogram, Symmetric
 from bayesnb.families import LevelCounts
 from bayesnb.hierarchy import Hierarchy, Kind
 from bayesnb.precision import float64

@@ -7,16 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb.arguments import to_numbers
-from bayesnb.encoding import Encoding
-from bayesnb.families import (
-    Dirichlet,
-    EmpiricalNormal,
-    EmpiricalRate,
-    GammaPoisson,
-    Known,
-    LevelCounts,
-    NormalInverseGamma,
-)
+from bayesnb.families import Dirichlet, Known
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
@@ -47,7 +38,7 @@ def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Di
         return Known(np.log(prob)[None])
 
 
-def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
+def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     """Dirichlet over the levels of a block.
 
     Parameters
@@ -89,33 +80,27 @@ def dirichlet(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     return Dirichlet(full, group, int(group.max(initial=0)) + 1)
 
 
-def normal_inverse_gamma(
-    prior: Any, shape: tuple[int, int], argument: str = "prior"
-) -> NormalInverseGamma | EmpiricalNormal:
-    """Prior of Gaussian features; "within", "pooled" and an `EmpiricalNormal` are derived from the data."""
-    if isinstance(prior, NormalInverseGamma):
-        return NormalInverseGamma(**{k: _field(prior, k, shape, bound, argument) for k, bound in prior.least.items()})
-    if isinstance(prior, EmpiricalNormal):
-        for name in ("kappa", "concentration"):
-            _field(prior, name, (), 0.0, argument)
-        _normal_of_data(prior.variance, f"{argument}.variance")
-        return prior
-    return _normal_of_data(prior, argument)
+def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:
+    """Prior of numbers: a `family`, or one that is derived from the data, by its name or as it is.
 
-
-def _normal_of_data(variance: Any, argument: str) -> EmpiricalNormal:
-    if not isinstance(variance, str) or variance not in ("within", "pooled"):
-        raise ValueError(f"{argument}={variance!r} is unknown; use 'within', 'pooled' or a bayesnb.NormalInverseGamma.")
-    return EmpiricalNormal(variance)
-
-
-def gamma_poisson(prior: Any, shape: tuple[int, int], argument: str = "prior") -> GammaPoisson | EmpiricalRate:
-    """Prior of Poisson rates; "pooled" is derived from the data."""
-    if isinstance(prior, GammaPoisson):
-        return GammaPoisson(**{k: _field(prior, k, shape, bound, argument) for k, bound in prior.least.items()})
-    if not isinstance(prior, str) or prior != "pooled":
-        raise ValueError(f"{argument}={prior!r} is unknown; use 'pooled' or a bayesnb.GammaPoisson.")
-    return EmpiricalRate()
+    Raises
+    ------
+    ValueError
+        If it is neither, or a field of it is out of range or of another shape.
+    """
+    if isinstance(given, family):
+        return family(**{k: _field(given, k, shape, bound, argument) for k, bound in family.least.items()})
+    if isinstance(given, str) and given in family.empirical:
+        return family.empirical[given]
+    if type(given) not in set(map(type, family.empirical.values())):
+        names = ", ".join(map(repr, family.empirical))
+        raise ValueError(f"{argument}={given!r} is unknown; use {names} or a bayesnb.{family.__name__}.")
+    for name, bound in given.least.items():
+        _field(given, name, (), bound, argument)
+    for name, choices in given.choices.items():
+        if getattr(given, name) not in choices:
+            raise ValueError(f"{argument}.{name}={getattr(given, name)!r} is unknown; use one of {choices}.")
+    return given
 
 
 def _covers(alpha: Any, columns: Any) -> bool:
@@ -160,7 +145,7 @@ def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     )
 
 
-def matching(prior: Any, encoding: Encoding, statistics: Any) -> Any:
+def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
     """A complete prior, such as another model's `prior_`, if it is one over these classes and levels.
 
     Raises
@@ -169,21 +154,21 @@ def matching(prior: Any, encoding: Encoding, statistics: Any) -> Any:
         If its families, shapes or groups of levels are others.
     """
     classes = prior.class_prior
-    over_classes = classes.log_prob if isinstance(classes, Known) else classes.concentration
+    over_classes = classes.log_prob if classes.fixed else classes.concentration
     given = [np.shape(over_classes)[1], *(_signature(b, getattr(b, "group", None)) for b in prior.blocks)]
     expected: list[Any] = [len(statistics.class_count)]
     columns: Any
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
         family: type | None = next((type(b) for b in prior.blocks if b.statistics is type(block)), None)
         name = "a family of " + type(block).__name__ if family is None else family.__name__
-        groups = columns.groups() if isinstance(block, LevelCounts) else None
+        groups = columns.groups() if hasattr(columns, "groups") else None
         expected.append((name, block.count.shape, None if groups is None else _sizes(groups)))
     if given != expected:
         raise ValueError(
             f"prior is over {given} (number of classes, then family, shape and group sizes of each block), but the "
             f"data need {expected}. Declare `categories` so that the levels do not depend on the rows."
         )
-    if isinstance(classes, Known):
+    if classes.fixed:
         if not np.isclose(np.exp(classes.log_prob).sum(), 1.0, rtol=0, atol=1e-8):
             raise ValueError("prior.class_prior: the sum of the probabilities should be 1.")
     else:

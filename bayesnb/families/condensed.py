@@ -1,0 +1,73 @@
+"""The evidence as a function of α alone, at a cost that depends on the distinct counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.special import log_rising
+
+
+@pytree
+class Histogram:
+    """What the evidence of a symmetric Dirichlet needs of the counts (C, L): how often each number occurs.
+
+    A level has the concentration α times its `share`, mostly 1. `share`, `count` and `times` (U,): the distinct pairs
+    of a level's share and its count, and how many levels of all classes have them; `size`, `total` and `groups` (V,):
+    those of a group's sum of shares, its number of levels, and its total.
+    """
+
+    share: Any
+    count: Any
+    times: Any
+    size: Any
+    total: Any
+    groups: Any
+
+    @classmethod
+    def of(cls, count: Any, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
+        observed = np.asarray(count)
+        share = np.broadcast_to(share, observed.shape)
+        # One share after the other: there are few, and numbers sort far faster than pairs.
+        levels = [(s, observed[(share == s) & (observed > 0)]) for s in np.unique(share)]
+        counted = [(s, *np.unique(counts, return_counts=True)) for s, counts in levels]
+        of_share, count, times = (
+            np.concatenate([np.zeros(0), *parts])  # of no level, where none was observed
+            for parts in (
+                [np.full(len(c), s) for s, c, _ in counted],
+                [c for _, c, _ in counted],
+                [t for _, _, t in counted],
+            )
+        )
+
+        def by_group(values: np.ndarray) -> np.ndarray:
+            return np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in values])
+
+        pairs = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
+        distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
+        return cls(of_share, count, times, distinct[:, 0], distinct[:, 1], groups.astype(float))
+
+
+@pytree
+class Symmetric:
+    """Dirichlet distributions of which only α is left, a factor on the shares of the levels."""
+
+    tunable: ClassVar[dict[str, str]] = {"alpha": "alpha"}
+
+    alpha: Any
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """With `alpha` times its α."""
+        return type(self)(self.alpha * values.get("alpha", 1.0))
+
+    def log_evidence(self, counted: Histogram) -> jax.Array:
+        """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""
+        # In one call: two would compile the gamma functions twice.
+        size = jnp.concatenate([counted.share, counted.size])
+        times = jnp.concatenate([counted.times, -counted.groups])
+        return jnp.sum(times * log_rising(self.alpha * size, jnp.concatenate([counted.count, counted.total])))

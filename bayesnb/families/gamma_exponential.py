@@ -1,0 +1,160 @@
+"""Gamma–exponential: durations."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.empirical import EmpiricalPrior
+from bayesnb.families.gamma import Gamma, Rates, Sums
+from bayesnb.families.protocol import Cumulants, Distribution
+from bayesnb.families.special import log_rising, polygammas
+from bayesnb.families.terms import linear
+from bayesnb.families.variates import Variates
+from bayesnb.families.with_row import SumOfCells
+
+
+@pytree
+class Durations(Sums):
+    """Number of durations and their sum, for each class and feature, (C, F) each."""
+
+    def units(self) -> dict[str, tuple[Any, Any]]:
+        """Of a rate the inverse of the mean over all rows; 1 where that is 0."""
+        mean = self.mean()
+        return {"rate": (0.0 * mean, 1.0 / np.where(mean > 0, mean, 1.0))}
+
+    def sd(self) -> np.ndarray:
+        """(F,) mean over all rows, the standard deviation of an exponential variate."""
+        return self.mean()
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        return jnp.zeros(x.shape[0])
+
+
+@pytree
+class EmpiricalDuration(EmpiricalPrior):
+    """Of exponential rates: Gamma(a, a · mean), with the mean over all rows; Gamma(a, a) where that is 0.
+
+    Parameters
+    ----------
+    concentration : float
+        a, the number of durations that the prior is worth.
+    """
+
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
+
+    concentration: Any = 1.0
+
+    def __call__(self, statistics: Durations, together: Durations) -> GammaExponential:
+        xp = together.total.__array_namespace__()
+        some = together.total > 0
+        mean = xp.where(some, together.total / xp.where(some, together.count, 1.0), 1.0)
+        a = self.concentration * xp.ones_like(statistics.count)
+        return GammaExponential(a, mean * a)
+
+
+@pytree
+class Exponential(Rates):
+    """Exponential rates plugged in: `rate` (C, F)."""
+
+    def distribution(self) -> Distribution:
+        return "Exponential", {"rate": self.rate}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A duration for each of the rates, by a NumPy generator."""
+        return rng.exponential(1.0 / self.rate)
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) log λ - λx of one class."""
+        return jnp.log(self.rate) - self.rate * x
+
+    def log_likelihood(self, statistics: Durations) -> jax.Array:
+        """(C, F) n log λ - λ Σx."""
+        return linear(statistics.count, jnp.log(self.rate)) - linear(statistics.total, self.rate)
+
+
+@pytree
+class GammaExponential(Gamma):
+    """Exponential rates with Gamma(concentration a, rate b) priors; each field (C, F).
+
+    References
+    ----------
+    Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
+    """
+
+    kind: ClassVar[str] = "exponential"
+    statistics: ClassVar[type] = Durations
+    likelihood: ClassVar[type] = Exponential
+    empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
+
+    def update(self, statistics: Durations) -> Self:
+        """a' = a + n, b' = b + Σx."""
+        return type(self)(self.concentration + statistics.count, self.rate + statistics.total)
+
+    def sample_size(self) -> dict[str, Any]:
+        """a."""
+        return {"rate": self.concentration}
+
+    def with_cell(self, x: jax.Array, added: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `added` more times.
+
+        Leaving out the longest takes b' for the difference of two large numbers: it is not below their rounding.
+        """
+        found = self.update(Durations(added, added * x))
+        return type(self)(jnp.maximum(found.concentration, 0.0), jnp.maximum(found.rate, 4e-16 * self.rate))
+
+    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+        """log p of each cell of x (N, F) counted `weight` times, of one class."""
+        a, b = self.concentration, self.rate
+        return log_rising(a, weight + 0.0 * x) - a * jnp.log1p(weight * x / b) - weight * jnp.log(b + weight * x)
+
+    def predictive(self) -> Lomax:
+        rate = self._rate()
+        return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
+
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+        """ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b², over the features."""
+        seen, x = observed(x)
+
+        def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
+            a, b = a + added, b + added * x
+            (psi, psi1, psi2), share = polygammas(a), x / b
+            mean = psi - jnp.log(b) - a * share
+            variance = psi1 + (a * share - 2.0) * share
+            third = psi2 - (2.0 * a * share - 3.0) * share**2
+            return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
+
+        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        """log λ - λx; after the row λ is a Gamma(a + 1) variate, which rows share, over b + x."""
+        seen, x = observed(x)
+        log_gamma = variates.log_gamma(jnp.asarray(self.concentration) + added, n)
+
+        def one_class(log_gamma: jax.Array, rate: jax.Array) -> jax.Array:
+            log_rate = log_gamma - jnp.log(rate + added * x)
+            return sum_cells(seen, log_rate - jnp.exp(log_rate) * x)
+
+        return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._rate()), log_gamma)
+
+    log_base = staticmethod(Durations.log_base)
+
+
+@pytree
+class Lomax(SumOfCells):
+    """Rates integrated out."""
+
+    concentration: Any
+    rate: Any
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """(N, F) log a - log b - (a + 1) log(1 + x/b) of one class."""
+        a, b = self.concentration, self.rate
+        return jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b)
