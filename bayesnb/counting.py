@@ -12,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
-from bayesnb.families import Counts
-from bayesnb.model import Statistics
+from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.precision import float64
 
 _CELLS_A_ROW = 2**10  # so that a block of rows is as many classes
@@ -31,18 +30,12 @@ def _observe(
     statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     """Statistics with a block of rows added, and a sign that the block was read."""
-    return statistics.observe(x, label, weight, log_base + kernel_log_base(statistics, x)), jnp.sum(weight)
+    return statistics.observe(x, label, weight, log_base + kernel_log_base(statistics.blocks, x)), jnp.sum(weight)
 
 
 @jax.jit(donate_argnums=0)
 def _observe_shares(statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array) -> Statistics:
-    return statistics.observe_shares(x, weight, log_base + kernel_log_base(statistics, x))
-
-
-def kernel_log_base(statistics: Statistics, x: tuple[Any, ...]) -> Any:
-    """(N,) log base measures of a block of rows, except what `row_blocks` gives with it."""
-    pairs = zip(statistics.blocks, x, strict=True)
-    return sum(block.log_base(rows) for block, rows in pairs if not isinstance(rows, Counts))
+    return statistics.observe_shares(x, weight, log_base + kernel_log_base(statistics.blocks, x))
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
@@ -93,10 +86,7 @@ def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
 def row_blocks(
     rows: tuple[Rows, ...], *arrays: np.ndarray, cells: float = 0.0
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
-    """Blocks of rows for the kernels, arrays with an entry a row, and log base measures that the host knows best.
-
-    Those are the factorials of word counts: in a kernel they would take longer than all the rest.
-    """
+    """Blocks of rows for the kernels, arrays with an entry a row, and log base measures that the host knows best."""
     for piece, x, parts in blocks(tuple(r.counted() for r in rows), len(arrays[0]), *arrays, cells=cells):
         log_base = np.zeros(len(parts[0]))
         for r in rows:
@@ -297,7 +287,6 @@ __all__ = [
     "declare",
     "empty",
     "finish",
-    "kernel_log_base",
     "merge",
     "prune",
     "remove",

@@ -13,7 +13,7 @@ import numpy as np
 from bayesnb import counting, scoring
 from bayesnb.arguments import require_integer, require_number, require_seed
 from bayesnb.encoding import Encoding, Rows, Table
-from bayesnb.model import NaiveBayes, Reading, Statistics
+from bayesnb.model import NaiveBayes, Reading, Statistics, kernel_log_base
 from bayesnb.precision import float64
 
 _NO_SHARE = 1e-100  # adds nothing to any sum, and its reciprocal is still a number
@@ -134,7 +134,7 @@ def _share(
     log_row = scoring.row(joint)
     share = jnp.exp(joint - log_row[:, None])
     own = weight[:, None] * jnp.where(share > _NO_SHARE, share, 0.0)
-    return total.observe_shares(x, own, log_base + counting.kernel_log_base(total, x)), log_row
+    return total.observe_shares(x, own, log_base + kernel_log_base(total.blocks, x)), log_row
 
 
 def _blocks(part: Unlabeled) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:

@@ -16,9 +16,8 @@ import numpy as np
 
 from bayesnb.arguments import require_integer, require_seed
 from bayesnb.encoding import Encoding, blocks
-from bayesnb.families import Counts
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.model import NaiveBayes, kernel_log_base, log_normalize
 from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import draws_of, kept, origin
@@ -377,9 +376,7 @@ def _score_kernel(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """For S draws and N rows, each (S, N)."""
     joint = joint_of_draws(log_class, likelihoods, x)
-    # Of word counts the host has looked up the factorials.
-    pairs = zip(posterior.blocks, x, strict=True)
-    log_base = sum((f.log_base(rows) for f, rows in pairs if not isinstance(rows, Counts)), log_base)
+    log_base = log_base + kernel_log_base(posterior.blocks, x)
     log_prob = log_normalize(joint)
     index = label[None, :, None]
     row, own = (jnp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))

@@ -69,6 +69,13 @@ class Statistics:
         return self.merge(type(self)(class_count, blocks, jnp.sum(each.log_base)))
 
 
+def kernel_log_base(parts: tuple[Any, ...], x: tuple[Any, ...]) -> Any:
+    """(N,) log base measures of a block of rows, by families or statistics; but of rows whose hosts know theirs."""
+    return sum(
+        part.log_base(rows) for part, rows in zip(parts, x, strict=True) if not getattr(rows, "known_base", False)
+    )
+
+
 @pytree
 class NaiveBayes:
     """p(c, x | π, θ) = π_c Π_b p(x_b | θ_cb): a prior, and after `update` a posterior, over (π, θ).

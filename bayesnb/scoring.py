@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -13,8 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.families import LevelCounts
-from bayesnb.model import Estimate, NaiveBayes, Reading, Statistics, log_normalize, undefined
+from bayesnb.model import Estimate, NaiveBayes, Reading, Statistics, kernel_log_base, log_normalize, undefined
 from bayesnb.precision import float64
 
 
@@ -116,14 +114,9 @@ def decision(scores: jax.Array) -> jax.Array:
 @float64
 def log_base(rows: tuple[Rows, ...], n: int) -> np.ndarray:
     """(N,) what no class changes: multinomial coefficients, -log x!."""
-    total = np.zeros(n)
-    for r in rows:
-        statistics = r.empty(1)
-        if isinstance(statistics, LevelCounts):  # of word counts the host has looked up the factorials
-            total += r.log_base(0, n)
-        else:
-            total += map_rows((r.plain(),), n, partial(_log_base, statistics))
-    return total
+    statistics = tuple(r.empty(1) for r in rows)
+    known = np.zeros(n) + sum(r.log_base(0, n) for r in rows)
+    return map_rows(tuple(r.counted() for r in rows), n, lambda x, part: _log_base(statistics, x, part), known)
 
 
 @float64
@@ -168,8 +161,8 @@ def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array
 
 
 @jax.jit
-def _log_base(statistics: Any, x: tuple[Any]) -> jax.Array:
-    return statistics.log_base(x[0])
+def _log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
+    return known + kernel_log_base(statistics, x)
 
 
 @jax.jit

@@ -20,6 +20,7 @@ from bayesnb.files import require_writable
 from bayesnb.fingerprint import FirstRows, n_rows, take
 from bayesnb.fitted import require_classifier
 from bayesnb.persistence import hyperparameters, load, save
+from bayesnb.persistence.vocabulary import own_classes
 from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
@@ -295,7 +296,7 @@ def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
     draft = blank(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
-    loaded = load(checkpoint)
+    loaded = load(checkpoint, own_classes(nb))
     if type(loaded) is not type(nb) or hyperparameters(loaded) != hyperparameters(nb):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is of {loaded!r}, and nb is {nb!r}.")
     if not hasattr(loaded, _ROWS_COUNTED):

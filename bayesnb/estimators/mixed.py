@@ -111,13 +111,14 @@ class MixedNB(NaiveBayesClassifier):
         def of_numbers(family: Any) -> Callable[[tuple[int, ...], tuple[str, ...]], Columns]:
             return lambda i, names: RealColumns(i, names, n, family)
 
-        make: dict[str, Callable[[tuple[int, ...], tuple[str, ...]], Columns]] = {
+        levels: dict[str, Callable[[tuple[int, ...], tuple[str, ...]], Columns]] = {
             "categorical": lambda i, _: level_columns(
                 table, i, self.categories, self.handle_unknown, self.missing_values
             ),
             "bernoulli": lambda i, _: binary_columns(table, i, self.binarize),
             "multinomial": lambda i, names: CountColumns(i, names, n),
-        } | {family.kind: of_numbers(family) for family in families.OF_NUMBERS}
+        }
+        make = levels | {family.kind: of_numbers(family) for family in families.OF_NUMBERS}
         return tuple(make[kind](index[kind], names(kind)) for kind in KINDS if index[kind])
 
     def _kinds(self, table: Table) -> list[str]:

@@ -422,6 +422,9 @@ class Conjugate:
     def require_pairs(self, names: Sequence[str]) -> None:
         """There is nothing to ask for."""
 
+    def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} has no closed form for pairs: it does not `correlate`.")
+
     def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> Any:
         """Σ_l log p(D_l | s_l of the prior's rows) - log p(D | prior), s_l the share of the rows that level l has."""
         prior = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -18,10 +18,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb.arguments import require_path, shown
 from bayesnb.estimators import drafts
+from bayesnb.estimators.display import Displayed
 from bayesnb.files import open_regular, write_atomically
 from bayesnb.persistence.migrations import migrated, version
 from bayesnb.persistence.reading import Decoder
-from bayesnb.persistence.vocabulary import ESTIMATORS, FORMAT, CorruptModelError
+from bayesnb.persistence.vocabulary import FORMAT, CorruptModelError, Vocabulary, own_classes, vocabulary
 from bayesnb.persistence.writing import encode
 from bayesnb.precision import ForkedError
 
@@ -57,13 +58,13 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """
     from safetensors.numpy import save as to_bytes
 
-    if ESTIMATORS.get(type(nb).__name__) is not type(nb):
+    if not isinstance(nb, Displayed):
         raise TypeError(f"save takes a fitted classifier of bayesnb, and got {shown(nb)}.")
     check_is_fitted(nb)
     require_path("path", path)
     fitted: Any = nb
     arrays: dict[str, np.ndarray] = {}
-    model = encode(nb, type(nb).__name__, arrays)
+    model = encode(nb, type(nb).__name__, arrays, vocabulary(own_classes(nb)))
     try:
         drafts.check(fitted)
     except ValueError as error:
@@ -79,8 +80,14 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     write_atomically(path, written)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     """The classifier that `save` wrote.
+
+    Parameters
+    ----------
+    path : path
+    estimators : classes, optional
+        Of classifiers of your own that the file may hold, such as subclasses of `NumbersNB` with a family of their own.
 
     Raises
     ------
@@ -97,9 +104,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     file can write any counts.
     """
     require_path("path", path)
+    known = vocabulary(estimators)
     try:
         with open_regular(path) as file:
-            return _read(file)
+            return _read(file, known)
     except (OSError, MemoryError, ForkedError):
         raise
     except CorruptModelError as error:
@@ -111,11 +119,11 @@ def load(path: str | os.PathLike[str]) -> Any:
 def hyperparameters(nb: BaseEstimator) -> str:
     """A digest of the hyperparameters, as `save` would write them."""
     arrays: dict[str, np.ndarray] = {}
-    model = encode(nb.get_params(deep=False), type(nb).__name__, arrays)
+    model = encode(nb.get_params(deep=False), type(nb).__name__, arrays, vocabulary(own_classes(nb)))
     return _digest(json.dumps(model), arrays, version())
 
 
-def _read(file: BinaryIO) -> Any:
+def _read(file: BinaryIO, known: Vocabulary) -> Any:
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
 
@@ -132,8 +140,8 @@ def _read(file: BinaryIO) -> Any:
         raise CorruptModelError(f"it is no safetensors file, or only a part of one: {error}.") from None
     del content
     model = _model(text, arrays)
-    nb = Decoder(arrays, size).decode(model)
-    if type(nb).__name__ not in ESTIMATORS:
+    nb = Decoder(arrays, size, known).decode(model)
+    if type(nb).__name__ not in known.estimators:
         raise CorruptModelError(f"it holds no classifier, but {type(nb).__name__}.")
     if not model["fitted"]:
         raise CorruptModelError(f"its {type(nb).__name__} was never fitted.")

@@ -20,10 +20,9 @@ from bayesnb.encoding import Levels
 from bayesnb.encoding.table import Positions
 from bayesnb.estimators import drafts
 from bayesnb.persistence.vocabulary import (
-    ESTIMATORS,
     TAG,
-    TYPES,
     CorruptModelError,
+    Vocabulary,
     is_fitted_name,
     strange_label,
 )
@@ -32,8 +31,9 @@ from bayesnb.persistence.vocabulary import (
 class Decoder:
     """Reads one file of `size` bytes."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], size: int) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], size: int, known: Vocabulary) -> None:
         self.arrays = arrays
+        self.known = known
         self.budget = size
 
     def decode(self, tree: Any) -> Any:
@@ -41,15 +41,18 @@ class Decoder:
             return [self.decode(v) for v in tree]
         if not isinstance(tree, dict):
             return tree
-        tag = tree.get(TAG)
+        tag: Any = tree.get(TAG)
         read: Callable[[dict[str, Any]], Any] | None = getattr(self, f"_{tag}", None) if tag in _PLAIN else None
         if read is not None:
             return read(tree)
-        if tag in TYPES:
-            return self._dataclass(TYPES[tag], tree)
-        if tag in ESTIMATORS:
-            return self._estimator(ESTIMATORS[tag], tree)
-        raise CorruptModelError(f"it names a type {tag!r} that no model has.")
+        if tag in self.known.types:
+            return self._dataclass(self.known.types[tag], tree)
+        if tag in self.known.estimators:
+            return self._estimator(self.known.estimators[tag], tree)
+        raise CorruptModelError(
+            f"it names a type {tag!r} that no model has; a classifier of your own is read by its class, "
+            "load(path, estimators=[...])."
+        )
 
     def _spend(self, length: int) -> None:
         if not 0 <= length <= self.budget:
@@ -85,7 +88,7 @@ class Decoder:
         return array[()]
 
     def _class(self, tree: dict[str, Any]) -> type:
-        return TYPES[tree["value"]]
+        return self.known.types[tree["value"]]
 
     def _tensor(self, tree: dict[str, Any]) -> np.ndarray:
         array = self.arrays[tree["name"]]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from bayesnb import encoding, estimators, families
+from bayesnb.arguments import shown
 from bayesnb.encoding.table import Positions
+from bayesnb.estimators.display import Displayed
 from bayesnb.model import NaiveBayes, Statistics
 
 FORMAT = "bayesnb"
@@ -34,9 +38,44 @@ def types_of(family: Any) -> tuple[type, ...]:
     return family, family.statistics, *map(type, family.empirical.values())
 
 
+@dataclass(frozen=True)
+class Vocabulary:
+    """Data and estimators that a file can name, by name."""
+
+    types: Mapping[str, type]
+    estimators: Mapping[str, type]
+
+
 _OF_NUMBERS = (cls for family in families.OF_NUMBERS for cls in types_of(family))
-TYPES: dict[str, type] = {cls.__name__: cls for cls in (*_DATA, *_OF_NUMBERS)}
-ESTIMATORS: dict[str, type] = {name: getattr(estimators, name) for name in estimators.__all__}
+_TYPES = {cls.__name__: cls for cls in (*_DATA, *_OF_NUMBERS)}
+_ESTIMATORS: dict[str, type] = {name: getattr(estimators, name) for name in estimators.__all__}
+
+
+def vocabulary(own: Iterable[Any] = ()) -> Vocabulary:
+    """That of bayesnb, and of classes of the user's own, with their families.
+
+    Raises
+    ------
+    TypeError
+        If one of them is no class of a classifier of bayesnb, or is called as another.
+    """
+    types, known = dict(_TYPES), dict(_ESTIMATORS)
+    for cls in own:
+        if not (isinstance(cls, type) and issubclass(cls, Displayed)):
+            raise TypeError(f"estimators: {shown(cls)} is no class of classifiers of bayesnb.")
+        family = getattr(cls, "family", None)
+        for found, it in ((known, cls), *((types, it) for it in (types_of(family) if family is not None else ()))):
+            if found.setdefault(it.__name__, it) is not it:
+                raise TypeError(f"estimators: {it.__module__}.{it.__name__} is called as another class; rename it.")
+    return Vocabulary(types, known)
+
+
+def own_classes(nb: Any) -> list[type]:
+    """Classes of a classifier, and of the one that it wraps, that are not bayesnb's own."""
+    parts = (nb, getattr(nb, "estimator", None))
+    return [type(part) for part in parts if part is not None and type(part) not in _ESTIMATORS.values()]
+
+
 _LABELS = ("str", "int", "float", "bool", "Timestamp", "NoneType")
 
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from bayesnb.encoding import Levels
-from bayesnb.persistence.vocabulary import ESTIMATORS, TAG, TYPES, is_fitted_name, strange_label
+from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_fitted_name, strange_label
 
 
-def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
+def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: Vocabulary) -> Any:
     """The value as JSON has it; numeric arrays go to `arrays`."""
 
     def inner(value: Any, name: str) -> Any:
-        return encode(value, f"{where}{name}", arrays)
+        return encode(value, f"{where}{name}", arrays, known)
 
     def listed(values: Any) -> list[Any]:
         return [inner(v, f"[{i}]") for i, v in enumerate(values)]
@@ -37,15 +37,15 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray]) -> Any:
         return _encode_time(value, where)
     if isinstance(value, np.generic):
         return {TAG: "scalar", "value": inner(np.asarray(value), "")}
-    if isinstance(value, type) and value.__name__ in TYPES:
+    if isinstance(value, type) and value.__name__ in known.types:
         return {TAG: "class", "value": value.__name__}
     if isinstance(value, np.ndarray) or hasattr(value, "__jax_array__") or kind.__module__.startswith("jax"):
-        return _encode_array(np.asarray(value), where, arrays)
+        return _encode_array(np.asarray(value), where, arrays, known)
     if isinstance(value, Levels):
         _require_labels(value, where)
-    if is_dataclass(value) and kind.__name__ in TYPES:
+    if is_dataclass(value) and kind.__name__ in known.types:
         return {TAG: kind.__name__, **{f.name: inner(getattr(value, f.name), f".{f.name}") for f in fields(value)}}
-    if kind.__name__ in ESTIMATORS:
+    if kind.__name__ in known.estimators:
         return {
             TAG: kind.__name__,
             "parameters": {k: inner(v, f".{k}") for k, v in value.get_params(deep=False).items()},
@@ -73,7 +73,7 @@ def _encode_time(value: Any, where: str) -> dict[str, Any]:
     return {TAG: "Timestamp", "value": value.as_unit("ns").value, "unit": value.unit, "zone": zone}
 
 
-def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray], known: Vocabulary) -> dict[str, Any]:
     kind = value.dtype.kind
     if kind in "biuf" and value.dtype.itemsize <= 8:
         name = str(len(arrays))
@@ -82,7 +82,7 @@ def _encode_array(value: np.ndarray, where: str, arrays: dict[str, np.ndarray]) 
     if kind == "M":
         values = [_encode_time(v, where) for v in value.ravel()]
     elif kind in "UO":
-        values = [encode(v, f"{where}[{i}]", arrays) for i, v in enumerate(value.ravel().tolist())]
+        values = [encode(v, f"{where}[{i}]", arrays, known) for i, v in enumerate(value.ravel().tolist())]
     else:
         raise TypeError(f"save: {where} is an array of {value.dtype}, which no file can have. Nothing was written.")
     return {TAG: "array", "kind": kind, "shape": list(value.shape), "values": values}

@@ -20,8 +20,8 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
-from bayesnb.families.condensed import Histogram, Symmetric
 from bayesnb.families import LevelCounts
+from bayesnb.families.condensed import Histogram
 from bayesnb.hierarchy import Hierarchy, Kind
 from bayesnb.precision import float64
 from tests.laws import test_bayes_identity as by_scipy

@@ -1,0 +1,203 @@
+"""A family that bayesnb does not have: numbers of failures before a success, with Beta probabilities.
+
+This one file is all that a new family needs; `test_house.py` shows that everything works on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammaln
+
+from bayesnb.families import EmpiricalPrior
+from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.protocol import Additive, Conjugate, Cumulants, Hyperparameter, Site
+from bayesnb.families.special import polygammas
+from bayesnb.families.terms import linear
+from bayesnb.families.variates import Variates
+from bayesnb.families.with_row import CellByCell, SumOfCells
+
+
+@pytree
+class Failures(Additive):
+    """Number of cells and the failures in them, (C, F) each."""
+
+    count: Any
+    total: Any
+
+    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Failures:
+        seen, x = observed(x)
+        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
+        return Failures(self.count + one_hot.T @ seen.astype(x.dtype), self.total + one_hot.T @ x)
+
+    def without(self, cells: Any, weight: Any) -> Failures:
+        return self.remove(Failures(weight, weight * cells))
+
+    @classmethod
+    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Failures:
+        return cls(count, count * mean)
+
+    def values(self) -> Any:
+        return self.total
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        return jnp.zeros(x.shape[0])
+
+
+@pytree
+class EmpiricalFailures(EmpiricalPrior):
+    """Beta(a, a · mean): a successes, and as many failures as all rows have for them."""
+
+    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
+
+    concentration: Any = 1.0
+
+    def __call__(self, statistics: Failures, together: Failures) -> BetaGeometric:
+        xp = together.total.__array_namespace__()
+        mean = xp.where(together.total > 0, together.total, 1.0) / xp.where(together.count > 0, together.count, 1.0)
+        a = self.concentration * xp.ones_like(statistics.count)
+        return BetaGeometric(a, a * mean)
+
+
+@pytree
+class Geometric(SumOfCells):
+    """Probabilities of success plugged in."""
+
+    prob: Any
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"prob": self.prob}
+
+    def distribution(self) -> tuple[str, dict[str, Any]]:
+        return "GeometricProbs", {"probs": self.prob}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        return rng.geometric(self.prob) - 1
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        return jnp.log(self.prob) + linear(x, jnp.log1p(-self.prob))
+
+    def log_likelihood(self, statistics: Failures) -> jax.Array:
+        return linear(statistics.count, jnp.log(self.prob)) + linear(statistics.total, jnp.log1p(-self.prob))
+
+
+@pytree
+class BetaGeometric(CellByCell, Conjugate):
+    """Probabilities of success with Beta(successes a, failures b) priors."""
+
+    kind: ClassVar[str] = "geometric"
+    statistics: ClassVar[type] = Failures
+    likelihood: ClassVar[type] = Geometric
+    nonnegative: ClassVar[bool] = True
+    least: ClassVar[dict[str, float]] = {"successes": 0.0, "failures": 0.0}
+    empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalFailures()}
+    tunable: ClassVar[dict[str, str]] = {"a": "successes"}
+
+    successes: Any
+    failures: Any
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        one = 0.0 * self.successes + 1.0
+        a = values.get("a", self.successes) * one
+        return type(self)(a, values.get("failures", self.failures / self.successes * a) * one)
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """log b ~ Normal(log b, 1), the same in all classes."""
+        failures = np.asarray(self.failures)[0]
+        lognormal = ("LogNormal", {"loc": np.log(failures), "scale": 1.0})
+        return {"failures": Hyperparameter("prob", failures.shape, lognormal)}
+
+    def update(self, statistics: Failures) -> Self:
+        return type(self)(self.successes + statistics.count, self.failures + statistics.total)
+
+    def limit(self) -> Self:
+        return self.scale(0.0)
+
+    def log_partition(self) -> jax.Array:
+        proper = self.proper()
+        a, b = jnp.where(proper, self.successes, 1.0), jnp.where(proper, self.failures, 1.0)
+        return jnp.where(proper, _log_beta(a, b), jnp.inf)
+
+    def proper(self) -> jax.Array:
+        return (jnp.asarray(self.successes) > 0) & (jnp.asarray(self.failures) > 0)
+
+    def with_cell(self, x: jax.Array, added: Any) -> Self:
+        return self.update(Failures(added, added * x))
+
+    def sample_size(self) -> dict[str, Any]:
+        return {"prob": self.successes + self.failures}
+
+    def mean(self) -> Geometric:
+        return Geometric(self.successes / (self.successes + self.failures))
+
+    def mode(self) -> Geometric:
+        inside = (self.successes >= 1) & (self.failures >= 1)
+        return Geometric(jnp.where(inside, (self.successes - 1) / (self.successes + self.failures - 2), jnp.nan))
+
+    def peak(self) -> Geometric:
+        return self.mean()
+
+    def log_penalty(self, parameters: Geometric) -> jax.Array:
+        return linear(self.successes, jnp.log(parameters.prob)) + linear(self.failures, jnp.log1p(-parameters.prob))
+
+    def predictive(self) -> BetaMixedGeometric:
+        return BetaMixedGeometric(jnp.asarray(self.successes), jnp.asarray(self.failures))
+
+    def variance(self) -> dict[str, jax.Array]:
+        a, b = self.successes, self.failures
+        return {"prob": a * b / ((a + b) ** 2 * (a + b + 1.0))}
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        return {"prob": ("beta", {"a": self.successes, "b": self.failures})}
+
+    def program(self) -> list[Site]:
+        a, b = jnp.asarray(self.successes), jnp.asarray(self.failures)
+        beta = ("Beta", {"concentration1": a, "concentration0": b})
+        return [Site("prob", "", a.shape[1], lambda _: beta)]
+
+    def draw(self, variates: Variates, n: int) -> Geometric:
+        success, failure = (jnp.exp(variates.log_gamma(v, n)) for v in (self.successes, self.failures))
+        return Geometric(success / (success + failure))
+
+    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+        """Those of log p + x log(1 - p)."""
+        seen, x = observed(jnp.asarray(x)[:, None])
+        a, b = self.successes + added, self.failures + added * x
+
+        powers = zip(polygammas(a), polygammas(b), polygammas(a + b), (1, 2, 3), strict=True)
+        parts = (one + x**k * other - (1.0 + x) ** k * both for one, other, both, k in powers)
+        return Cumulants(*(sum_cells(seen, part) for part in parts))
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+        """A Gamma(b + x) variate is a Gamma(b) one, which rows share, plus a row's own Gamma(x)."""
+        seen, x = observed(x)
+        success = jnp.exp(variates.log_gamma(self.successes + added, n))[:, None]
+        failure = jnp.exp(variates.log_gamma(self.failures, n))[:, None]
+        if added:
+            failure = failure + jnp.exp(variates.log_gamma(added * x, n))[:, :, None]
+        x, total = x[:, None], success + failure
+        log_prob = jnp.log(success / total) + linear(x, jnp.log(failure / total))
+        return sum_cells(seen[:, None], log_prob)
+
+    log_base = staticmethod(Failures.log_base)
+
+
+@pytree
+class BetaMixedGeometric(SumOfCells):
+    """Probabilities integrated out: B(a + 1, b + x)/B(a, b)."""
+
+    successes: Any
+    failures: Any
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        return _log_beta(self.successes + 1.0, self.failures + x) - _log_beta(self.successes, self.failures)
+
+
+def _log_beta(a: Any, b: Any) -> jax.Array:
+    return gammaln(a) + gammaln(b) - gammaln(a + b)  # JAX's own betaln is good to eight digits only
