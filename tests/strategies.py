@@ -1,4 +1,4 @@
-"""Small random classification problems for all six estimators, and helpers that look at them from outside.
+"""Small random classification problems for all seven estimators, and helpers that look at them from outside.
 
 The number of features and of classes is fixed, so that the kernels compile once. Classes and levels that no
 row has, missing cells and integer weights occur everywhere.
@@ -21,7 +21,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import gammaln
 from sklearn.base import clone
 
-from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb import BernoulliNB, CategoricalNB, ExponentialNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
 from bayesnb.counting import Counted
 
 CLASSES = ("ash", "elm", "oak")
@@ -39,6 +39,7 @@ counts = st.integers(0, 6).map(float)
 quarters = st.integers(-40, 40).map(lambda i: i / 4)
 reals = st.one_of(st.integers(-40, 40).map(lambda i: i / 4), st.floats(-1000, 1000, width=32), st.just(np.nan))
 rates = st.one_of(st.integers(0, 30).map(float), st.just(np.nan))
+durations = st.one_of(st.integers(0, 100).map(lambda i: i / 8), st.just(np.nan))
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] =
     "sparse multinomial": (lambda: MultinomialNB(alpha=2.0), _sparse(_cells(counts))),
     "gaussian": (lambda: GaussianNB(class_alpha=2.0), _cells(reals)),
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.5, 0.3]), _cells(rates)),
+    "exponential": (lambda: ExponentialNB(class_alpha=0.5), _cells(durations)),
     "mixed": (
         lambda: MixedNB(bernoulli="heads", poisson="visits", multinomial=["word", "other"], alpha=0.8),
         mixed_frame,

@@ -19,7 +19,9 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb.families import (
     Dirichlet,
+    Durations,
     EmpiricalNormal,
+    GammaExponential,
     GammaPoisson,
     Known,
     LevelCounts,
@@ -116,6 +118,10 @@ def written_out(kind: str, X: np.ndarray, label: np.ndarray, weight: np.ndarray,
             p /= p.sum(axis=1, keepdims=True)
             penalty += alpha * np.log(p).sum()
             joint += x @ np.log(p).T + (gammaln(x.sum(axis=1) + 1) - gammaln(x + 1).sum(axis=1))[:, None]
+        elif kind == "exponential":
+            rate = (RATES.concentration + r.T @ seen) / (RATES.rate + r.T @ x)
+            penalty += (RATES.concentration * np.log(rate) - RATES.rate * rate).sum()
+            joint += seen @ np.log(rate).T - x @ rate.T
         elif kind == "poisson":
             rate = (RATES.concentration + r.T @ x) / (RATES.rate + r.T @ seen)
             penalty += (RATES.concentration * np.log(rate) - RATES.rate * rate).sum()
@@ -144,6 +150,7 @@ MADE = {
     "multinomial": lambda alpha: bnb.MultinomialNB(alpha=alpha),
     "gaussian": lambda alpha: bnb.GaussianNB(prior=NORMAL),
     "poisson": lambda alpha: bnb.PoissonNB(prior=RATES),
+    "exponential": lambda alpha: bnb.ExponentialNB(prior=bnb.GammaExponential(RATES.concentration, RATES.rate)),
 }
 
 
@@ -170,6 +177,7 @@ def test_each_iteration_is_that_of_em_written_out(kind, alpha):
         "multinomial": lambda: statistics.count,
         "gaussian": lambda: statistics.mean * statistics.count,
         "poisson": lambda: statistics.total,
+        "exponential": lambda: statistics.total,
     }[kind]()
     np.testing.assert_allclose(mine, some, rtol=1e-8, atol=1e-12)
 
@@ -192,6 +200,7 @@ FAMILIES = [
         Moments(*np.array([[[4.0]], [[2.0]], [[3.0]]])),
     ),
     (GammaPoisson(np.array([[1.5]]), np.array([[0.5]])), Totals(np.array([[4.0]]), np.array([[7.0]]))),
+    (GammaExponential(np.array([[1.5]]), np.array([[0.5]])), Durations(np.array([[4.0]]), np.array([[7.0]]))),
     (Known(np.log([[0.2, 0.8]])), LevelCounts(np.array([[3.0, 1.0]]))),
 ]
 

@@ -1,4 +1,4 @@
-"""The six classifiers, each with a small table of the kind it is for."""
+"""The seven classifiers, each with a small table of the kind it is for."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ def _tables() -> dict[str, Any]:
         "MultinomialNB": counts,
         "GaussianNB": rng.normal(shift, 1, (N, 4)),
         "PoissonNB": counts,
+        "ExponentialNB": rng.exponential(1 + shift, (N, 4)),
         "MixedNB": rng.normal(shift, 1, (N, 4)),
     }
 
 
-NAMES = ("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "MixedNB")
+NAMES = ("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB")
 CASES = {name: Case(getattr(bnb, name), table, _labels()) for name, table in _tables().items()}
 each = pytest.mark.parametrize("case", [pytest.param(CASES[name], id=name) for name in NAMES])
 

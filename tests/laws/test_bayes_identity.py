@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from bayesnb import Dirichlet, GammaPoisson, NormalInverseGamma
+from bayesnb import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.families import Known
 from tests.strategies import CLASSES, KINDS, Problem, problems
 
@@ -31,7 +31,7 @@ def draw_theta(family: Any, rng: np.random.Generator) -> Any:
     if isinstance(family, NormalInverseGamma):
         sigma2 = family.rate / rng.gamma(family.concentration)
         return rng.normal(family.loc, np.sqrt(sigma2 / family.kappa)), sigma2
-    assert isinstance(family, GammaPoisson)
+    assert isinstance(family, GammaPoisson | GammaExponential)
     return rng.gamma(family.concentration + 0.5) / family.rate
 
 
@@ -80,6 +80,10 @@ def log_poisson(theta: np.ndarray, cells: np.ndarray) -> float:
     return sum(stats.poisson.logpmf(int(x), rate) for x, rate in zip(cells, theta, strict=True) if not np.isnan(x))
 
 
+def log_exponential(theta: np.ndarray, cells: np.ndarray) -> float:
+    return float(np.nansum(stats.expon.logpdf(cells, scale=1 / theta)))
+
+
 def log_multinomial(theta: np.ndarray, cells: np.ndarray) -> float:
     return float(stats.multinomial.logpmf(cells, int(cells.sum()), theta / theta.sum()))
 
@@ -115,6 +119,7 @@ def log_row(kind: str, nb: Any, thetas: list, row: Any) -> float:
         "multinomial": log_multinomial,
         "gaussian": log_normal,
         "poisson": log_poisson,
+        "exponential": log_exponential,
     }
     return density[kind.split()[-1]](thetas[0], row)
 

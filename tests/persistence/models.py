@@ -55,6 +55,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "Gaussian": (lambda: bnb.GaussianNB(prior="within"), NUMBERS),
     "Gaussian, own prior": (lambda: bnb.GaussianNB(prior=PRIOR), NUMBERS),
     "Poisson": (lambda: bnb.PoissonNB(estimate="mean"), LEVELS),
+    "exponential": (lambda: bnb.ExponentialNB(estimate="map"), LEVELS),
     "mixed": (lambda: bnb.MixedNB(categories={"色泽": ["乌黑", "浅白", "青绿", "红"]}), MELONS.data),
     "TAN": (bnb.TAN, MELONS.data),
     "TAN by evidence": (lambda: bnb.TAN("evidence", root=1), LEVELS),

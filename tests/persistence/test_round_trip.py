@@ -162,12 +162,13 @@ def test_a_file_of_any_version_stays_readable(path):
         assert loaded.log_evidence_ == pytest.approx(expected["log_evidence"], rel=1e-12)
 
 
-def rewritten(path, change, version=1):
+def rewritten(path, change):
     """A file with a right checksum, of which the tree of the model was changed."""
     with safe_open(path, "np") as file:
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         model = json.loads(file.metadata()["bayesnb"])["model"]
     change(model)
+    version = migrations.version()
     digest = hashlib.sha256(f"bayesnb {version}\n{json.dumps(model)}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode() + np.ascontiguousarray(array).tobytes())
@@ -200,9 +201,10 @@ def test_what_was_renamed_is_read_by_its_former_name(tmp_path, monkeypatch):
     rewritten(tmp_path / "model", former)
     with pytest.raises(bnb.CorruptModelError):
         bnb.load(tmp_path / "model")
-    monkeypatch.setattr(migrations, "MIGRATIONS", (migrate,))
+    now = migrations.version()
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, migrate))
     same_bits(bnb.load(tmp_path / "model").posterior_, nb.posterior_)
     bnb.save(nb, tmp_path / "newer")
     monkeypatch.undo()
-    with pytest.raises(bnb.CorruptModelError, match=r"it has version 2; this bayesnb reads versions 1 to 1"):
+    with pytest.raises(bnb.CorruptModelError, match=f"it has version {now + 1}; .* reads versions 1 to {now}"):
         bnb.load(tmp_path / "newer")

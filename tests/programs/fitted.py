@@ -15,6 +15,7 @@ from numpyro.infer.util import log_density
 from bayesnb import (
     BernoulliNB,
     CategoricalNB,
+    ExponentialNB,
     GaussianNB,
     MixedNB,
     MultinomialNB,
@@ -96,6 +97,7 @@ ESTIMATORS = {
     "multinomial": MultinomialNB(alpha=0.3),
     "gaussian": GaussianNB(class_alpha=2.0),
     "poisson": PoissonNB(class_prior=[0.2, 0.5, 0.3]),
+    "exponential": ExponentialNB(class_alpha=0.5),
     "mixed": MixedNB(bernoulli="heads", poisson="visits", multinomial=["word", "other"], alpha=0.8),
 }
 
@@ -124,6 +126,7 @@ def ordinary(kind: str) -> tuple[Fitted, Draws]:
         "multinomial": count[:, :3],
         "gaussian": real,
         "poisson": count[:, :3],
+        "exponential": count[:, :3] / 8.0 + 0.125,
         "mixed": pd.DataFrame(mixed),
     }
     fitted = Fitted(Problem(kind, ESTIMATORS[kind], X[kind], np.array(CLASSES)[label], weight))

@@ -89,10 +89,10 @@ class InOneOrder(dist.Distribution):
 def without_coefficient(fitted: Fitted, monkeypatch: Any) -> list[Program]:
     cells = programs.distribution_of_cells
 
-    def bare(family: Any, *arguments: Any) -> Any:
-        for suffix, distribution, value in cells(family, *arguments):
-            words = isinstance(family, Dirichlet) and family.num_groups == 1
-            yield suffix, InOneOrder(distribution.base_dist).to_event(1) if words else distribution, value
+    def bare(site: Any) -> Any:
+        name, arguments = site.distribution
+        counted = name == "Multinomial"
+        return InOneOrder(dist.Multinomial(**arguments)).to_event(1) if counted else cells(site)
 
     monkeypatch.setattr(programs, "distribution_of_cells", bare)
     statistics = replace(fitted.nb.statistics_, log_base=np.zeros(()))
@@ -196,5 +196,3 @@ def test_a_known_class_prior_has_no_site():
 def test_a_family_without_a_program_says_so():
     with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: it lacks `program`"):
         programs.sample_parameters(3, {})
-    with pytest.raises(NotImplementedError, match=r"int has no NumPyro program: it lacks `distribution`"):
-        programs.distribution_of_cells(None, 3, None, 1)

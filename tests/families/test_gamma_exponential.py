@@ -1,0 +1,74 @@
+"""Durations with unknown rates, against SciPy and by integration."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from bayesnb.families import Durations, EmpiricalDuration, GammaExponential
+from bayesnb.families.protocol import pooled
+
+A, B = np.array([[0.7, 3.0], [2.0, 12.0]]), np.array([[0.4, 2.0], [5.0, 1.5]])
+X = np.array([[0.0, 1.5], [2.25, np.nan], [40.0, 0.125]])
+positive = st.floats(0.1, 50.0)
+
+
+def test_predictive_is_lomax_and_the_evidence_of_one_duration(x64):
+    found = np.asarray(GammaExponential(A, B).log_predictive(X))
+    for n, c in np.ndindex(3, 2):
+        seen = ~np.isnan(X[n])
+        lomax = stats.lomax.logpdf(X[n], A[c], scale=B[c])[seen].sum()
+        assert found[n, c] == pytest.approx(lomax, rel=1e-13)
+        counted = Durations(seen[None] * 1.0, np.nan_to_num(X[n])[None])
+        assert np.sum(GammaExponential(A[[c]], B[[c]]).log_evidence(counted)) == pytest.approx(lomax, rel=1e-12)
+
+
+@given(a=positive, b=positive, x=st.lists(st.floats(0.0, 100.0), min_size=1, max_size=4))
+def test_evidence_is_the_likelihood_averaged_over_the_prior(a, b, x):
+    with jax.enable_x64(True):
+        found = float(GammaExponential(a, b).log_evidence(Durations(float(len(x)), float(sum(x)))))
+    rate = (a + len(x)) / (b + sum(x))
+
+    def joint(log_rate: float) -> float:
+        values = np.exp(log_rate)
+        likelihood = stats.expon.logpdf(x, scale=1 / values).sum()
+        return np.exp(likelihood + stats.gamma.logpdf(values, a, scale=1 / b) + log_rate - found)
+
+    assert integrate.quad(joint, np.log(rate) - 60, np.log(rate) + 5, points=[np.log(rate)], limit=200)[0] == (
+        pytest.approx(1.0, rel=1e-6)
+    )
+
+
+@pytest.mark.parametrize("added", [0.0, 1.0])
+def test_cumulants_of_the_log_likelihood_are_those_by_integration(added, x64):
+    for a, b, x in ((0.7, 0.4, 2.25), (12.0, 1.5, 0.0), (3.0, 2.0, 40.0)):
+        found = GammaExponential(np.array([[a]]), np.array([[b]])).log_likelihood_cumulants(np.array([[x]]), added)
+        rate = stats.gamma(a + added, scale=1 / (b + added * x))
+
+        def expected(f, rate=rate):
+            # By quantiles: the density has a pole at 0 where a < 1.
+            return integrate.quad(lambda q: f(rate.ppf(q)), 0, 1, limit=500)[0]
+
+        def log_density(value, x=x):
+            return np.log(value) - value * x
+
+        mean = expected(log_density)
+        moments = mean, *(expected(lambda v, k=k: (log_density(v) - mean) ** k) for k in (2, 3))
+        for one, other in zip((found.mean, found.variance, found.third), moments, strict=True):
+            assert float(one[0, 0]) == pytest.approx(other, rel=1e-5, abs=1e-7)
+
+
+def test_the_derived_prior_is_worth_a_durations_of_the_mean():
+    statistics = Durations(np.array([[3.0, 0.0], [1.0, 0.0]]), np.array([[6.0, 0.0], [2.0, 0.0]]))
+    prior = EmpiricalDuration(2.0)(statistics, pooled(statistics))
+    np.testing.assert_array_equal(prior.concentration, np.full((2, 2), 2.0))
+    np.testing.assert_array_equal(prior.rate, [[4.0, 2.0], [4.0, 2.0]])  # of a feature that was never seen, 1
+
+
+def test_the_maximum_likelihood_estimate_is_one_over_the_mean(x64):
+    counted = Durations(np.array([[4.0]]), np.array([[10.0]]))
+    assert float(GammaExponential(A[:1, :1], B[:1, :1]).limit().update(counted).mean().rate[0, 0]) == 0.4
