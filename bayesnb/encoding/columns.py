@@ -77,8 +77,18 @@ class Columns(Protocol):
         ...
 
     @property
+    def network(self) -> Any:
+        """These columns, if they may have parents, as `NodeColumns`; else None."""
+        ...
+
+    @property
     def one_simplex(self) -> bool:
         """Whether a row is several draws from one simplex, so that its cells are counts."""
+        ...
+
+    @property
+    def mirrored(self) -> Hashable:
+        """A level of each feature that is one minus the other; None: there is none."""
         ...
 
     @property
@@ -146,7 +156,9 @@ class Columns(Protocol):
 class PlainColumns:
     """Columns that do not depend on each other, with one cell a row."""
 
+    network: ClassVar[Any] = None
     one_simplex: ClassVar[bool] = False
+    mirrored: ClassVar[Hashable] = None
 
     def require_room(self, n_classes: int) -> None:
         """There is."""
@@ -299,6 +311,7 @@ class BinaryColumns(OfLevels, FixedColumns):
     n_features: int
     threshold: float | None = 0.0
     kind: ClassVar[str] = "bernoulli"
+    mirrored: ClassVar[Hashable] = "absent"
 
     def check(self) -> None:
         if self.threshold is not None and not np.isfinite(self.threshold):

@@ -55,6 +55,10 @@ class NodeColumns(GrowingColumns):
     nodes: tuple[Node, ...]
     kind: ClassVar[str] = "categorical"
 
+    @property
+    def network(self) -> Self:
+        return self
+
     @classmethod
     def without_parents(cls, base: LevelColumns) -> Self:
         return cls(base, tuple((j,) for j in range(len(base.index))))

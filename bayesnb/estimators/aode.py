@@ -202,8 +202,8 @@ class AODE(StructuredNB):
             raise ValueError("its network is not that of all pairs of columns.")
 
     def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
-        columns = encoding.blocks[0]
-        if not isinstance(columns, NodeColumns):
+        columns = encoding.blocks[0].network
+        if columns is None:
             return super()._tally(encoding, rows, label, weight)
         cells: Any = rows[0]
         pairs = structure.count_level_pairs(columns.base, cells.base, label, weight, len(encoding.classes))

@@ -124,7 +124,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         columns = self._base()._columns(table)
         for block in columns:
-            if block.base is not block:
+            if block.network is not None:
                 raise NotImplementedError(
                     "FeatureAveragedNB averages over which features depend on the class, each by itself: arcs between "
                     "features have no place in it. Use CategoricalNB as its estimator."

@@ -51,12 +51,10 @@ class StructuredNB(NaiveBayesClassifier):
         self._require_fitted("parents_")
         found: dict[int, tuple[str, Any]] = {}
         for columns in self.encoding_.blocks:
-            if isinstance(columns, NodeColumns):
-                for j, name, (_, *parents) in zip(columns.index, columns.names, columns.nodes, strict=True):
-                    names = tuple(columns.base.names[p] for p in parents)
-                    found[j] = name, names[0] if len(names) == 1 else names or None
-            else:
-                found |= {j: (name, None) for j, name in zip(columns.index, columns.names, strict=True)}
+            nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
+            for j, name, (_, *parents) in zip(columns.index, columns.names, nodes, strict=True):
+                names = tuple(columns.base.names[p] for p in parents)
+                found[j] = name, names[0] if len(names) == 1 else names or None
         return dict(found[j] for j in sorted(found))
 
     @property
@@ -170,7 +168,7 @@ class StructuredNB(NaiveBayesClassifier):
     @property
     def _nodes(self) -> NodeColumns | None:
         """The categorical columns, if there are any."""
-        return next((c for c in self.encoding_.blocks if isinstance(c, NodeColumns)), None)
+        return next((c.network for c in self.encoding_.blocks if c.network is not None), None)
 
     @property
     def no_evidence(self) -> str | None:
@@ -179,8 +177,8 @@ class StructuredNB(NaiveBayesClassifier):
         missing = [
             name
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
-            if isinstance(columns, NodeColumns)
-            for name in columns.missing_on_arcs(counted, self.statistics_.class_count)
+            if columns.network is not None
+            for name in columns.network.missing_on_arcs(counted, self.statistics_.class_count)
         ]
         if not missing:
             return None
@@ -206,12 +204,12 @@ class StructuredNB(NaiveBayesClassifier):
         first = encoding.blocks[0]
         if self.__sklearn_is_fitted__():
             return encoding, rows
-        if not isinstance(first, NodeColumns):
+        if first.network is None:
             self._arcs(encoding, _NO_COLUMNS, None, label, weight)  # which refuses arcs between what is not there
             self._warn_if_nothing_depends(encoding)
             return encoding, rows
         cells: Any = rows[0]
-        columns = replace(first, nodes=self._arcs(encoding, first, cells, label, weight))
+        columns = replace(first.network, nodes=self._arcs(encoding, first.network, cells, label, weight))
         self._warn_if_nothing_depends(encoding)
         columns.require_room(len(encoding.classes))
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
@@ -235,7 +233,7 @@ class StructuredNB(NaiveBayesClassifier):
             # something else makes the row impossible, such as the parent itself.
             model, reading = model_of(fitted, estimate, class_prior)
             blocks = [
-                _with_estimates(columns, family, reading) if isinstance(columns, NodeColumns) else family
+                family if columns.network is None else _with_estimates(columns.network, family, reading)
                 for columns, family in zip(fitted.encoding.blocks, model.blocks, strict=True)
             ]
             model = replace(model, blocks=tuple(blocks))
@@ -245,7 +243,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
         columns = encoding.blocks[0]
-        few = len(columns.index) if isinstance(columns, NodeColumns) else 0
+        few = 0 if columns.network is None else len(columns.index)
         if few < 2 and columns.n_features > 1 and self._needs_arcs:
             warn(
                 f"{type(self).__name__}: {'one column is' if few else 'no column is'} categorical, so that there is "
@@ -257,8 +255,8 @@ class StructuredNB(NaiveBayesClassifier):
         never = [
             (self.encoding_.classes.values[c], name)
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
-            if isinstance(columns, NodeColumns)
-            for c, name in columns.never_together(counted, self.statistics_.class_count)
+            if columns.network is not None
+            for c, name in columns.network.never_together(counted, self.statistics_.class_count)
         ]
         if never:
             warn(
@@ -297,12 +295,12 @@ class StructuredNB(NaiveBayesClassifier):
         fitted = self.fitted_
         found: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(fitted.class_log_prior))]
         for columns, family in zip(fitted.encoding.blocks, fitted.posterior.blocks, strict=True):
-            if isinstance(columns, NodeColumns):
+            if (network := columns.network) is not None:
                 # A value of the parents that a class never had has probability 0 there, whatever follows from it.
-                estimated = _with_estimates(columns, family, "mean")
+                estimated = _with_estimates(network, family, "mean")
                 theta = np.exp(scoring.plug_in(estimated).log_theta)
-                names = columns.base.names
-                for (child, *parents), table in zip(columns.nodes, columns.tables(theta), strict=True):
+                names = network.base.names
+                for (child, *parents), table in zip(network.nodes, network.tables(theta), strict=True):
                     found.append(((CLASS, *(names[p] for p in parents), names[child]), table))
         return found
 

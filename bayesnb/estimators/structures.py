@@ -357,7 +357,7 @@ class TAN(StructuredNB):
 
     def _block_prior(self, columns: Any, n_classes: int) -> Any:
         """By evidence the tables have the prior by which their arcs were chosen."""
-        if vars(self)["score"] != "evidence" or columns.base is columns:
+        if vars(self)["score"] != "evidence" or columns.network is None:
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(super()._block_prior(columns.base, n_classes), columns)
 

@@ -13,7 +13,7 @@ from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
-from bayesnb.families.protocol import Cumulants, Distribution
+from bayesnb.families.protocol import Cumulants, Distribution, Unit
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
@@ -24,10 +24,10 @@ from bayesnb.families.with_row import SumOfCells
 class Totals(Sums):
     """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
 
-    def units(self) -> dict[str, tuple[Any, Any]]:
+    def units(self) -> dict[str, Unit]:
         """Of a rate the mean over all rows; 1 where that is 0."""
         mean = self.mean()
-        return {"rate": (0.0 * mean, np.where(mean > 0, mean, 1.0))}
+        return {"rate": Unit("rate / feature's mean", 0.0 * mean, np.where(mean > 0, mean, 1.0))}
 
     def sd(self) -> np.ndarray:
         """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import Complete, observed
-from bayesnb.families.protocol import ROUNDING, pooled
+from bayesnb.families.protocol import ROUNDING, Unit, pooled
 
 
 @pytree
@@ -87,12 +87,15 @@ class Moments:
         """These."""
         return cls(count, mean, m2)
 
-    def units(self) -> dict[str, tuple[Any, Any]]:
+    def units(self) -> dict[str, Unit]:
         """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
         mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)
         sd = self.sd()
         sd = np.where(sd > 0, sd, 1.0)
-        return {"mu": (mean, sd), "sigma2": (0.0 * mean, sd**2)}
+        return {
+            "mu": Unit("(μ - feature's mean) / feature's sd", mean, sd),
+            "sigma2": Unit("σ² / feature's variance", 0.0 * mean, sd**2),
+        }
 
     def sd(self) -> np.ndarray:
         """(F,) standard deviation over all rows, in population form."""

@@ -35,6 +35,16 @@ class Hyperparameter(NamedTuple):
     """What has this distribution are weights, and this makes the hyperparameter of them."""
 
 
+class Unit(NamedTuple):
+    """In what unit a parameter is shown, so that features stand side by side: (value - origin) / size."""
+
+    label: str
+    origin: Any
+    """(F,)."""
+    size: Any
+    """(F,)."""
+
+
 class Site(NamedTuple):
     """A site of the generative program: in each class `size` independent variates, a part of `parameter`."""
 
@@ -134,8 +144,8 @@ class SufficientStatistics(Protocol):
         """(N, F) cells, of the statistics of N rows that were counted as a class each; not of levels."""
         ...
 
-    def units(self) -> dict[str, tuple[Any, Any]]:
-        """For each parameter what stands for 0 and for 1 where features are shown side by side, (F,) each."""
+    def units(self) -> dict[str, Unit]:
+        """For each parameter the unit in which features are shown side by side; none: as it is."""
         ...
 
     def sd(self) -> Any:
@@ -373,7 +383,7 @@ class Additive:
         """No sum of weights and counts is negative."""
         return reduce(operator.and_, (field >= 0 for field in jax.tree.leaves(self)))
 
-    def units(self) -> dict[str, tuple[Any, Any]]:
+    def units(self) -> dict[str, Unit]:
         """None: parameters are shown as they are."""
         return {}
 

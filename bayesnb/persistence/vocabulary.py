@@ -70,7 +70,7 @@ def vocabulary(own: Iterable[Any] = ()) -> Vocabulary:
     return Vocabulary(types, known)
 
 
-def own_classes(nb: Any) -> list[type]:
+def own_classes(nb: object) -> list[type]:
     """Classes of a classifier, and of the one that it wraps, that are not bayesnb's own."""
     parts = (nb, getattr(nb, "estimator", None))
     return [type(part) for part in parts if part is not None and type(part) not in _ESTIMATORS.values()]

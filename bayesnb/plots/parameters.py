@@ -136,10 +136,10 @@ def forest(
     """
     chosen = scaled(nb, prob, parameter, features)
     table = chosen.table
-    table = table[~((chosen.kind == "bernoulli") & (table["level"] == "absent").to_numpy())]
+    table = table[~chosen.absent]
     order = np.argsort(-(table["upper"] - table["lower"]).to_numpy(), kind="stable")
     room = _MOST_ROWS if ax is None else max(1, min(_MOST_ROWS, int(extent(ax)[1] / _ROW)))
-    shown = table.iloc[order[:room]]
+    shown: Any = table.iloc[order[:room]]
     ax = axes(ax, 7.5, 1.8 + _ROW / 72 * 1.3 * len(shown))
     position = {label: i for i, label in enumerate(nb.classes_)}
     for y, row in enumerate(shown.itertuples(index=False)):
@@ -183,13 +183,13 @@ def _square(ax: Axes, chosen: Scaled, table: Any) -> None:
     values = table[["mle", "mean", "lower", "upper"]].to_numpy()
     values = values[np.isfinite(values)]
     low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
-    if chosen.parameter == "theta" and (chosen.kind == "multinomial").all():
+    if chosen.words:
         # Probabilities of words span decades, and zero is the one to see.
         smallest = table["mle"][table["mle"] > 0].min() if (table["mle"] > 0).any() else 1.0
         low, high = -0.2 * smallest, high * 1.5
         ax.set_xscale("symlog", linthresh=smallest)
         ax.set_yscale("symlog", linthresh=smallest)
-    elif chosen.parameter == "theta":
+    elif chosen.levels:
         low, high = -0.03, 1.03
     else:
         margin = 0.04 * (high - low) or 1.0
@@ -216,4 +216,4 @@ def _left_out(chosen: Scaled) -> str:
 
 
 def _has_levels(chosen: Scaled) -> bool:
-    return chosen.parameter == "theta" and not (chosen.kind == "multinomial").all()
+    return chosen.levels and not chosen.words

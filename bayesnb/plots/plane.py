@@ -120,7 +120,8 @@ def _boundaries(ax: Axes, region: np.ndarray, horizontal: tuple[float, float], v
 
 def _gaussian_pair(encoding: Encoding, features: Sequence[Any]) -> list[str]:
     pair = chosen(encoding, features)
-    gaussian = [name for block in encoding.blocks if block.kind == "gaussian" for name in block.names]
+    # Of any sign, so that the plane around the points is a plane.
+    gaussian = [name for block in encoding.blocks if not block.family.nonnegative for name in block.names]
     if len(set(pair)) != 2 or not set(pair) <= set(gaussian):
         raise ValueError(
             f"features={features!r} must be two different Gaussian columns; those of this classifier are "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb.arguments import require_iterable, shown
 from bayesnb.encoding import Encoding
+from bayesnb.families.protocol import Unit
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.uncertainty.draws import drawn_like
 from bayesnb.uncertainty.parameters import tabulate
@@ -17,28 +18,22 @@ from bayesnb.uncertainty.parameters import tabulate
 if TYPE_CHECKING:
     import pandas as pd
 
-_LABELS = {
-    "theta": "P(level | class)",
-    "mu": "(μ - feature's mean) / feature's sd",
-    "sigma2": "σ² / feature's variance",
-    "rate": "rate / feature's mean",
-}
-_WORD = "P(word | class)"
-
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
     """Rows of `parameter_table` of one kind of parameter, scaled.
 
-    `axis` says what it is, with its unit; `others` counts the parameters of other kinds by name; `kind` has for each
-    row the kind of its column.
+    `axis` says what it is, with its unit; `others` counts the parameters of other kinds by name. `levels` and `words`:
+    whether they are probabilities of levels, or of words, which share a simplex; `absent` (rows,): of levels "absent".
     """
 
     table: pd.DataFrame
     parameter: str
     axis: str
     others: dict[str, int]
-    kind: np.ndarray
+    levels: bool
+    words: bool
+    absent: np.ndarray
 
 
 def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None) -> Scaled:
@@ -51,11 +46,11 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
     fitted = require_posterior(nb, "parameter_table")
     table = tabulate(fitted, prob).iloc[len(fitted.encoding.classes) :]
     blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
-    columns: dict[str, tuple[str, str | None, int, dict[str, Any]]] = {}
+    columns: dict[str, tuple[Any, str | None, int, Mapping[str, Unit]]] = {}
     for block, family, counts in blocks:
-        of_levels = None if block.axis()[1] is None else next(iter(drawn_like(family)[1]))
+        of_levels = None if block.axis()[1] is None and not block.one_simplex else next(iter(drawn_like(family)[1]))
         units = counts.units()
-        columns |= {name: (block.kind, of_levels, j, units) for j, name in enumerate(block.names)}
+        columns |= {name: (block, of_levels, j, units) for j, name in enumerate(block.names)}
     feature = table["feature"].to_numpy()
     if features is not None:
         feature = feature[keep := np.isin(feature.astype(str), chosen(fitted.encoding, features))]
@@ -69,15 +64,18 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
         raise ValueError(f"parameter={shown(parameter)}: the parameters of these features are {there}.")
     rows = names == parameter
     table, feature = table[rows].reset_index(drop=True), feature[rows]
-    of_rows = [(j, own.get(parameter)) for _, _, j, own in map(columns.__getitem__, feature)]
-    shift, unit = np.array([(0.0, 1.0) if pair is None else (pair[0][j], pair[1][j]) for j, pair in of_rows]).T
+    own_units = [(j, units.get(parameter)) for _, _, j, units in map(columns.__getitem__, feature)]
+    shift, size = np.array([(0.0, 1.0) if unit is None else (unit.origin[j], unit.size[j]) for j, unit in own_units]).T
     for column in ("mle", "map", "mean", "lower", "upper"):
-        table[column] = (table[column].to_numpy() - shift) / unit
-    table["sd"] /= unit
-    kind = np.array([columns[f][0] for f in feature])
+        table[column] = (table[column].to_numpy() - shift) / size
+    table["sd"] /= size
     others = {name: int((names == name).sum()) for name in there if name != parameter}
-    axis = _LABELS.get(parameter, parameter)
-    return Scaled(table, parameter, _WORD if (kind == "multinomial").all() else axis, others, kind)
+    levels = any(columns[f][1] == parameter for f in feature)
+    words = levels and all(columns[f][0].one_simplex for f in feature)
+    named = {unit.label for _, unit in own_units if unit is not None}
+    axis = "P(word | class)" if words else "P(level | class)" if levels else ", ".join(sorted(named)) or parameter
+    mirrored = np.array([columns[f][0].mirrored for f in feature], object)
+    return Scaled(table, parameter, axis, others, levels, words, (table["level"] == mirrored).to_numpy())
 
 
 def chosen(encoding: Encoding, features: Iterable[Any]) -> list[str]:

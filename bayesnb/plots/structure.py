@@ -46,7 +46,7 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
     blocks = (
         zip(nb.fitted_.encoding.blocks, nb.fitted_.statistics.blocks, strict=True) if hasattr(nb, "fitted_") else ()
     )
-    found = [(columns, counted) for columns, counted in blocks if isinstance(columns, NodeColumns)]
+    found = [(columns.network, counted) for columns, counted in blocks if columns.network is not None]
     if not found or len(found[0][0].nodes) != len(found[0][0].base.names):
         raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
     columns, counted = found[0]
