@@ -98,7 +98,7 @@ def __getattr__(name: str) -> Any:
     if name in ("distributed", "text"):
         return import_module(f"bayesnb.{name}")
     if name == "run_nuts":
-        return import_module("bayesnb.nuts").run_nuts
+        return import_module("bayesnb.sampling.nuts").run_nuts
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

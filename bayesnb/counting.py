@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
 from bayesnb.model import Statistics, kernel_log_base
-from bayesnb.precision import float64
 
 _CELLS_A_ROW = 2**10  # so that a block of rows is as many classes
 
@@ -34,8 +34,10 @@ def _observe(
 
 
 @jax.jit(donate_argnums=0)
-def _observe_shares(statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array) -> Statistics:
-    return statistics.observe_shares(x, weight, log_base + kernel_log_base(statistics.blocks, x))
+def _observe_responsibilities(
+    statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
+) -> Statistics:
+    return statistics.observe_responsibilities(x, weight, log_base + kernel_log_base(statistics.blocks, x))
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
@@ -52,11 +54,11 @@ def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarra
 
 
 @float64
-def count_soft(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
+def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
     """As `count_rows`, for rows that belong to each class with a weight; `weight` is (N, C)."""
     total = empty(rows, weight.shape[1])
     for _, x, (weights,), log_base in row_blocks(rows, weight):
-        total = jax.block_until_ready(_observe_shares(total, x, weights, log_base))
+        total = jax.block_until_ready(_observe_responsibilities(total, x, weights, log_base))
     return finish(encoding, total)
 
 
@@ -192,7 +194,7 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     if mine is joint:
         return statistics
     for columns in joint.blocks:
-        columns.require_room(len(joint.classes))
+        columns.require_memory(len(joint.classes))
     classes = joint.classes.index(mine.classes.values)
     n_classes = len(joint.classes)
 
@@ -283,9 +285,9 @@ __all__ = [
     "check",
     "count",
     "count_rows",
-    "count_soft",
     "declare",
     "empty",
+    "expected_counts",
     "finish",
     "merge",
     "prune",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_iterable, require_mapping, require_number, require_seed
+from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, require_fitted
-from bayesnb.reporting import warn
-from bayesnb.uncertainty.rows import Given, Method, sampler
+from bayesnb.uncertainty.class_probabilities import Method, Replayer, sampler
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +80,7 @@ def decide(
     X: Any,
     loss: Any,
     reject_cost: float | None = None,
-    given: Given = "row",
+    given: Replayer = "row",
     method: Method = "moments",
     draws: Any = 1000,
     seed: int = 0,

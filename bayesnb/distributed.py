@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesnb import counting
+from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.lazy import kind_of
 from bayesnb.streaming import batch_parts, blank
 
 _FAN_IN = 8

@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_integer, require_number, require_seed
+from bayesnb._util.arguments import require_integer, require_number, require_seed
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows, Table
-from bayesnb.model import NaiveBayes, Reading, Statistics, kernel_log_base
-from bayesnb.precision import float64
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
 _NO_SHARE = 1e-100  # adds nothing to any sum, and its reciprocal is still a number
 
@@ -92,7 +92,7 @@ def random_start(encoding: Encoding, unlabeled: Sequence[Unlabeled], rng: np.ran
     share *= weight.sum() / (2 * n_classes)
     bounds = np.cumsum([len(part.weight) for part in unlabeled])[:-1]
     counted = [
-        counting.count_soft(encoding, part.rows, own)
+        counting.expected_counts(encoding, part.rows, own)
         for part, own in zip(unlabeled, np.split(share, bounds), strict=True)
     ]
     total = counted[0]
@@ -111,13 +111,15 @@ def check_options(max_iter: Any, tol: Any, seed: Any) -> None:
 @jax.jit
 def _maximize(
     prior: NaiveBayes, labeled: Statistics, statistics: Statistics
-) -> tuple[Reading, jax.Array, tuple[jax.Array, ...]]:
+) -> tuple[JointLikelihood, jax.Array, tuple[jax.Array, ...]]:
     """The M-step; with log p(labelled rows | θ) and the terms of log penalty(θ)."""
-    reading = prior.update(statistics).peak()
+    reading = prior.update(statistics).penalized_mle()
     return reading, reading.log_prob(labeled), prior.log_penalty(reading)
 
 
-def _shares(encoding: Encoding, part: Unlabeled, blocks: list[Any], reading: Reading) -> tuple[Statistics, np.ndarray]:
+def _shares(
+    encoding: Encoding, part: Unlabeled, blocks: list[Any], reading: JointLikelihood
+) -> tuple[Statistics, np.ndarray]:
     """The E-step: statistics of the rows' shares in each class, and (N,) log p(row | θ) without base measure."""
     total, found = counting.empty(part.rows, len(encoding.classes)), []
     for block in blocks:
@@ -128,13 +130,13 @@ def _shares(encoding: Encoding, part: Unlabeled, blocks: list[Any], reading: Rea
 
 @jax.jit(donate_argnums=0)
 def _share(
-    total: Statistics, reading: Reading, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
+    total: Statistics, reading: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
     joint = reading.log_joint(x)
     log_row = scoring.row(joint)
     share = jnp.exp(joint - log_row[:, None])
     own = weight[:, None] * jnp.where(share > _NO_SHARE, share, 0.0)
-    return total.observe_shares(x, own, log_base + kernel_log_base(total.blocks, x)), log_row
+    return total.observe_responsibilities(x, own, log_base + kernel_log_base(total.blocks, x)), log_row
 
 
 def _blocks(part: Unlabeled) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:

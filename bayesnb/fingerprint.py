@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from bayesnb.encoding import check_labels, check_table
 from bayesnb.encoding.levels import plain
 
-_CELLS = 2**14
+_MOST_CELLS = 2**14
 
 
 class FirstRows:
@@ -48,7 +48,7 @@ class FirstRows:
         if self.checkpoint is None or not n_rows(y):
             return
         width = X.shape[-1] if hasattr(X, "shape") else len(X[0])
-        rest = max(1, _CELLS // max(1, width)) - self.seen
+        rest = max(1, _MOST_CELLS // max(1, width)) - self.seen
         if rest <= 0:
             return
         for digest in _digests(*(take(part, slice(rest)) for part in (X, y, weight))):

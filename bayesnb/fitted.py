@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
-from bayesnb.arguments import shown
+from bayesnb._util.arguments import shown
+from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, Unknown, report_unknown
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.reporting import warn
 
 
 class NotOfferedError(NotImplementedError, AttributeError):
@@ -107,7 +107,7 @@ class Fitted:
     no_posterior: str | None
     why_no_evidence: Callable[[], str | None]
     table: Callable[[Any], Table]
-    tally: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
+    weighted_counts: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
     prior_alone: Callable[[Columns, Any], Any]
     score: Callable[..., np.ndarray]
     average: Callable[..., np.ndarray] | None = None

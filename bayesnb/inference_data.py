@@ -14,11 +14,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, kernel_log_base, log_normalize
-from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import draws_of, kept, origin
 from bayesnb.uncertainty.given_draws import likelihoods
@@ -28,7 +28,7 @@ from bayesnb.version import __version__
 if TYPE_CHECKING:
     import xarray as xr
 
-_CELLS = 2**17
+_MOST_CELLS = 2**17
 _SAMPLE = ("chain", "draw")
 _ROW = "observation"
 _CLASS = "class"
@@ -336,7 +336,7 @@ def _score_draws(
         log_base = np.zeros(len(labels))
         for r in rows:
             log_base[:n] += r.log_base(piece.start, piece.stop)
-        chunk = max(1, min(n_draws, _CELLS // (n_classes * len(labels) + n_parameters)))
+        chunk = max(1, min(n_draws, _MOST_CELLS // (n_classes * len(labels) + n_parameters)))
         for first in range(0, n_draws, chunk):
             # The last chunk overlaps the one before: one shape, one compilation.
             part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))

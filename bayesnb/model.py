@@ -59,7 +59,7 @@ class Statistics:
         class_count = jnp.asarray(self.class_count).at[label].add(weight)
         return type(self)(class_count, blocks, self.log_base + jnp.sum(weight * log_base))
 
-    def observe_shares(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
+    def observe_responsibilities(self, x: tuple[Any, ...], weight: jax.Array, log_base: Any = 0.0) -> Self:
         """As `observe`, for rows that belong to each class with a `weight` (N, C) of its own."""
         one_class = jax.tree.map(lambda field: jnp.zeros_like(field[:1]), (self.class_count, self.blocks))
         nothing = type(self)(one_class[0], one_class[1], jnp.zeros(()))
@@ -137,15 +137,17 @@ class NaiveBayes:
         blocks = tuple(f.condense(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
         return replace(statistics, blocks=blocks)
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
-        return type(self)(self.class_prior.limit(), tuple(f.limit() for f in self.blocks))
+        return type(self)(self.class_prior.improper(), tuple(f.improper() for f in self.blocks))
 
-    def peak(self) -> Reading:
+    def penalized_mle(self) -> JointLikelihood:
         """The parameters that maximise `log_penalty`: of a posterior, the penalised likelihood of its rows."""
-        return Reading(self.class_prior.peak().log_theta[0], tuple(f.peak() for f in self.blocks))
+        return JointLikelihood(
+            self.class_prior.penalized_mle().log_theta[0], tuple(f.penalized_mle() for f in self.blocks)
+        )
 
-    def log_penalty(self, reading: Reading) -> tuple[jax.Array, ...]:
+    def log_penalty(self, reading: JointLikelihood) -> tuple[jax.Array, ...]:
         """Of the class probabilities (C,) and of each block's parameters (C, K): see `Family.log_penalty`."""
         parts = zip(self.blocks, reading.likelihoods, strict=True)
         of_classes = self.class_prior.log_penalty(Multinomial(reading.log_class[None]))[0]
@@ -157,26 +159,29 @@ class NaiveBayes:
         parts += [f.log_evidence(s) for f, s in zip(self.blocks, statistics.blocks, strict=True)]
         return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
 
-    def read(self, estimate: Estimate | Literal["peak"], added: Any = None) -> Reading:
-        """A classifier from the posterior: parameters at its "mean", mode ("map") or `peak`, or integrated out.
+    def read(self, estimate: Estimate | Literal["penalized_mle"], multiplicity: Any = None) -> JointLikelihood:
+        """The likelihood under a reading of the posterior: parameters at its "mean", mode ("map") or `penalized_mle`
+        plugged in, or integrated out, "predictive".
 
-        The fourth reading, "mle", is the "mean" of `limit()` updated with the same statistics. With `added` (C,) each
-        row is read by the posterior in which it stands so many more times in each class, and "map" and "peak" are not
-        offered: -1 in its own class leaves it out.
+        The fourth reading, "mle", is the "mean" of `improper()` updated with the same statistics. With `multiplicity`
+        (C,) each row is read by the posterior with itself so many more times among the data of each class, and "map"
+        and "penalized_mle" are not offered: -1 in its own class is the leave-one-out predictive.
         """
-        if added is not None:
-            log_class = self.class_prior.update(LevelCounts(added[None])).mean().log_theta[0]
-            return Reading(log_class, tuple(_read_with_row(block, estimate, added) for block in self.blocks))
-        if estimate == "peak":
-            return self.peak()
+        if multiplicity is not None:
+            log_class = self.class_prior.update(LevelCounts(multiplicity[None])).mean().log_theta[0]
+            return JointLikelihood(
+                log_class, tuple(_read_with_row(block, estimate, multiplicity) for block in self.blocks)
+            )
+        if estimate == "penalized_mle":
+            return self.penalized_mle()
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
-        return Reading(jnp.asarray(log_class), tuple(_read(block, estimate) for block in self.blocks))
+        return JointLikelihood(jnp.asarray(log_class), tuple(_read(block, estimate) for block in self.blocks))
 
-    def sample(self, key: jax.Array, n: int) -> Reading:
+    def sample(self, key: jax.Array, n: int) -> JointLikelihood:
         """n independent draws of all parameters: a reading whose arrays have a leading axis."""
         keys = jax.random.split(key, len(self.blocks) + 1)
         log_class = self.class_prior.sample(keys[0], n).log_theta[:, 0]
-        return Reading(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
+        return JointLikelihood(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
 
     def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> jax.Array:
         """(N, C) log p(class, row), without what no class changes."""
@@ -192,15 +197,17 @@ class NaiveBayes:
 
 
 @pytree
-class Reading:
+class JointLikelihood:
     """Class log probabilities (C,) and one likelihood a block: all that scoring a row needs."""
 
     log_class: Any
     likelihoods: tuple[Any, ...]
 
-    def prepare(self, x: tuple[Any, ...]) -> Reading:
+    def prepare(self, x: tuple[Any, ...]) -> JointLikelihood:
         """Lay the tables out for rows of the kind of `x`, once for many blocks of rows."""
-        return Reading(self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True)))
+        return JointLikelihood(
+            self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True))
+        )
 
     def log_joint(self, x: tuple[Any, ...]) -> jax.Array:
         """(N, C) log p(class, row). An impossible block outweighs a point mass; class probability 0 both."""
@@ -230,11 +237,11 @@ def _read(block: Family, estimate: Estimate) -> Likelihood:
     raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
 
 
-def _read_with_row(block: Family, estimate: str, added: jax.Array) -> Likelihood:
+def _read_with_row(block: Family, estimate: str, multiplicity: jax.Array) -> Likelihood:
     if estimate == "predictive":
-        return block.predictive_with_row(added)
+        return block.predictive_with_row(multiplicity)
     if estimate == "mean":
-        return block.mean_with_row(added)
+        return block.mean_with_row(multiplicity)
     raise ValueError(f"estimate={estimate!r} has no reading with a row added; use 'mean' or 'predictive'.")
 
 

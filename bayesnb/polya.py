@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.sparse as sp
 
+from bayesnb._util.precision import float64
 from bayesnb.families._pytree import pytree
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.precision import float64
 
 _LONGEST_STEP = 5.0
 _ROUNDING = 1e-13

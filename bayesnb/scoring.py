@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.model import Estimate, NaiveBayes, Reading, Statistics, kernel_log_base, log_normalize, undefined
-from bayesnb.precision import float64
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, undefined
 
 
 @float64
@@ -22,25 +22,25 @@ def score_rows(
     model: NaiveBayes,
     rows: tuple[Rows, ...],
     n: int,
-    estimate: Estimate | Literal["peak"],
+    estimate: Estimate | Literal["penalized_mle"],
     output: Callable[[jax.Array], jax.Array],
-    added: np.ndarray | None = None,
+    multiplicity: np.ndarray | None = None,
 ) -> np.ndarray:
     """Apply `output`, one of the functions below, to the (N, C) joint log probabilities of n rows.
 
-    `added` (C,) is how many more times each row is taken to stand in each class, see `NaiveBayes.read`.
+    `multiplicity` (C,) is how many more times each row is taken to stand in each class, see `NaiveBayes.read`.
     """
     padded = pad(encoding, model)
-    readings: list[Reading] = []
-    rows = tuple(r.plain() for r in rows) if added is None and estimate != "predictive" else rows
+    readings: list[JointLikelihood] = []
+    rows = tuple(r.plain() for r in rows) if multiplicity is None and estimate != "predictive" else rows
 
     def answer(x: tuple[Any, ...]) -> jax.Array:
         if not readings:
-            readings.append(_prepare(padded, x, added, estimate))
+            readings.append(_prepare(padded, x, multiplicity, estimate))
         return _score(readings[0], x, output)
 
     # Where a row is among the data or left out, its numbers have parameters of their own in each class.
-    width = 1.0 if added is None else sum(r.width() for r in rows)
+    width = 1.0 if multiplicity is None else sum(r.width() for r in rows)
     return map_rows(rows, n, answer, cells=model.n_classes * width)
 
 
@@ -141,12 +141,14 @@ def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @jax.jit(static_argnames="estimate")
-def _prepare(model: NaiveBayes, x: tuple[Any, ...], added: Any, estimate: Estimate | Literal["peak"]) -> Reading:
-    return model.read(estimate, added).prepare(x)
+def _prepare(
+    model: NaiveBayes, x: tuple[Any, ...], multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
+) -> JointLikelihood:
+    return model.read(estimate, multiplicity).prepare(x)
 
 
 @jax.jit(static_argnames="output")
-def _score(reading: Reading, x: tuple[Any, ...], output: Callable[[jax.Array], jax.Array]) -> jax.Array:
+def _score(reading: JointLikelihood, x: tuple[Any, ...], output: Callable[[jax.Array], jax.Array]) -> jax.Array:
     return output(reading.log_joint(x))
 
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import INT64, require_integer, require_iterable, require_path
+from bayesnb._util.arguments import INT64, require_integer, require_iterable, require_path
+from bayesnb._util.files import require_writable
+from bayesnb._util.progress import progress as progress_bar
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.files import require_writable
 from bayesnb.fingerprint import FirstRows, n_rows, take
 from bayesnb.fitted import require_classifier
 from bayesnb.persistence import hyperparameters, load, save
 from bayesnb.persistence.vocabulary import own_classes
-from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,9 +15,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_integer
-from bayesnb.files import write_atomically
-from bayesnb.reporting import warn
+from bayesnb._util.arguments import require_integer
+from bayesnb._util.files import write_atomically
+from bayesnb._util.warnings import warn
 
 _FORMAT = "bayesnb.text.BagOfWords"
 _VERSION = 1

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
-from bayesnb.encoding import rows as encoded_rows
+from bayesnb.encoding import row_blocks as encoded_rows
 from tests.strategies import thorough
 
 RNG = np.random.default_rng(0)
@@ -223,9 +223,9 @@ def test_fit_does_not_copy_a_large_array():
     tracemalloc.start()
     nb.fit(X, y)
     nb.predict(X)
-    peak = tracemalloc.get_traced_memory()[1]
+    penalized_mle = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < X.nbytes / 2
+    assert penalized_mle < X.nbytes / 2
 
 
 # -- large numbers -----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_iris
 
 import bayesnb as bnb
 from bayesnb.decision import bayes_theorem, zero_one
-from bayesnb.uncertainty.row_draws import Sampler
+from bayesnb.uncertainty.probability_draws import Sampler
 
 X3, Y3 = load_iris(return_X_y=True)
 X2, Y2 = load_breast_cancer(return_X_y=True)

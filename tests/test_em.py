@@ -209,20 +209,23 @@ FAMILIES = [
 def test_a_posteriors_penalty_is_the_priors_and_the_likelihood(prior, statistics, x64):
     """Up to a constant; and the peak is its maximum."""
     posterior = prior.update(statistics)
-    peak = posterior.peak()
+    penalized_mle = posterior.penalized_mle()
 
     def gain(of):
-        return float((of.log_penalty(peak) - of.log_penalty(prior.peak())).sum())
+        return float((of.log_penalty(penalized_mle) - of.log_penalty(prior.penalized_mle())).sum())
 
-    likelihood = sum(sign * float(p.log_likelihood(statistics).sum()) for sign, p in ((1, peak), (-1, prior.peak())))
+    likelihood = sum(
+        sign * float(p.log_likelihood(statistics).sum())
+        for sign, p in ((1, penalized_mle), (-1, prior.penalized_mle()))
+    )
     if not isinstance(prior, Known):
         np.testing.assert_allclose(gain(posterior), gain(prior) + likelihood, rtol=1e-12)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        other = jax.tree.map(lambda v: v * np.exp(0.05 * rng.normal(size=v.shape)), peak)
+        other = jax.tree.map(lambda v: v * np.exp(0.05 * rng.normal(size=v.shape)), penalized_mle)
         if isinstance(prior, Dirichlet):
             other = Dirichlet(other.theta, prior.group, 2).mean()
-        assert float((posterior.log_penalty(other) - posterior.log_penalty(peak)).sum()) <= 1e-12
+        assert float((posterior.log_penalty(other) - posterior.log_penalty(penalized_mle)).sum()) <= 1e-12
 
 
 # -- what must be the same ----------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from bayesnb import (
     posterior_draws,
 )
 from bayesnb.datasets import load_watermelon
-from bayesnb.encoding import rows
+from bayesnb.encoding import row_blocks as rows
 from bayesnb.inference_data import to_arviz
 
 matplotlib.use("Agg")

@@ -314,7 +314,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bayesnb.files.os.fsync", full)
+        patch.setattr("bayesnb._util.files.os.fsync", full)
         with pytest.raises(OSError, match=r"is as it was before: No space left"):
             BagOfWords(min_df=1).fit(DOCUMENTS).save(path)
     assert path.read_bytes() == before

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 
+from bayesnb._util.pair_counts import by_class, count_pairs, pieces
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet
 from bayesnb.fitted import Fitted
-from bayesnb.pairs import by_class, count_pairs, pieces
 from bayesnb.uncertainty.proper import ImproperPosteriorError
 
 _TABLE = 2**26
@@ -135,7 +135,7 @@ def tables(first: Any, second: Any, bounds: np.ndarray) -> np.ndarray:
     return counts.reshape(shape)
 
 
-def require_room(cells: list[Cells], n_classes: int, names: Any) -> None:
+def require_memory(cells: list[Cells], n_classes: int, names: Any) -> None:
     """Refuse features with so many levels that the table of two of them does not fit."""
     sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
@@ -220,7 +220,7 @@ __all__ = [
     "above_median",
     "one_hot",
     "read_cells",
-    "require_room",
+    "require_memory",
     "tables",
     "take",
 ]

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import random_table
 
+from bayesnb._util.pair_counts import pieces
+from bayesnb._util.precision import float64
 from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
-from bayesnb.pairs import pieces
-from bayesnb.precision import float64
 
-_CELLS = 2**21
+_MOST_CELLS = 2**21
 _SAME = 1e-9
 _ROUNDING = 1e-12
 _CONSTANT = 1e-12
@@ -97,7 +97,7 @@ def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) ->
     row, column = (margin[margin > 0].astype(np.int64) for margin in (table.sum(axis=1), table.sum(axis=0)))
     if min(len(row), len(column)) < 2:
         return np.full(draws, _x_log_x(table).sum())
-    at_once = max(1, _CELLS // (len(row) * len(column)))
+    at_once = max(1, _MOST_CELLS // (len(row) * len(column)))
     return np.concatenate(
         [
             _x_log_x(random_table.rvs(row, column, size=min(at_once, draws - done), random_state=rng)).sum(axis=(1, 2))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_seed
-from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_room, take
+from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.progress import progress
+from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, take
 from bayesnb.checking.dependence import compare
 from bayesnb.fitted import Classifier, require_posterior
-from bayesnb.progress import progress
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,7 +138,7 @@ def check_independence(
             "memory. Set top=1000 for the strongest pairs, or name some columns in features=."
         )
     cells, bounds = read_cells(fitted, X, y, chosen)
-    require_room(cells, len(bounds) - 1, names)
+    require_memory(cells, len(bounds) - 1, names)
     _require_pairs(cells, names)
     rng = np.random.default_rng(seed)
     found = _every_pair(cells, bounds, n_pairs, draws, rng) if top is None else _strongest(cells, bounds, n_pairs, top)

@@ -9,16 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 
-from bayesnb.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.precision import float64
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.variates import ask, run
+from bayesnb.uncertainty.numpy_variates import ask, run
 
-_CELLS = 2**21
+_MOST_CELLS = 2**21
 
 
 def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.ndarray:
@@ -71,7 +71,7 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
         raise ImproperPosteriorError(f"prior_predictive draws from the prior, before any data. {error}") from None
     rng = np.random.default_rng(seed)
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
-    step = max(1, _CELLS // max(1, width))
+    step = max(1, _MOST_CELLS // max(1, width))
     parts = [_draw(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)]
     found = np.concatenate(parts)
     if np.isnan(found).any():

@@ -11,11 +11,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_integer, shown
+from bayesnb._util.arguments import require_integer, shown
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize, undefined
-from bayesnb.precision import float64
 from bayesnb.scoring import pad, pad_statistics
 
 if TYPE_CHECKING:

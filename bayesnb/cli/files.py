@@ -8,13 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayesnb._util.progress import progress
 from bayesnb.cli.analysis import NAMES, Section, analyse
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.page import page
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.inference_data import to_arviz
-from bayesnb.progress import progress
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesnb._util.progress import progress
 from bayesnb.cli.reading import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.progress import progress
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.progress import progress
 from bayesnb.cli.text import printable
-from bayesnb.progress import progress
 
 _GZIP = b"\x1f\x8b"
 _UNPACKED = 2**20
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
-_CELLS = 500_000
+_MOST_CELLS = 500_000
 _ROWS = 20_000
 
 
@@ -115,7 +115,7 @@ def _parse(path: Path, file: Any, text: io.TextIOWrapper) -> Iterator[RawTable]:
         delimiter = max(",;\t", key=first.count)
         reader = csv.reader(chain([first], text), delimiter=delimiter, skipinitialspace=True, strict=True)
         header = _header(path, next(reader))
-        size = max(1, min(_ROWS, _CELLS // len(header)))
+        size = max(1, min(_ROWS, _MOST_CELLS // len(header)))
         position = 0
         # Of all rows: a list a row would keep the garbage collector busy.
         cells: list[str] = []

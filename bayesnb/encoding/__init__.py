@@ -19,8 +19,8 @@ from bayesnb.encoding.categorical import (
 from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
 from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.nodes import Conditional, Node, NodeColumns
-from bayesnb.encoding.rows import Rows, blocks
+from bayesnb.encoding.network import Conditional, Node, NodeColumns
+from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
 
 

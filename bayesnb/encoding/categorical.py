@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from bayesnb._util.warnings import warn
 from bayesnb.encoding.columns import OfLevels, PlainColumns, Unknown, UnknownPolicy, cells_by_feature
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
-from bayesnb.encoding.rows import CodedRows
+from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table, row_major
 from bayesnb.families import LevelCounts
-from bayesnb.reporting import warn
 
 HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"

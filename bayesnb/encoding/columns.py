@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from bayesnb.encoding.levels import plain
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
-from bayesnb.encoding.rows import BinaryRows, CountRows, PresenceRows, RealRows, Rows
+from bayesnb.encoding.row_blocks import BinaryRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
 
@@ -114,7 +114,7 @@ class Columns(Protocol):
         """Where each position of the last axis stands in `joint`, which knows more levels."""
         ...
 
-    def require_room(self, n_classes: int) -> None:
+    def require_memory(self, n_classes: int) -> None:
         """Refuse statistics that would not fit into memory."""
         ...
 
@@ -160,7 +160,7 @@ class PlainColumns:
     one_simplex: ClassVar[bool] = False
     mirrored: ClassVar[Hashable] = None
 
-    def require_room(self, n_classes: int) -> None:
+    def require_memory(self, n_classes: int) -> None:
         """There is."""
 
     def without_arcs(self, prior: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb.arguments import to_numbers
+from bayesnb._util.arguments import to_numbers
 from bayesnb.encoding.levels import Levels, factorize, nullable
 from bayesnb.encoding.table import from_sequence
 

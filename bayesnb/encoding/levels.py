@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.reporting import warn
+from bayesnb._util.warnings import warn
 
 MISSING = -1
 UNKNOWN = -2

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.arguments import to_numbers
+from bayesnb._util.arguments import to_numbers
 from bayesnb.families import Dirichlet, Known
 
 

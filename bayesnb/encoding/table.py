@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
-from bayesnb.arguments import shown
+from bayesnb._util.arguments import shown
 from bayesnb.encoding.levels import plain
 
 

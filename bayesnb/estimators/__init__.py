@@ -1,13 +1,13 @@
 """Classifiers after scikit-learn's conventions: thin shells around one posterior."""
 
 from bayesnb.estimators.aode import AODE
-from bayesnb.estimators.averaged import FeatureAveragedNB
 from bayesnb.estimators.discrete import BernoulliNB, CategoricalNB, MultinomialNB
+from bayesnb.estimators.feature_averaged import FeatureAveragedNB
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.mixture import NaiveBayesMixture
+from bayesnb.estimators.networks import SPODE, TAN, NetworkNB
+from bayesnb.estimators.numbers import ExponentialNB, GaussianNB, PoissonNB
 from bayesnb.estimators.polya import PolyaNB
-from bayesnb.estimators.real import ExponentialNB, GaussianNB, PoissonNB
-from bayesnb.estimators.structures import SPODE, TAN, NetworkNB
 
 __all__ = [
     "AODE",

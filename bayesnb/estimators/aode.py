@@ -10,16 +10,17 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from bayesnb import scoring, structure
-from bayesnb.arguments import require_integer
+from bayesnb import scoring
+from bayesnb._util.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
-from bayesnb.encoding.node_rows import NodeRows
-from bayesnb.estimators.structured import StructuredNB
-from bayesnb.estimators.structures import SPODE, NetworkNB
+from bayesnb.encoding.network_rows import NodeRows
+from bayesnb.estimators.network_base import StructuredNB
+from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Fitted, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes, Statistics
+from bayesnb.networks import learning as structure
 
 _LEVELS = "levels"
 _ROUNDING = 1e-9  # of sums of fractional weights
@@ -201,13 +202,15 @@ class AODE(StructuredNB):
         if columns.nodes != self._arcs(self.encoding_, columns, None, nothing, nothing):
             raise ValueError("its network is not that of all pairs of columns.")
 
-    def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
+    def _weighted_counts(
+        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> Statistics:
         columns = encoding.blocks[0].network
         if columns is None:
-            return super()._tally(encoding, rows, label, weight)
+            return super()._weighted_counts(encoding, rows, label, weight)
         cells: Any = rows[0]
         pairs = structure.count_level_pairs(columns.base, cells.base, label, weight, len(encoding.classes))
-        rest = super()._tally(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
+        rest = super()._weighted_counts(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
         return replace(rest, blocks=(LevelCounts(_as_nodes(columns, pairs)), *rest.blocks))
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting
-from bayesnb.arguments import require_number
+from bayesnb._util.arguments import require_number
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -131,7 +131,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
                 raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
             report_unknown(columns, unknown)
 
-        counted = Counted(encoding, draft._tally(encoding, encoding.rows(table, policy), label, weight))
+        counted = Counted(encoding, draft._weighted_counts(encoding, encoding.rows(table, policy), label, weight))
         return drafts.commit(self, draft, counting.remove(drafts.counted_by(draft), counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
@@ -159,7 +159,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             no_posterior=own.no_posterior,
             why_no_evidence=lambda: own.no_evidence,
             table=own._table,
-            tally=own._tally,
+            weighted_counts=own._weighted_counts,
             prior_alone=own._prior_alone,
             score=own._score,
             average=own._average,
@@ -239,7 +239,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """The encoding and its rows once more, with what else labelled rows say of it."""
         return encoding, rows
 
-    def _tally(self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
+    def _weighted_counts(
+        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> Statistics:
         return counting.count_rows(encoding, rows, label, weight)
 
     #: Of a classifier that averages others: their joint scores, averaged row by row.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb.arguments import require_choice, require_number
+from bayesnb._util.arguments import require_choice, require_number
 from bayesnb.encoding import (
     BinaryColumns,
     Columns,

@@ -39,7 +39,7 @@ class Counting(Protocol):
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]: ...
 
-    def _tally(
+    def _weighted_counts(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics: ...
 
@@ -111,7 +111,7 @@ def count_table(
     if not keep.all():
         table, label, weight = table.take(keep), label[keep], weight[keep]
     encoding, rows = nb._structured(*Encoding(classes, columns).learn(table), label, weight)
-    return counting.prune(Counted(encoding, nb._tally(encoding, rows, label, weight)))
+    return counting.prune(Counted(encoding, nb._weighted_counts(encoding, rows, label, weight)))
 
 
 def commit(nb: NB, draft: NB, counted: Counted, *, on_top: bool = False) -> NB:

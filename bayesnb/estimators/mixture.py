@@ -11,7 +11,8 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import em, scoring
-from bayesnb.arguments import require_integer
+from bayesnb._util.arguments import require_integer
+from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
 from bayesnb.estimators import drafts
@@ -20,7 +21,6 @@ from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.semi_supervised import in_first_class, of_unknown_classes, template
 from bayesnb.fitted import Fitted
-from bayesnb.reporting import warn
 
 
 class NaiveBayesMixture(DensityMixin, Displayed):
@@ -254,4 +254,4 @@ class NaiveBayesMixture(DensityMixin, Displayed):
 
 
 def _score_rows(fitted: Fitted, rows: tuple[Rows, ...], n: int, output: Callable) -> np.ndarray:
-    return scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "peak", output)
+    return scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)

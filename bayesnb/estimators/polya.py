@@ -12,15 +12,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting, polya, scoring
-from bayesnb.arguments import require_integer, require_number
+from bayesnb._util.arguments import require_integer, require_number
+from bayesnb._util.precision import float64
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.base import check_features
 from bayesnb.estimators.display import Displayed
 from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.fitted import NotOfferedError
 from bayesnb.model import NaiveBayes
-from bayesnb.precision import float64
-from bayesnb.reporting import warn
 
 _LONGEST = 2.0**52
 

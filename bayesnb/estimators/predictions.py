@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
-from bayesnb.arguments import shown
+from bayesnb._util.arguments import shown
+from bayesnb._util.lazy import computed, lazily
 from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
 from bayesnb.fitted import Fitted, warn_undefined
-from bayesnb.lazy import computed, lazily
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty.given_draws import read_draws, score_draws
 
@@ -179,7 +179,7 @@ def model_of(fitted: Fitted, estimate: Estimate | None, class_prior: Any) -> tup
     """What scores rows, and how it is read."""
     estimate = fitted.estimate if estimate is None else estimate
     require_estimate(estimate)
-    model = scoring.update(fitted.prior.limit(), fitted.statistics) if estimate == "mle" else fitted.posterior
+    model = scoring.update(fitted.prior.improper(), fitted.statistics) if estimate == "mle" else fitted.posterior
     if class_prior is not None:
         classes = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
         model = NaiveBayes(classes, model.blocks)

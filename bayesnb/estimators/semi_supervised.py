@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb import counting, em
-from bayesnb.arguments import require_integer, require_number
+from bayesnb._util.arguments import require_integer, require_number
+from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, Table, check_labels, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fitted import require_classifier
-from bayesnb.reporting import warn
 
 UNLABELED = -1
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesnb._util.progress import progress as progress_bar
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
 from bayesnb.evaluation.scores import RowScores, average, pool, summarize
 from bayesnb.fitted import Classifier
-from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd

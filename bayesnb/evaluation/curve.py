@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesnb._util.progress import progress as progress_bar
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.compare import paired
 from bayesnb.evaluation.resampling import corrected_error, nested_splits, standard_error
 from bayesnb.evaluation.scores import average, summarize
 from bayesnb.fitted import Classifier
-from bayesnb.progress import progress as progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from bayesnb.arguments import require_iterable, require_mapping, shown
+from bayesnb._util.arguments import require_iterable, require_mapping, shown
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.evaluation.scores import RowScores, score_rows
 from bayesnb.fitted import Classifier

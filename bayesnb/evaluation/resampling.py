@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_number, require_seed
+from bayesnb._util.arguments import require_integer, require_number, require_seed
 from bayesnb.encoding import Levels, check_labels
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_integer
+from bayesnb._util.arguments import require_integer
 from bayesnb.encoding import Levels
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from typing import Any
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
 from bayesnb.families.cells import Complete
+from bayesnb.families.count_matrix import OneHot
 from bayesnb.families.dirichlet import Dirichlet, LevelCounts
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
 from bayesnb.families.gamma_exponential import Durations, EmpiricalDuration, GammaExponential
@@ -12,8 +13,7 @@ from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, pooled
-from bayesnb.families.rows import OneHot
-from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
+from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
 
 OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, GammaExponential)
 """Families of numbers, a kind of columns each."""

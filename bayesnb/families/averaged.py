@@ -12,14 +12,14 @@ from jax.nn import log_sigmoid
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.count_matrix import as_rows
 from bayesnb.families.dirichlet import Dirichlet, Multinomial
+from bayesnb.families.dirichlet_draws import draw_marginals
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.protocol import Conjugate
 from bayesnb.families.protocol import pooled as _pooled
-from bayesnb.families.row_draws import draw_marginals
-from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising
-from bayesnb.families.variates import Given, Noted, Variates
+from bayesnb.families.variates import Recorder, Replayer, Variates
 
 
 @pytree
@@ -82,21 +82,21 @@ class Averaged(Conjugate):
         """(K,) probability of dependence, at each position of the last axis of the parameters."""
         return self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
 
-    def limit(self) -> Any:
+    def improper(self) -> Any:
         """That of the model in which each feature depends on the class."""
-        return self.dependent.limit()
+        return self.dependent.improper()
 
     def mode(self) -> Any:
         """NaN: densities over parameters of unlike number have no common maximum."""
         return jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), self.dependent.mode())
 
-    def peak(self) -> Any:
+    def penalized_mle(self) -> Any:
         raise NotImplementedError(
             "Two models of unlike number of parameters are averaged, and no density compares them: give EM the plain "
             "classifier, without the average."
         )
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """NaN: the mean is not linear in the counts."""
         return {name: jnp.full_like(v, jnp.nan) for name, v in self.variance().items()}
 
@@ -129,12 +129,12 @@ class Averaged(Conjugate):
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         return self.dependent.simulate(likelihood, rng, total)
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f): of other features no class knows.
 
         A row that is counted in one class changes what all of them draw, see `draw_log_likelihood_with_row`.
         """
-        if added:
+        if multiplicity:
             raise NotImplementedError("A row informs the inclusion that classes share: say of which class it is.")
         return self._draw_included(variates, n, x, None)
 
@@ -192,10 +192,10 @@ class AveragedLevels(Averaged):
 
     predictive = mean
 
-    def predictive_with_row(self, added: Any) -> Multinomial:
-        """Levels as a row that stands `added` (C,) more times has them; so the odds change with the level."""
-        apart, gains = self._with_level(self.dependent, added[:, None])
-        together, gain = self._with_level(self.shared, jnp.sum(added)[None, None])
+    def predictive_with_row(self, multiplicity: Any) -> Multinomial:
+        """Levels as a row that stands `multiplicity` (C,) more times has them; so the odds change with the level."""
+        apart, gains = self._with_level(self.dependent, multiplicity[:, None])
+        together, gain = self._with_level(self.shared, jnp.sum(multiplicity)[None, None])
         return Multinomial(self._mixed(self._spread(self.log_odds) + jnp.sum(gains, axis=0) - gain[0], apart, together))
 
     mean_with_row = predictive_with_row
@@ -224,12 +224,12 @@ class AveragedLevels(Averaged):
         drawn = score, log_theta, *draw_marginals(self.dependent, variates, n, 1.0), own
         return jax.lax.map(lambda draw: one(*draw), drawn)
 
-    def _with_level(self, family: Any, added: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """(C, L) log probability of each level seen `added` <= 0 more times, and what that does to the evidence."""
-        left, total_left = family.with_level(added)
+    def _with_level(self, family: Any, multiplicity: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """(C, L) log probability of a level seen `multiplicity` <= 0 more times, and what that does to the evidence."""
+        left, total_left = family.with_level(multiplicity)
         there = left > 0  # a level that stands fewer times among the data is of no row
         log_proba = jnp.log(jnp.where(there, left, 0.0) / total_left)
-        return log_proba, log_rising(total_left, -added) - log_rising(jnp.where(there, left, 1.0), -added)
+        return log_proba, log_rising(total_left, -multiplicity) - log_rising(jnp.where(there, left, 1.0), -multiplicity)
 
     def _spread(self, values: jax.Array) -> jax.Array:
         return jnp.asarray(values)[..., self.group]
@@ -248,15 +248,15 @@ class AveragedCells(Averaged):
     def predictive(self) -> Mixture:
         return Mixture(self, "predictive")
 
-    def mean_with_row(self, added: Any) -> Mixture:
-        return Mixture(self, "mean", added)
+    def mean_with_row(self, multiplicity: Any) -> Mixture:
+        return Mixture(self, "mean", multiplicity)
 
-    def predictive_with_row(self, added: Any) -> Mixture:
-        return Mixture(self, "predictive", added)
+    def predictive_with_row(self, multiplicity: Any) -> Mixture:
+        return Mixture(self, "predictive", multiplicity)
 
     def _draw_included(self, variates: Variates, n: int, x: Any, own: jax.Array | None) -> jax.Array:
         """To the family a feature that is not included is a cell that is missing."""
-        score, noted = variates.normal(jnp.asarray(self.log_odds), n), Noted(variates)
+        score, noted = variates.normal(jnp.asarray(self.log_odds), n), Recorder(variates)
         self._draw_dependent(noted, n, x, own)  # for which variates
         seen, values = observed(x)
 
@@ -267,7 +267,7 @@ class AveragedCells(Averaged):
             of_class = jnp.zeros(()) if own is None else jnp.sum(jnp.where(own.T[:, :, None], gain, 0.0), axis=0)
             included = _included(score, jnp.asarray(self.log_odds) + of_class)
             given, own = jax.tree.map(lambda v: v[None], (given, own))
-            return self._draw_dependent(Given(given), 1, jnp.where(seen & included, values, jnp.nan), own)[0]
+            return self._draw_dependent(Replayer(given), 1, jnp.where(seen & included, values, jnp.nan), own)[0]
 
         return jax.lax.map(one, (score, noted.given, own))
 
@@ -314,11 +314,11 @@ def averaged(family: Any, log_odds: np.ndarray) -> Averaged:
 
 @pytree
 class Mixture:
-    """Σ_f log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)], a row `added` more times among the data."""
+    """Σ_f log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)], a row `multiplicity` more times among the data."""
 
     posterior: AveragedCells
     reading: str = static()
-    added: Any = None
+    multiplicity: Any = None
 
     def parameters(self) -> dict[str, jax.Array]:
         """ρ E + (1 - ρ) E_shared."""
@@ -336,23 +336,25 @@ class Mixture:
             self.posterior.dependent,
             self._one(0, self.posterior.shared),
         )
-        if self.added is not None:
-            n_classes = self.added.shape[0]
-            gains = [self._gain(self._one(c, dependent), x, self.added[c]) for c in range(n_classes)]
-            log_odds = log_odds + sum(gains) - self._gain(shared, x, jnp.sum(self.added))
-            shared = shared.with_cell(x, jnp.sum(self.added))
+        if self.multiplicity is not None:
+            n_classes = self.multiplicity.shape[0]
+            gains = [self._gain(self._one(c, dependent), x, self.multiplicity[c]) for c in range(n_classes)]
+            log_odds = log_odds + sum(gains) - self._gain(shared, x, jnp.sum(self.multiplicity))
+            shared = shared.with_cell(x, jnp.sum(self.multiplicity))
         together = getattr(shared, self.reading)().cells(x)
 
-        def one_class(family: Any, added: Any) -> jax.Array:
-            family = family if added is None else family.with_cell(x, added)
+        def one_class(family: Any, multiplicity: Any) -> jax.Array:
+            family = family if multiplicity is None else family.with_cell(x, multiplicity)
             apart = getattr(family, self.reading)().cells(x)
             return sum_cells(seen, self.posterior._mixed(log_odds, apart, together))
 
-        return jax.vmap(one_class, in_axes=(0, None if self.added is None else 0), out_axes=1)(dependent, self.added)
+        return jax.vmap(one_class, in_axes=(0, None if self.multiplicity is None else 0), out_axes=1)(
+            dependent, self.multiplicity
+        )
 
-    def _gain(self, family: Any, x: jax.Array, added: jax.Array) -> jax.Array:
-        """What the log evidence of a class loses with a cell that was counted -`added` times."""
-        return -family.with_cell(x, added).log_evidence_of_cell(x, -added)
+    def _gain(self, family: Any, x: jax.Array, multiplicity: jax.Array) -> jax.Array:
+        """What the log evidence of a class loses with a cell that was counted -`multiplicity` times."""
+        return -family.with_cell(x, multiplicity).log_evidence_of_cell(x, -multiplicity)
 
     def _one(self, c: int, family: Any) -> Any:
         return jax.tree.map(lambda field: jnp.asarray(field)[c], family)

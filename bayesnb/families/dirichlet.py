@@ -14,9 +14,9 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.condensed import Histogram, Symmetric
+from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.dirichlet_draws import draw_log_likelihood
 from bayesnb.families.protocol import Additive, Cells, Conjugate, Cumulants, Distribution, Hyperparameter, Site
-from bayesnb.families.row_draws import draw_log_likelihood
-from bayesnb.families.rows import as_rows
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.variates import Variates
@@ -33,7 +33,7 @@ class LevelCounts(Additive):
         return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
 
     def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> LevelCounts:
-        return LevelCounts(as_rows(x).tally(self.count, label, weight))
+        return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -185,7 +185,7 @@ class Dirichlet(Conjugate):
         rest = alpha[:, others].sum(axis=1, keepdims=True)
         return type(self)(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         """α = 0."""
         return self.scale(0.0)
 
@@ -212,7 +212,7 @@ class Dirichlet(Conjugate):
         """(C, L) whether all concentrations of the group are positive."""
         return (self._sum(jnp.asarray(self.concentration) <= 0) == 0)[:, self.group]
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """α₀."""
         return {"theta": self.total()[:, self.group]}
 
@@ -227,7 +227,7 @@ class Dirichlet(Conjugate):
         exists = (self._sum(alpha < 1.0) == 0) & (excess > 0)
         return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
 
-    def peak(self) -> Multinomial:
+    def penalized_mle(self) -> Multinomial:
         """The mean: the mode in the softmax basis, which exists for every α > 0."""
         return self.mean()
 
@@ -239,13 +239,13 @@ class Dirichlet(Conjugate):
         """log B(α + x) - log B(α)."""
         return self._ratio(rising)
 
-    def predictive_with_row(self, added: Any) -> Ratio:
+    def predictive_with_row(self, multiplicity: Any) -> Ratio:
         """log B(α + (added + 1) x) - log B(α + added x)."""
-        return self._ratio(rising, added)
+        return self._ratio(rising, multiplicity)
 
-    def mean_with_row(self, added: Any) -> Ratio:
+    def mean_with_row(self, multiplicity: Any) -> Ratio:
         """Σ x log[(α + added x)/(α₀ + added t)]."""
-        return self._ratio(plugged_in, added)
+        return self._ratio(plugged_in, multiplicity)
 
     def variance(self) -> dict[str, jax.Array]:
         """Var θ_l = m (1 - m) / (α₀ + 1)."""
@@ -312,11 +312,13 @@ class Dirichlet(Conjugate):
         top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
         return (top + jnp.log(self._sum(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
-    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """With α = α' + added · x, the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
 
         def all_three(x: Any, a: jax.Array) -> jax.Array:
-            return jnp.concatenate([linear(x**k, psi) for k, psi in enumerate(polygammas(a + added * x), 1)], axis=-1)
+            return jnp.concatenate(
+                [linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1
+            )
 
         once = partial(all_three, 1.0)
         x, term = self._rows(x), Term(all_three, once, lambda a, total, group: once(a) - once(total)[group])
@@ -324,8 +326,8 @@ class Dirichlet(Conjugate):
         mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
         return Cumulants(mean + x.log_base()[:, None], variance, third)
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
-        return draw_log_likelihood(self, variates, n, self._rows(x), added)
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
+        return draw_log_likelihood(self, variates, n, self._rows(x), multiplicity)
 
     def log_base(self, x: Any) -> jax.Array:
         return self._rows(x).log_base()
@@ -333,21 +335,21 @@ class Dirichlet(Conjugate):
     def log_predictive(self, x: Any) -> jax.Array:
         return super().log_predictive(self._rows(x))
 
-    def with_level(self, added: Any) -> tuple[jax.Array, jax.Array]:
-        """(C, L) α of each level, and α₀ of its group, after the level was seen `added` more times."""
+    def with_level(self, multiplicity: Any) -> tuple[jax.Array, jax.Array]:
+        """(C, L) α of each level, and α₀ of its group, after the level was seen `multiplicity` more times."""
         alpha, count = self._apart()
         total, of_all = self._sum(alpha)[:, self.group], self._sum(count)[:, self.group]
-        return with_counts(alpha, count, added), with_counts(total, of_all, added)
+        return with_counts(alpha, count, multiplicity), with_counts(total, of_all, multiplicity)
 
     def _apart(self) -> tuple[jax.Array, jax.Array]:
         """What rows cannot be taken out of, and what they can."""
         alpha = jnp.asarray(self.concentration)
         return jnp.zeros_like(alpha), alpha
 
-    def _ratio(self, term: Callable[[Any], Term], added: Any = None) -> Ratio:
-        parts = (jnp.asarray(self.concentration),) if added is None else self._apart()
+    def _ratio(self, term: Callable[[Any], Term], multiplicity: Any = None) -> Ratio:
+        parts = (jnp.asarray(self.concentration),) if multiplicity is None else self._apart()
         level, total = jnp.concatenate(parts), jnp.concatenate([self._sum(part) for part in parts])
-        return Ratio(level, total, jnp.asarray(self.group), added, term)
+        return Ratio(level, total, jnp.asarray(self.group), multiplicity, term)
 
     def _rows(self, x: Any) -> Any:
         return as_rows(x, self.group, self.num_groups)
@@ -390,20 +392,20 @@ class PriorAndCounts(Dirichlet):
 class Ratio:
     """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
 
-    `added` (C,) is how often the row stands among the data already, `term` makes f of it; then `concentration` and
-    `total` are of a prior, and below it of counts. None: f of the posterior as it is.
+    `multiplicity` (C,) is how often the row stands among the data already, `term` makes f of it; then `concentration`
+    and `total` are of a prior, and below it of counts. None: f of the posterior as it is.
     """
 
     concentration: Any
     total: Any
     group: Any
-    added: Any
+    multiplicity: Any
     term: Callable[[Any], Term] = static()
 
     def prepare(self, x: Any) -> Contrasted:
         x = as_rows(x, self.group, self.total.shape[1])
-        tables = x.contrast_layout(self.term(self.added), self.concentration, self.total, self.group)
-        return Contrasted(tables, self.added, self.term)
+        tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
+        return Contrasted(tables, self.multiplicity, self.term)
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) log p(row | class), without the multinomial coefficient."""
@@ -416,11 +418,11 @@ class Contrasted:
     """A `Ratio` laid out for one kind of rows."""
 
     tables: Any
-    added: Any
+    multiplicity: Any
     term: Callable[[Any], Term] = static()
 
     def prepare(self, x: Any) -> Contrasted:
         return self
 
     def log_prob(self, x: Any) -> jax.Array:
-        return as_rows(x).contrast(self.term(self.added), self.tables)
+        return as_rows(x).contrast(self.term(self.multiplicity), self.tables)

@@ -51,20 +51,20 @@ class Empirical:
     prior: Any
     statistics: Any
 
-    def mean_with_row(self, added: Any) -> Likelihood:
-        return Refitted(self.prior, self.statistics, added, "mean")
+    def mean_with_row(self, multiplicity: Any) -> Likelihood:
+        return Refitted(self.prior, self.statistics, multiplicity, "mean")
 
-    def predictive_with_row(self, added: Any) -> Likelihood:
-        return Refitted(self.prior, self.statistics, added, "predictive")
+    def predictive_with_row(self, multiplicity: Any) -> Likelihood:
+        return Refitted(self.prior, self.statistics, multiplicity, "predictive")
 
 
 @pytree
 class Refitted:
-    """A `reading` of the posterior of the other rows, under the prior of the other rows; `added` (C,) as elsewhere."""
+    """A `reading` of the leave-one-out posterior under the leave-one-out prior; `multiplicity` (C,) as elsewhere."""
 
     prior: Any
     statistics: Any
-    added: Any
+    multiplicity: Any
     reading: str = static()
 
     def prepare(self, x: Any) -> Refitted:
@@ -72,12 +72,12 @@ class Refitted:
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f log p(x_f | class)."""
-        return in_pieces(self._of_rows, x, self.added.shape[0])
+        return in_pieces(self._of_rows, x, self.multiplicity.shape[0])
 
     def _of_rows(self, x: Any) -> jax.Array:
         # Rows are an axis between classes and features, which what is the same for all rows does without.
         statistics = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self.statistics)
-        weight, cells = -self.added[:, None, None], observed(x)[1]
+        weight, cells = -self.multiplicity[:, None, None], observed(x)[1]
         others = statistics.without(cells, weight)
         prior = self.prior(others, pooled(statistics).without(cells, jnp.sum(weight)))
         return getattr(prior.update(others), self.reading)().log_prob(x)

@@ -12,10 +12,10 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed
+from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Site
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import CellByCell, SumOfCells
 
 
 @pytree
@@ -83,7 +83,7 @@ class Gamma(CellByCell, Conjugate):
         a = values["a"] * (0.0 * self.concentration + 1.0)
         return type(self)(a, self.rate / self.concentration * a)
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         """a = 0, b = 0."""
         return self.scale(0.0)
 
@@ -106,7 +106,7 @@ class Gamma(CellByCell, Conjugate):
         a = jnp.asarray(self.concentration)
         return self.likelihood(jnp.where(a < 1, jnp.nan, a - 1.0) / self._rate())
 
-    def peak(self) -> Any:
+    def penalized_mle(self) -> Any:
         """The mean: the mode of log λ, which exists for every a > 0."""
         return self.mean()
 

@@ -12,11 +12,11 @@ from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
+from bayesnb.families.leave_one_out import SumOfCells
 from bayesnb.families.protocol import Cumulants, Distribution, Unit
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import SumOfCells
 
 
 @pytree
@@ -98,16 +98,16 @@ class GammaExponential(Gamma):
         """a' = a + n, b' = b + Σx."""
         return type(self)(self.concentration + statistics.count, self.rate + statistics.total)
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """a."""
         return {"rate": self.concentration}
 
-    def with_cell(self, x: jax.Array, added: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `added` more times.
+    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `multiplicity` more times.
 
         Leaving out the longest takes b' for the difference of two large numbers: it is not below their rounding.
         """
-        found = self.update(Durations(added, added * x))
+        found = self.update(Durations(multiplicity, multiplicity * x))
         return type(self)(jnp.maximum(found.concentration, 0.0), jnp.maximum(found.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
@@ -119,12 +119,12 @@ class GammaExponential(Gamma):
         rate = self._rate()
         return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
-    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b², over the features."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
-            a, b = a + added, b + added * x
+            a, b = a + multiplicity, b + multiplicity * x
             (psi, psi1, psi2), share = polygammas(a), x / b
             mean = psi - jnp.log(b) - a * share
             variance = psi1 + (a * share - 2.0) * share
@@ -133,13 +133,13 @@ class GammaExponential(Gamma):
 
         return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         """log λ - λx; after the row λ is a Gamma(a + 1) variate, which rows share, over b + x."""
         seen, x = observed(x)
-        log_gamma = variates.log_gamma(jnp.asarray(self.concentration) + added, n)
+        log_gamma = variates.log_gamma(jnp.asarray(self.concentration) + multiplicity, n)
 
         def one_class(log_gamma: jax.Array, rate: jax.Array) -> jax.Array:
-            log_rate = log_gamma - jnp.log(rate + added * x)
+            log_rate = log_gamma - jnp.log(rate + multiplicity * x)
             return sum_cells(seen, log_rate - jnp.exp(log_rate) * x)
 
         return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._rate()), log_gamma)

@@ -13,11 +13,11 @@ from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
+from bayesnb.families.leave_one_out import SumOfCells
 from bayesnb.families.protocol import Cumulants, Distribution, Unit
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import SumOfCells
 
 
 @pytree
@@ -101,13 +101,13 @@ class GammaPoisson(Gamma):
         """a' = a + Σx, b' = b + n."""
         return type(self)(self.concentration + statistics.total, self.rate + statistics.count)
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """b."""
         return {"rate": self.rate}
 
-    def with_cell(self, x: jax.Array, added: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `added` more times."""
-        found = self.update(Totals(added, added * x))
+    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `multiplicity` more times."""
+        found = self.update(Totals(multiplicity, multiplicity * x))
         return type(self)(jnp.maximum(found.concentration, 0.0), found.rate)
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
@@ -119,12 +119,12 @@ class GammaPoisson(Gamma):
         rate = self._rate()
         return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
-    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b², over the features."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
-            a, b = a + added * x, b + added
+            a, b = a + multiplicity * x, b + multiplicity
             psi, psi1, psi2 = polygammas(a)
             mean = linear(x, psi - jnp.log(b)) - a / b - gammaln(x + 1.0)
             variance = linear(x * x, psi1) + (a / b - 2.0 * x) / b
@@ -133,14 +133,14 @@ class GammaPoisson(Gamma):
 
         return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         """x log λ - λ; a Gamma(a + x) variate is a Gamma(a) one, shared by the rows, plus a row's own Gamma(x)."""
         seen, x = observed(x)
         log_gamma = variates.log_gamma(self.concentration, n)
-        own = variates.log_gamma(added * x, n) if added else jnp.full((n, *x.shape), -jnp.inf)
+        own = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, *x.shape), -jnp.inf)
 
         def one_class(log_gamma: jax.Array, rate: jax.Array, own: jax.Array) -> jax.Array:
-            log_rate = jnp.logaddexp(log_gamma, own) - jnp.log(rate + added)
+            log_rate = jnp.logaddexp(log_gamma, own) - jnp.log(rate + multiplicity)
             return sum_cells(seen, linear(x, log_rate) - jnp.exp(log_rate))
 
         over_classes = jax.vmap(one_class, in_axes=(0, 0, None), out_axes=1)

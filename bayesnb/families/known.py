@@ -49,7 +49,7 @@ class Known:
 
     update_apart = update
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         return self
 
     def log_partition(self) -> jax.Array:
@@ -64,7 +64,7 @@ class Known:
         return Multinomial(self.log_prob)
 
     mode = mean
-    peak = mean
+    penalized_mle = mean
     predictive = mean
 
     def log_penalty(self, parameters: Any) -> jax.Array:
@@ -79,7 +79,7 @@ class Known:
     def components(self) -> list[tuple[Any, Any]]:
         return [(1.0, self)]
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """Infinite: no data change it."""
         return {"theta": jnp.full_like(jnp.asarray(self.log_prob), jnp.inf)}
 

@@ -15,11 +15,11 @@ from jax.scipy.special import gammaln
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
+from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.moments import Moments
 from bayesnb.families.protocol import Conjugate, Cumulants, Distribution, Hyperparameter, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import CellByCell, SumOfCells
 
 _LOG_2PI = 1.8378770664093453
 
@@ -170,7 +170,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
             "rate": Hyperparameter("sigma2", loc.shape, ("LogNormal", {"loc": np.log(b), "scale": 1.0})),
         }
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         """κ = 0, a = 1, b = 0."""
         zero = self.loc * 0.0
         return type(self)(zero, zero, zero + 1.0, zero)
@@ -187,7 +187,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         kappa, a, b = (jnp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
         return (kappa > 0) & (a > 0) & (b > 0)
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """κ for μ; for σ² the sum of squares that it is a share of, b."""
         return {"mu": self.kappa, "sigma2": self.rate}
 
@@ -248,7 +248,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
 
     log_base = staticmethod(Moments.log_base)
 
-    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """Of Σ_f log Normal(x; μ, σ²) over (μ, σ²); r = (x - m)²/b.
 
         Mean -½ log 2π + ½[ψ(a) - log b] - ½[a r + 1/κ], variance ¼ψ₁(a) + a r²/4 - r/2 + a r/κ + 1/(2κ²), third
@@ -256,7 +256,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         """
 
         def one_class(prior: NormalInverseGamma) -> Cumulants:
-            distance, kappa, a, b = prior._with_cell(x, added)
+            distance, kappa, a, b = prior._with_cell(x, multiplicity)
             ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
             mean = 0.5 * (psi - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
             # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
@@ -268,13 +268,13 @@ class NormalInverseGamma(CellByCell, Conjugate):
         seen, x = observed(x)
         return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         """½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² with g ~ Gamma(a), z standard normal."""
-        log_gamma, normal = variates.log_gamma(self.concentration + added / 2, n), variates.normal(self.loc, n)
+        log_gamma, normal = variates.log_gamma(self.concentration + multiplicity / 2, n), variates.normal(self.loc, n)
         seen, x = observed(x)
 
         def one_class(prior: NormalInverseGamma, log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
-            distance, kappa, _, b = prior._with_cell(x, added)
+            distance, kappa, _, b = prior._with_cell(x, multiplicity)
             log_precision = log_gamma - jnp.log(b)
             z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
             return sum_cells(seen, 0.5 * (log_precision - _LOG_2PI - z * z))
@@ -323,13 +323,13 @@ class NormalInverseGamma(CellByCell, Conjugate):
         terms = np.asarray(log_rising(after, 0.5)) - np.asarray(log_rising(a, 0.5))
         return terms - (after + 0.5) * np.log1p(-square) - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
 
-    def with_cell(self, x: jax.Array, added: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `added` more times.
+    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `multiplicity` more times.
 
         Leaving out an outlier takes b' for the difference of two large numbers, b'/b off by 1e-16: what is left of it
         is not below that.
         """
-        found = self.update(Moments(added, x, 0.0))
+        found = self.update(Moments(multiplicity, x, 0.0))
         return replace(found, rate=jnp.maximum(found.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
@@ -339,11 +339,16 @@ class NormalInverseGamma(CellByCell, Conjugate):
         value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
         return value - weight / 2 * (_LOG_2PI + jnp.log(b))
 
-    def _with_cell(self, x: jax.Array, added: float) -> tuple[Any, Any, Any, Any]:
-        """x - m, κ, a and b after each cell of x (N, F) was seen `added` more times."""
-        distance, kappa = x - self.loc, self.kappa + added
+    def _with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Any, Any, Any, Any]:
+        """x - m, κ, a and b after each cell of x (N, F) was seen `multiplicity` more times."""
+        distance, kappa = x - self.loc, self.kappa + multiplicity
         share = self.kappa / kappa
-        return distance * share, kappa, self.concentration + added / 2, self.rate + added / 2 * share * distance**2
+        return (
+            distance * share,
+            kappa,
+            self.concentration + multiplicity / 2,
+            self.rate + multiplicity / 2 * share * distance**2,
+        )
 
 
 def _contrasts(moments: Moments) -> np.ndarray:

@@ -161,7 +161,7 @@ class SufficientStatistics(Protocol):
 class Family(Protocol):
     """A conjugate prior over C classes, and so also every posterior.
 
-    `statistics` is the class of what it is updated with. `limit().update(statistics).mean()` is the
+    `statistics` is the class of what it is updated with. `improper().update(statistics).mean()` is the
     maximum likelihood estimate.
     """
 
@@ -234,10 +234,10 @@ class Family(Protocol):
     def update(self, statistics: Any) -> Self: ...
 
     def update_apart(self, statistics: Any) -> Self:
-        """As `update`, if need be with prior and data kept apart: for readings without a row (`added` below 0)."""
+        """As `update`, prior and data kept apart if need be: for leave-one-out, a `multiplicity` below 0."""
         ...
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
         ...
 
@@ -261,7 +261,7 @@ class Family(Protocol):
 
     def mode(self) -> PlugIn: ...
 
-    def peak(self) -> PlugIn:
+    def penalized_mle(self) -> PlugIn:
         """The parameters that maximise `log_penalty`: of a posterior, log p(rows | θ) + the prior's log penalty."""
         ...
 
@@ -274,11 +274,11 @@ class Family(Protocol):
 
     def predictive(self) -> Likelihood: ...
 
-    def mean_with_row(self, added: Any) -> Likelihood:
-        """As `mean`, of the posterior in which the row itself stands `added` (C,) more times: -1 leaves it out."""
+    def mean_with_row(self, multiplicity: Any) -> Likelihood:
+        """As `mean`, of the posterior with the row `multiplicity` (C,) more times among the data: -1 leaves it out."""
         ...
 
-    def predictive_with_row(self, added: Any) -> Likelihood: ...
+    def predictive_with_row(self, multiplicity: Any) -> Likelihood: ...
 
     def variance(self) -> dict[str, jax.Array]: ...
 
@@ -290,7 +290,7 @@ class Family(Protocol):
         """Weights, and families with the marginals of which this one is the mixture: [(1, self)] if it is none."""
         ...
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         """For each parameter what data add to: a number of cells, or the sum of squares behind a variance."""
         ...
 
@@ -336,16 +336,16 @@ class Family(Protocol):
         """(N, C) log p(row | class), parameters integrated out, base measure included."""
         ...
 
-    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
-        """(N, C) cumulants of log p(row | class, θ) over θ, the row `added` times among the data.
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+        """(N, C) cumulants of log p(row | class, θ) over θ, the row `multiplicity` times among the data.
 
-        θ has, row by row, the posterior after `added` more rows like this one: 0 is the posterior itself. They are
-        the first derivatives of log E p(row | class, θ)ʷ at w = `added`, each the slope of the one before.
+        θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. They
+        are the first derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of the one before.
         """
         ...
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
-        """(n, N, C) draws of log p(row | class, θ) - log base, the row `added` times among the data.
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data.
 
         For each row and class alone these are independent draws; rows share variates, and so do classes what a
         row adds to its own class, which it has one of.
@@ -450,7 +450,7 @@ class Conjugate:
     def components(self) -> list[tuple[Any, Any]]:
         return [(1.0, self)]
 
-    def peak(self) -> Any:
+    def penalized_mle(self) -> Any:
         """The mode."""
         return self.mode()
 
@@ -501,7 +501,7 @@ class Conjugate:
         return jnp.where(own, informed, self.draw_log_likelihood(variates, n, x))
 
     # Supplied by each family; declared for the methods above.
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         raise NotImplementedError
 
     def draw(self, variates: Variates, n: int) -> Any:

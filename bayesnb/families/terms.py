@@ -30,24 +30,24 @@ def linear(x: jax.Array, table: jax.Array) -> jax.Array:
     return jnp.where(x == 0, 0.0, x * table)
 
 
-def rising(added: Any) -> Term:
-    """log Γ(a + x)/Γ(a); with the row `added` (C,) times among the data a is a prior's, and counts (…, 2C)."""
-    return _logarithm(added, log_rising)
+def rising(multiplicity: Any) -> Term:
+    """log Γ(a + x)/Γ(a); with the row `multiplicity` (C,) times among the data a is a prior's, and counts (…, 2C)."""
+    return _logarithm(multiplicity, log_rising)
 
 
-def plugged_in(added: Any) -> Term:
+def plugged_in(multiplicity: Any) -> Term:
     """x log a, likewise."""
-    return _logarithm(added, lambda a, x: linear(x, jnp.log(a)))
+    return _logarithm(multiplicity, lambda a, x: linear(x, jnp.log(a)))
 
 
-def _logarithm(added: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
+def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
     """One draw: log a - log a0, as the logarithm of the quotient."""
 
     def with_row(a: jax.Array, x: Any) -> jax.Array:
-        if added is None:
+        if multiplicity is None:
             return a
         alpha, count = jnp.split(a, 2, axis=-1)
-        return with_counts(alpha, count, added * x)
+        return with_counts(alpha, count, multiplicity * x)
 
     return Term(
         lambda x, a: f(with_row(a, x), x),
@@ -57,9 +57,9 @@ def _logarithm(added: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
     )
 
 
-def with_counts(alpha: Any, count: Any, added: Any) -> jax.Array:
+def with_counts(alpha: Any, count: Any, multiplicity: Any) -> jax.Array:
     """α + (n + added): a small α is lost in α + n. What is left of a count is not below zero, but for rounding."""
-    return alpha + jnp.maximum(count + added, 0.0)
+    return alpha + jnp.maximum(count + multiplicity, 0.0)
 
 
 def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:

@@ -20,7 +20,7 @@ class Variates(Protocol):
         ...
 
 
-class Noted:
+class Recorder:
     """Notes what another source gives."""
 
     def __init__(self, source: Variates) -> None:
@@ -36,7 +36,7 @@ class Noted:
         return self.given[1][-1]
 
 
-class Given:
+class Replayer:
     """Gives what was drawn, (gammas, normals), in the order in which it was asked for."""
 
     def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:

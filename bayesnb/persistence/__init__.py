@@ -16,15 +16,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_path, shown
+from bayesnb._util.arguments import require_path, shown
+from bayesnb._util.files import open_regular, write_atomically
+from bayesnb._util.precision import ForkedError
 from bayesnb.estimators import drafts
 from bayesnb.estimators.display import Displayed
-from bayesnb.files import open_regular, write_atomically
 from bayesnb.persistence.migrations import migrated, version
 from bayesnb.persistence.reading import Decoder
 from bayesnb.persistence.vocabulary import FORMAT, CorruptModelError, Vocabulary, own_classes, vocabulary
 from bayesnb.persistence.writing import encode
-from bayesnb.precision import ForkedError
 
 _LONGEST_HEADER = 100_000_000  # that safetensors reads
 _FEW_PARTS = 2**18

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayesnb import encoding, estimators, families
-from bayesnb.arguments import shown
+from bayesnb._util.arguments import shown
 from bayesnb.encoding.table import Positions
 from bayesnb.estimators.display import Displayed
 from bayesnb.model import NaiveBayes, Statistics

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bayesnb.arguments import require_integer
+from bayesnb._util.arguments import require_integer
 from bayesnb.plots.style import SMALL, axes, extent, header, names_on, require
 from bayesnb.plots.text import columns, labels
 

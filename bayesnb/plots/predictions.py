@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import uncertainty
-from bayesnb.arguments import to_numbers
+from bayesnb._util.arguments import to_numbers
 from bayesnb.fitted import Classifier
 from bayesnb.plots.style import COLOURS, GREY, WRONG, axes, dot, header, percent
 from bayesnb.plots.text import font, labels

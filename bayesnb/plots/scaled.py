@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_iterable, shown
+from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.encoding import Encoding
 from bayesnb.families.protocol import Unit
 from bayesnb.fitted import Classifier, require_posterior

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.arguments import require_choice, require_result
+from bayesnb._util.arguments import require_choice, require_result
 from bayesnb.fitted import Classifier, require_fitted, require_posterior
 from bayesnb.plots.style import COLOURS, GREY, MARKS, SMALL, axes, dot, extent, header, names_on
 from bayesnb.plots.text import labels

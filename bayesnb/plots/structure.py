@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from bayesnb.encoding import NodeColumns
 from bayesnb.fitted import Classifier, require_fitted
+from bayesnb.networks.learning import node_information
 from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, header
 from bayesnb.plots.text import font, labels
-from bayesnb.structure import node_information
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

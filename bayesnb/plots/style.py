@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from bayesnb.arguments import require_result
+from bayesnb._util.arguments import require_result
 from bayesnb.plots.text import columns, font
 
 if TYPE_CHECKING:

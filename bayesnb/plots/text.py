@@ -9,7 +9,7 @@ from functools import cache
 from itertools import takewhile
 from typing import Any
 
-from bayesnb.reporting import warn
+from bayesnb._util.warnings import warn
 
 # Families with Chinese, Japanese and Korean glyphs, as Linux, macOS and Windows have them.
 _CJK = (

@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_choice
+from bayesnb._util.arguments import require_choice
 from bayesnb.counting import Counted
 from bayesnb.encoding import Table, check_weights
 from bayesnb.fitted import Classifier, Fitted, require_fitted
-from bayesnb.model import Estimate, NaiveBayes, Reading, log_normalize, plus
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
 from bayesnb.selection.permutation import chosen_on_rows
 
 Kind = Literal["label", "row"]
@@ -209,7 +209,7 @@ def counted_rows(
     label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
     rows = fitted.encoding.rows(table)
-    given = Counted(fitted.encoding, fitted.tally(fitted.encoding, rows, label, weight))
+    given = Counted(fitted.encoding, fitted.weighted_counts(fitted.encoding, rows, label, weight))
     try:
         counting.remove(fitted.counted, given)
     except ValueError as error:
@@ -253,10 +253,10 @@ def _scores(
 
     def score_those(group: tuple[int, float]) -> None:
         c, w = group
-        mask, added = (label == c) & (weight == w), -w * np.eye(n_classes)[c]
+        mask, multiplicity = (label == c) & (weight == w), -w * np.eye(n_classes)[c]
         own, n = encoding.rows(table.take(mask), lambda columns, unknown: None), int(mask.sum())
         with jax.default_device(device):
-            scores[mask] = scoring.score_rows(encoding, posterior, own, n, estimate, _with_log_proba, added)
+            scores[mask] = scoring.score_rows(encoding, posterior, own, n, estimate, _with_log_proba, multiplicity)
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -283,12 +283,14 @@ def _readings(model: NaiveBayes, x: tuple[Any, ...], weight: Any, estimate: Esti
     """With every row, without this row, and (C, C) log P(class) without a row of each class; ready for rows like x."""
     without = model.read(estimate, jnp.full(model.n_classes, -weight))
     each = -weight * jnp.eye(model.n_classes)
-    log_class = jax.vmap(lambda added: model.read(estimate, added).log_class)(each)
+    log_class = jax.vmap(lambda multiplicity: model.read(estimate, multiplicity).log_class)(each)
     return model.read(estimate).prepare(x), without.prepare(x), log_class
 
 
 @jax.jit
-def _score(every: Reading, without: Reading, log_class: jax.Array, x: tuple[Any, ...], label: jax.Array) -> jax.Array:
+def _score(
+    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, x: tuple[Any, ...], label: jax.Array
+) -> jax.Array:
     own = label[:, None] == jnp.arange(log_class.shape[1])
     likelihood = jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
     return _with_log_proba(plus(likelihood, log_class[label]))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import shuffle
 
-from bayesnb.arguments import require_integer, require_seed, shown
+from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb.fitted import Fitted
 
 

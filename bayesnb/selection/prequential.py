@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb.arguments import require_integer
+from bayesnb._util.arguments import require_integer
 from bayesnb.encoding import Encoding, Table
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics

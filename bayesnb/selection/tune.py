@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_choice
+from bayesnb._util.arguments import require_choice
+from bayesnb._util.precision import float64
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import blocks
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
-from bayesnb.precision import float64
-from bayesnb.reporting import warn
 from bayesnb.scoring import pad, pad_statistics
 from bayesnb.selection.loo import PriorOf, alike, counted_rows, of_the_others, prior_of
 
@@ -262,7 +262,7 @@ def _label_score(
     statistics: Statistics,
     x: tuple[Any, ...],
     real: jax.Array,
-    added: jax.Array,
+    multiplicity: jax.Array,
     label: jax.Array,
     names: tuple[str, ...],
     estimate: Estimate,
@@ -271,7 +271,7 @@ def _label_score(
 
     def score(log_values: jax.Array) -> jax.Array:
         model = _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_apart(statistics)
-        log_proba = log_normalize(model.read(estimate, added).prepare(x).log_joint(x))
+        log_proba = log_normalize(model.read(estimate, multiplicity).prepare(x).log_joint(x))
         return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
 
     # Forwards: there are few hyperparameters, and many rows.

@@ -1,9 +1,9 @@
 """How sure: of the parameters, and of the class probabilities of a row."""
 
+from bayesnb.uncertainty.class_probabilities import decompose_uncertainty, log_odds_moments, predict_interval
 from bayesnb.uncertainty.draws import draw_parameters, posterior_draws, site_names
 from bayesnb.uncertainty.parameters import parameter_table
 from bayesnb.uncertainty.proper import CLASS, ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.rows import decompose_uncertainty, log_odds_moments, predict_interval
 
 __all__ = [
     "CLASS",

@@ -9,16 +9,16 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
-from bayesnb.precision import float64
+from bayesnb.uncertainty.numpy_variates import ShapeRecorder, ask, run
 from bayesnb.uncertainty.proper import require_proper
-from bayesnb.uncertainty.variates import Asked, ask, run
 
-_CELLS = 2**18
+_MOST_CELLS = 2**18
 CLASS_PROB = "class_prob"
 
 
@@ -175,7 +175,7 @@ def drawn_like(family: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
     """The type of a draw of the family, and the shape (C, K) of each of its parameters."""
 
     def one(family: Any) -> Any:
-        drawn = family.draw(Asked(), 1)
+        drawn = family.draw(ShapeRecorder(), 1)
         return drawn, drawn.parameters()
 
     drawn, parameters = jax.eval_shape(one, family)
@@ -188,7 +188,7 @@ def _restricted(family: Any, keep: np.ndarray) -> Any:
 
 def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """(S, C, K) draws of each parameter, some at a time, written to where they are to stay."""
-    chunk = int(min(draws, max(1, _CELLS // np.size(jax.tree.leaves(family)[0]))))
+    chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
     out: dict[str, np.ndarray] = {}
     for start in range(0, draws, chunk):
         part = _sample(family, rng, chunk)

@@ -14,13 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import to_numbers
+from bayesnb._util.arguments import to_numbers
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import Likelihood
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, log_normalize
-from bayesnb.precision import float64
-from bayesnb.uncertainty.blocks import PerBlock, over_blocks
+from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks
 from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, origin, site_names
 from bayesnb.uncertainty.hyperparameters import Hyperparameters, hyperparameter_sites, shapes
 from bayesnb.uncertainty.importance import (
@@ -32,11 +32,11 @@ from bayesnb.uncertainty.importance import (
     resampled,
     warn_of_collapse,
 )
-from bayesnb.uncertainty.row_draws import Sampler
+from bayesnb.uncertainty.probability_draws import Sampler
 
 Draws = Mapping[str, np.ndarray]
 
-_CELLS = 2**21
+_MOST_CELLS = 2**21
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Parameters:
 
     def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
         """(s, n, C) log p(class, row | θ), some draws at a time."""
-        size = max(1, _CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
+        size = max(1, _MOST_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
             yield joint_of_draws(*likelihoods(fitted.encoding, fitted.prior, self.values, part), x)

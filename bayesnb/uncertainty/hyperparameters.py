@@ -22,7 +22,7 @@ Kind = Literal["symmetric", "pooled"]
 Sites = Sequence[Mapping[str, str]]
 
 CLASS_ALPHA = "class_alpha"
-_CELLS = 2**21
+_MOST_CELLS = 2**21
 
 
 def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[dict[str, str]]:
@@ -102,7 +102,7 @@ class Hyperparameters:
             return
         sites = hyperparameter_sites(self.prior, self.kind, site_names(encoding, self.prior))
         names = tuple(tuple(own.items()) for own in sites)
-        size = max(1, _CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
+        size = max(1, _MOST_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
         for start in range(0, len(self), size):
             part = {site: values[start : start + size] for site, values in self.values.items()}
             models = _posteriors(self.prior.unit(), self.statistics, part, names)

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.model import NaiveBayes, Reading, log_normalize
-from bayesnb.reporting import warn
+from bayesnb._util.warnings import warn
+from bayesnb.model import JointLikelihood, NaiveBayes, log_normalize
 
 _LEAST_SIZE = 100  # beyond each end of a 90% interval are five draws
 
@@ -18,7 +18,7 @@ _LEAST_SIZE = 100  # beyond each end of a 90% interval are five draws
 @jax.jit
 def joint_of_draws(log_class: jax.Array, likelihoods: tuple[Any, ...], x: tuple[Any, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | draw), log class probabilities (S, C). Draws are scored as so many more classes."""
-    joint = Reading(jnp.ravel(log_class), likelihoods).prepare(x).log_joint(x)
+    joint = JointLikelihood(jnp.ravel(log_class), likelihoods).prepare(x).log_joint(x)
     return jnp.reshape(joint, (-1, *log_class.shape)).swapaxes(0, 1)
 
 

@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.arguments import require_probability
+from bayesnb._util.arguments import require_probability
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import LevelCounts
 from bayesnb.families._pytree import pytree, static
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.precision import float64
 from bayesnb.uncertainty.proper import CLASS, require_proper
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Su
 
 def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     posterior = prior.update(statistics)
-    mle = prior.limit().update(statistics).mean().parameters()
+    mle = prior.improper().update(statistics).mean().parameters()
     mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
-    before, after = prior.sample_size(), posterior.sample_size()
+    before, after = prior.pseudo_count(), posterior.pseudo_count()
     components = [(weight, family.marginals()) for weight, family in posterior.components()]
     return {
         name: _Summary(

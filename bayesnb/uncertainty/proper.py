@@ -1,4 +1,4 @@
-"""Whether there is a posterior to speak of."""
+"""Propriety: whether a posterior can be normalised, and so has draws and intervals."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.model import NaiveBayes
-from bayesnb.precision import float64
 
 CLASS = "(class)"
 

@@ -18,8 +18,8 @@ from scipy.special import logsumexp, xlogy
 
 from bayesnb import Dirichlet, NaiveBayes, NormalInverseGamma
 from bayesnb.families import LevelCounts, Moments
-from bayesnb.hierarchy import Hierarchy, Kind
 from bayesnb.model import Statistics
+from bayesnb.sampling.hierarchy import Hierarchy, Kind
 from bayesnb.uncertainty.draws import draw_stacked
 
 Values = dict[str, np.ndarray]

@@ -18,8 +18,8 @@ from numpyro.infer import NUTS
 from numpyro.infer.util import unconstrain_fn
 from scipy import stats
 
-from bayesnb.hierarchy import Hierarchy
 from bayesnb.model import Statistics
+from bayesnb.sampling.hierarchy import Hierarchy
 from tests.calibration.bands import LEVEL, adjusted
 from tests.calibration.hierarchies import WORLDS, OffByOne, Values, World, condensed, draw_parameters
 

@@ -1,4 +1,4 @@
-"""Log-likelihoods of rows that may themselves be among the data: moments and draws, `added` times counted.
+"""Log-likelihoods of rows that may themselves be among the data: moments and draws, `multiplicity` times counted.
 
 Against posteriors that counted the row, derivatives of log normalisers written out here, and Monte Carlo.
 """
@@ -18,9 +18,9 @@ from scipy.special import digamma, polygamma
 
 from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
 from bayesnb.families.cells import Complete
-from bayesnb.families.rows import Dense
-from bayesnb.families.sparse_rows import PairedCounts
-from bayesnb.uncertainty.variates import Asked, Given, draw_variates
+from bayesnb.families.count_matrix import Dense
+from bayesnb.families.sparse_counts import PairedCounts
+from bayesnb.uncertainty.numpy_variates import Replayer, ShapeRecorder, draw_variates
 from tests.families.test_rows import KINDS, alphas, dirichlet, dot, make
 from tests.strategies import thorough
 
@@ -88,8 +88,8 @@ def case(kind: str, start: int = 0, stop: int = 50, pad: int = 64) -> Case:
 
 
 @jax.jit
-def cumulants(posterior: Any, x: Any, added: float) -> list[jax.Array]:
-    return jax.tree.leaves(posterior.log_likelihood_cumulants(x, added))
+def cumulants(posterior: Any, x: Any, multiplicity: float) -> list[jax.Array]:
+    return jax.tree.leaves(posterior.log_likelihood_cumulants(x, multiplicity))
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def cumulants(posterior: Any, x: Any, added: float) -> list[jax.Array]:
 def test_an_added_row_is_a_row_that_was_counted(kind):
     """Row by row, the cumulants are those under the posterior that counted it in every class."""
     rows = case(kind)
-    for added in (1.0, 2.5):
-        found = [rows.first(part) for part in cumulants(rows.posterior, rows.x, added)]
+    for multiplicity in (1.0, 2.5):
+        found = [rows.first(part) for part in cumulants(rows.posterior, rows.x, multiplicity)]
         for i in range(0, len(rows.dense), 1 if len(rows.dense) <= 10 else 7):
-            posterior = rows.posterior.update(rows.statistics(i).scale(added))
+            posterior = rows.posterior.update(rows.statistics(i).scale(multiplicity))
             for actual, expected in zip(found, cumulants(posterior, rows.x, 0.0), strict=True):
                 np.testing.assert_allclose(actual[i], rows.first(expected)[i], rtol=1e-10, atol=1e-10)
 
@@ -157,32 +157,32 @@ def log_mean_power(rows: Case, w: Any) -> Any:
     return jnp.sum(jnp.where(seen, value, 0.0), axis=-1)
 
 
-@pytest.mark.parametrize("added", [0.0, 1.0])
+@pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 @pytest.mark.parametrize(
     "kind", ["categorical, packed", "bernoulli", "presence", "words", "words, fractional", *REAL_KINDS]
 )
-def test_cumulants_are_derivatives(kind, added):
+def test_cumulants_are_derivatives(kind, multiplicity):
     """The first three of log E p^w at w = 0; at w = 1 where the row was added."""
     rows = case(kind)
     derivative = partial(log_mean_power, rows)
-    for actual in cumulants(rows.posterior, rows.x, added):
+    for actual in cumulants(rows.posterior, rows.x, multiplicity):
         derivative = jax.jacfwd(derivative)
-        np.testing.assert_allclose(rows.first(actual), jax.jit(derivative)(added), rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(rows.first(actual), jax.jit(derivative)(multiplicity), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize(
     "kind", thorough(["categorical, packed", "presence", "words", "gaussian", "poisson"], ("presence", "gaussian"))
 )
 def test_each_cumulant_is_the_slope_of_the_one_before(kind):
-    """d mean / d added = variance, d variance / d added = third, whatever `added`."""
+    """d mean / d added = variance, d variance / d added = third, whatever `multiplicity`."""
     rows = case(kind)
 
     @jax.jit
-    def change(posterior: Any, x: Any, added: Any) -> Any:
-        return jax.jvp(lambda w: posterior.log_likelihood_cumulants(x, w), (added,), (jnp.ones(()),))
+    def change(posterior: Any, x: Any, multiplicity: Any) -> Any:
+        return jax.jvp(lambda w: posterior.log_likelihood_cumulants(x, w), (multiplicity,), (jnp.ones(()),))
 
-    for added in (0.0, 0.5, 1.0):
-        found, slopes = change(rows.posterior, rows.x, jnp.asarray(added))
+    for multiplicity in (0.0, 0.5, 1.0):
+        found, slopes = change(rows.posterior, rows.x, jnp.asarray(multiplicity))
         for slope, following in ((slopes.mean, found.variance), (slopes.variance, found.third)):
             np.testing.assert_allclose(rows.first(slope), rows.first(following), rtol=1e-9, atol=1e-10)
 
@@ -198,19 +198,19 @@ def few_rows(kind: str) -> Case:
     return replace(rows, x=replace(rows.x, entries=replace(entries, **short)))
 
 
-def draws_of(rows: Case, added: float, n: int = DRAWS) -> np.ndarray:
+def draws_of(rows: Case, multiplicity: float, n: int = DRAWS) -> np.ndarray:
     """(S, N, C) draws of log p(row | class, θ), with variates from NumPy."""
     rng = np.random.default_rng(0)
 
     @jax.jit
     def ask(posterior: Any, x: Any) -> Any:
-        asked = Asked()
-        posterior.draw_log_likelihood(asked, 1, x, added)
+        asked = ShapeRecorder()
+        posterior.draw_log_likelihood(asked, 1, x, multiplicity)
         return asked.gammas, asked.normals
 
     @jax.jit
     def draw(posterior: Any, x: Any, variates: Any) -> Any:
-        return posterior.draw_log_likelihood(Given(variates), CHUNK, x, added)
+        return posterior.draw_log_likelihood(Replayer(variates), CHUNK, x, multiplicity)
 
     wanted = ask(rows.posterior, rows.x)
     parts = [rows.first(draw(rows.posterior, rows.x, draw_variates(wanted, CHUNK, rng))) for _ in range(0, n, CHUNK)]
@@ -218,7 +218,7 @@ def draws_of(rows: Case, added: float, n: int = DRAWS) -> np.ndarray:
     return np.concatenate(parts) + base
 
 
-@pytest.mark.parametrize("added", [0.0, 1.0])
+@pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 @pytest.mark.parametrize(
     "kind",
     thorough(
@@ -234,11 +234,11 @@ def draws_of(rows: Case, added: float, n: int = DRAWS) -> np.ndarray:
         ("words", "gaussian"),
     ),
 )
-def test_draws_have_the_exact_moments(kind, added):
+def test_draws_have_the_exact_moments(kind, multiplicity):
     """Mean and variance of 200,000 draws within four standard errors."""
     rows = few_rows(kind)
-    draws = draws_of(rows, added)
-    mean, variance, _ = (rows.first(part) for part in cumulants(rows.posterior, rows.x, added))
+    draws = draws_of(rows, multiplicity)
+    mean, variance, _ = (rows.first(part) for part in cumulants(rows.posterior, rows.x, multiplicity))
     centred = draws - mean
     second, fourth = (centred**2).mean(axis=0), (centred**4).mean(axis=0)
     assert (abs(centred.mean(axis=0)) <= 4 * np.sqrt(variance / DRAWS) + 1e-12).all()
@@ -258,12 +258,12 @@ def test_draws_of_different_classes_are_independent(kind):
 
 
 @pytest.mark.parametrize("kind", ["words", "as an array, words", "categorical, packed"])
-@pytest.mark.parametrize("added", [0.0, 1.0])
-def test_draws_under_small_concentrations_are_log_probabilities(kind, added):
+@pytest.mark.parametrize("multiplicity", [0.0, 1.0])
+def test_draws_under_small_concentrations_are_log_probabilities(kind, multiplicity):
     """Gamma(0.001) variates underflow; their logarithms do not."""
     rows = few_rows(kind)
     alpha = np.full(np.shape(rows.posterior.concentration), 1e-3)
     small = replace(rows, posterior=replace(rows.posterior, concentration=alpha))
-    draws = draws_of(small, added, CHUNK) - rows.first(np.asarray(rows.posterior.log_base(rows.x))[:, None])
+    draws = draws_of(small, multiplicity, CHUNK) - rows.first(np.asarray(rows.posterior.log_base(rows.x))[:, None])
     assert np.isfinite(draws).all()
     assert (draws <= 1e-9).all()

@@ -81,7 +81,7 @@ def test_an_improper_prior_has_no_evidence():
     evidence = np.asarray(dirichlet(alpha).log_evidence(counts))
     assert evidence[0, 0] == -np.inf
     assert np.isfinite(np.delete(evidence.ravel(), 0)).all()
-    assert (np.asarray(dirichlet().limit().log_evidence(counts)) == -np.inf).all()
+    assert (np.asarray(dirichlet().improper().log_evidence(counts)) == -np.inf).all()
 
 
 def test_a_group_without_levels_is_certain():
@@ -136,7 +136,7 @@ def test_mode_does_not_exist_below_one_or_where_the_density_is_flat():
 
 def test_mle_of_an_empty_group_does_not_exist_and_log_zero_is_an_answer():
     counts = LevelCounts(np.array([[0.0, 0, 0, 3, 0, 2], [1.0, 1, 2, 0, 0, 0]]))
-    log_theta = np.asarray(dirichlet().limit().update(counts).mean().log_theta)
+    log_theta = np.asarray(dirichlet().improper().update(counts).mean().log_theta)
     assert np.isnan(log_theta[0, :3]).all()
     np.testing.assert_array_equal(log_theta[0, 3:], [0.0, -np.inf, 0.0])
     np.testing.assert_allclose(log_theta[1, :3], np.log([0.25, 0.25, 0.5]), rtol=1e-15)

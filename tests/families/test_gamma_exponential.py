@@ -43,11 +43,13 @@ def test_evidence_is_the_likelihood_averaged_over_the_prior(a, b, x):
     )
 
 
-@pytest.mark.parametrize("added", [0.0, 1.0])
-def test_cumulants_of_the_log_likelihood_are_those_by_integration(added, x64):
+@pytest.mark.parametrize("multiplicity", [0.0, 1.0])
+def test_cumulants_of_the_log_likelihood_are_those_by_integration(multiplicity, x64):
     for a, b, x in ((0.7, 0.4, 2.25), (12.0, 1.5, 0.0), (3.0, 2.0, 40.0)):
-        found = GammaExponential(np.array([[a]]), np.array([[b]])).log_likelihood_cumulants(np.array([[x]]), added)
-        rate = stats.gamma(a + added, scale=1 / (b + added * x))
+        found = GammaExponential(np.array([[a]]), np.array([[b]])).log_likelihood_cumulants(
+            np.array([[x]]), multiplicity
+        )
+        rate = stats.gamma(a + multiplicity, scale=1 / (b + multiplicity * x))
 
         def expected(f, rate=rate):
             # By quantiles: the density has a pole at 0 where a < 1.
@@ -57,7 +59,7 @@ def test_cumulants_of_the_log_likelihood_are_those_by_integration(added, x64):
             return np.log(value) - value * x
 
         mean = expected(log_density)
-        moments = mean, *(expected(lambda v, k=k: (log_density(v) - mean) ** k) for k in (2, 3))
+        moments = mean, *(expected(lambda v, k=k, mean=mean: (log_density(v) - mean) ** k) for k in (2, 3))
         for one, other in zip((found.mean, found.variance, found.third), moments, strict=True):
             assert float(one[0, 0]) == pytest.approx(other, rel=1e-5, abs=1e-7)
 
@@ -71,4 +73,4 @@ def test_the_derived_prior_is_worth_a_durations_of_the_mean():
 
 def test_the_maximum_likelihood_estimate_is_one_over_the_mean(x64):
     counted = Durations(np.array([[4.0]]), np.array([[10.0]]))
-    assert float(GammaExponential(A[:1, :1], B[:1, :1]).limit().update(counted).mean().rate[0, 0]) == 0.4
+    assert float(GammaExponential(A[:1, :1], B[:1, :1]).improper().update(counted).mean().rate[0, 0]) == 0.4

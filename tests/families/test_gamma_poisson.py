@@ -113,7 +113,7 @@ def test_plug_in_likelihood_is_scipys_poisson():
 
 
 def test_mle_of_zeros_makes_a_count_impossible_and_without_cells_does_not_exist():
-    mle = PRIOR.limit().update(observe(np.array([[0.0, np.nan], [0.0, np.nan], [2.0, 4.0]]), [0, 0, 1])).mean()
+    mle = PRIOR.improper().update(observe(np.array([[0.0, np.nan], [0.0, np.nan], [2.0, 4.0]]), [0, 0, 1])).mean()
     np.testing.assert_array_equal(mle.rate, [[0.0, np.nan], [2.0, 4.0]])
     log_prob = np.asarray(mle.log_prob(np.array([[0.0, np.nan], [1.0, np.nan], [np.nan, 1.0]])))[:, 0]
     np.testing.assert_array_equal(log_prob, [0.0, -np.inf, np.nan])

@@ -14,7 +14,7 @@ COUNTS = LevelCounts(np.array([[3.0, 0.0, 2.5]]))
 
 
 def test_nothing_changes_it():
-    for reading in (KNOWN.update(COUNTS), KNOWN.limit(), KNOWN.limit().update(COUNTS)):
+    for reading in (KNOWN.update(COUNTS), KNOWN.improper(), KNOWN.improper().update(COUNTS)):
         for estimate in (reading.mean(), reading.mode(), reading.predictive()):
             np.testing.assert_allclose(estimate.theta[0], P, rtol=1e-14)
     np.testing.assert_array_equal(KNOWN.variance()["theta"], 0.0)

@@ -240,7 +240,7 @@ def test_moments_that_do_not_exist_are_nan_estimates_and_infinite_variances():
 
 def test_mle_without_a_row_does_not_exist_and_of_equal_rows_is_a_point_mass():
     x = np.array([[3.0, np.nan], [3.0, np.nan], [np.nan, 1.0]])
-    mle = PRIOR.limit().update(observe(x, [0, 0, 1])).mean()
+    mle = PRIOR.improper().update(observe(x, [0, 0, 1])).mean()
     np.testing.assert_array_equal(mle.mu, [[3.0, np.nan], [np.nan, 1.0]])
     np.testing.assert_array_equal(mle.sigma2, [[0.0, np.nan], [np.nan, 0.0]])
     log_prob = np.asarray(mle.log_prob(np.array([[3.0, np.nan], [3.5, np.nan], [np.nan, 1.0], [np.nan, np.nan]])))

@@ -151,14 +151,14 @@ def test_tally_is_weights_times_rows(rows):
     rng = np.random.default_rng(2)
     label = rng.integers(0, N_CLASSES, rows.padded)
     weight = np.where(np.arange(rows.padded) < len(rows.dense), rng.gamma(1.0, size=rows.padded), 0.0)
-    tally = jax.jit(LevelCounts.observe)(rows.rows.empty(N_CLASSES), rows.x, label, weight).count
+    weighted_counts = jax.jit(LevelCounts.observe)(rows.rows.empty(N_CLASSES), rows.x, label, weight).count
     n = len(rows.dense)
     expected = np.stack([(weight[:n] * (label[:n] == c)) @ rows.dense for c in range(N_CLASSES)])
-    tally = np.asarray(tally)
-    if tally.shape[1] * 2 == expected.shape[1]:  # of sparse presences only these are counted
+    weighted_counts = np.asarray(weighted_counts)
+    if weighted_counts.shape[1] * 2 == expected.shape[1]:  # of sparse presences only these are counted
         expected = expected[:, 1::2]
-    np.testing.assert_allclose(tally[:, : expected.shape[1]], expected, rtol=1e-12)
-    assert not tally[:, expected.shape[1] :].any()
+    np.testing.assert_allclose(weighted_counts[:, : expected.shape[1]], expected, rtol=1e-12)
+    assert not weighted_counts[:, expected.shape[1] :].any()
 
 
 @every_kind

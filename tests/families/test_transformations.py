@@ -12,7 +12,7 @@ import pytest
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesnb.families import Known, LevelCounts, Moments, Totals
-from bayesnb.families.rows import Dense
+from bayesnb.families.count_matrix import Dense
 from bayesnb.model import Statistics
 from tests.families.oracles import gradient
 
@@ -53,7 +53,7 @@ def everything(family, statistics, x):
     posterior = family.update(statistics)
     return (
         posterior,
-        family.limit().update(statistics).mean(),
+        family.improper().update(statistics).mean(),
         posterior.mean(),
         posterior.mode(),
         posterior.variance(),

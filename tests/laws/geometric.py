@@ -16,11 +16,11 @@ from jax.scipy.special import gammaln
 from bayesnb.families import EmpiricalPrior
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.protocol import Additive, Conjugate, Cumulants, Hyperparameter, Site
 from bayesnb.families.special import polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
-from bayesnb.families.with_row import CellByCell, SumOfCells
 
 
 @pytree
@@ -116,7 +116,7 @@ class BetaGeometric(CellByCell, Conjugate):
     def update(self, statistics: Failures) -> Self:
         return type(self)(self.successes + statistics.count, self.failures + statistics.total)
 
-    def limit(self) -> Self:
+    def improper(self) -> Self:
         return self.scale(0.0)
 
     def log_partition(self) -> jax.Array:
@@ -127,10 +127,10 @@ class BetaGeometric(CellByCell, Conjugate):
     def proper(self) -> jax.Array:
         return (jnp.asarray(self.successes) > 0) & (jnp.asarray(self.failures) > 0)
 
-    def with_cell(self, x: jax.Array, added: Any) -> Self:
-        return self.update(Failures(added, added * x))
+    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+        return self.update(Failures(multiplicity, multiplicity * x))
 
-    def sample_size(self) -> dict[str, Any]:
+    def pseudo_count(self) -> dict[str, Any]:
         return {"prob": self.successes + self.failures}
 
     def mean(self) -> Geometric:
@@ -140,7 +140,7 @@ class BetaGeometric(CellByCell, Conjugate):
         inside = (self.successes >= 1) & (self.failures >= 1)
         return Geometric(jnp.where(inside, (self.successes - 1) / (self.successes + self.failures - 2), jnp.nan))
 
-    def peak(self) -> Geometric:
+    def penalized_mle(self) -> Geometric:
         return self.mean()
 
     def log_penalty(self, parameters: Geometric) -> jax.Array:
@@ -165,22 +165,22 @@ class BetaGeometric(CellByCell, Conjugate):
         success, failure = (jnp.exp(variates.log_gamma(v, n)) for v in (self.successes, self.failures))
         return Geometric(success / (success + failure))
 
-    def log_likelihood_cumulants(self, x: Any, added: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """Those of log p + x log(1 - p)."""
         seen, x = observed(jnp.asarray(x)[:, None])
-        a, b = self.successes + added, self.failures + added * x
+        a, b = self.successes + multiplicity, self.failures + multiplicity * x
 
         powers = zip(polygammas(a), polygammas(b), polygammas(a + b), (1, 2, 3), strict=True)
         parts = (one + x**k * other - (1.0 + x) ** k * both for one, other, both, k in powers)
         return Cumulants(*(sum_cells(seen, part) for part in parts))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, added: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         """A Gamma(b + x) variate is a Gamma(b) one, which rows share, plus a row's own Gamma(x)."""
         seen, x = observed(x)
-        success = jnp.exp(variates.log_gamma(self.successes + added, n))[:, None]
+        success = jnp.exp(variates.log_gamma(self.successes + multiplicity, n))[:, None]
         failure = jnp.exp(variates.log_gamma(self.failures, n))[:, None]
-        if added:
-            failure = failure + jnp.exp(variates.log_gamma(added * x, n))[:, :, None]
+        if multiplicity:
+            failure = failure + jnp.exp(variates.log_gamma(multiplicity * x, n))[:, :, None]
         x, total = x[:, None], success + failure
         log_prob = jnp.log(success / total) + linear(x, jnp.log(failure / total))
         return sum_cells(seen[:, None], log_prob)

@@ -23,13 +23,13 @@ from scipy.special import betaln
 from sklearn.base import clone
 
 import bayesnb as bnb
-from bayesnb import programs
+from bayesnb._util.precision import float64
 from bayesnb.checking import check_independence, prior_predictive
 from bayesnb.counting import single_rows
 from bayesnb.distributed import fit as fit_blocks
-from bayesnb.estimators.real import NumbersNB
+from bayesnb.estimators.numbers import NumbersNB
 from bayesnb.families import Family, SufficientStatistics
-from bayesnb.precision import float64
+from bayesnb.sampling import programs
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import site_names
 from tests.laws.geometric import BetaGeometric, Failures

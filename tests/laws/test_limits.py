@@ -28,7 +28,7 @@ def relative_frequencies(nb) -> tuple[np.ndarray, np.ndarray]:
 
 def theta(nb, estimate: str) -> np.ndarray:
     """Level probabilities (C, L); padded for the kernels, so that all examples have one shape."""
-    posterior = nb.posterior_ if estimate != "mle" else nb.prior_.limit().update(nb.statistics_)
+    posterior = nb.posterior_ if estimate != "mle" else nb.prior_.improper().update(nb.statistics_)
     log_theta = (mode if estimate == "map" else mean)(pad(nb.encoding_, posterior).blocks[0]).log_theta
     return np.exp(np.asarray(log_theta))[:, : nb.statistics_.blocks[0].count.shape[1]]
 
@@ -73,7 +73,7 @@ def test_gaussian_mle_is_the_sample_mean_and_population_variance_and_map_is_that
     problem = data.draw(problems("gaussian"))
     flat = NormalInverseGamma(loc=0.0, kappa=0.0, concentration=-1.5, rate=0.0)
     nb = problem.fit(clone(problem.nb).set_params(prior=flat))
-    mle = nb.prior_.limit().update(nb.statistics_).blocks[0].mean()
+    mle = nb.prior_.improper().update(nb.statistics_).blocks[0].mean()
     mode = nb.posterior_.blocks[0].mode()
     for c, j in np.ndindex(3, 3):
         of_class = problem.y == CLASSES[c]
@@ -91,7 +91,7 @@ def test_gaussian_mle_is_the_sample_mean_and_population_variance_and_map_is_that
 def test_poisson_mle_is_the_sample_mean_and_map_is_that_at_a_one_b_zero(data, x64):
     problem = data.draw(problems("poisson"))
     nb = problem.fit(clone(problem.nb).set_params(prior=GammaPoisson(concentration=1.0, rate=0.0)))
-    mle = np.asarray(nb.prior_.limit().update(nb.statistics_).blocks[0].mean().rate)
+    mle = np.asarray(nb.prior_.improper().update(nb.statistics_).blocks[0].mean().rate)
     mode = np.asarray(nb.posterior_.blocks[0].mode().rate)
     for c, j in np.ndindex(3, 3):
         of_class = problem.y == CLASSES[c]

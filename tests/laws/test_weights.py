@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from bayesnb.counting import count, count_soft
+from bayesnb.counting import count, expected_counts
 from tests.strategies import CLASSES, KINDS, log_base, problems, thorough
 
 every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
@@ -83,7 +83,7 @@ class _levels:
 
 
 def soft(nb, problem, weight):
-    return count_soft(nb.encoding_, nb.encoding_.rows(nb.fitted_.table(problem.X)), weight)
+    return expected_counts(nb.encoding_, nb.encoding_.rows(nb.fitted_.table(problem.X)), weight)
 
 
 @every_kind

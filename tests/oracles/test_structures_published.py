@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 import bayesnb as bnb
-from bayesnb import structure
+from bayesnb.networks import learning as structure
 from tests.data import arff
 
 MAKE = {"TAN": bnb.TAN, "AODE": bnb.AODE}

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb import files
-from bayesnb.files import require_writable, write_atomically
+from bayesnb._util import files
+from bayesnb._util.files import require_writable, write_atomically
 from tests.persistence.models import LABELS, LEVELS
 
 # The module alone: the package takes two seconds to import.

@@ -22,11 +22,11 @@ from bayesnb import (
     NaiveBayes,
     PoissonNB,
     posterior_draws,
-    programs,
 )
+from bayesnb._util.precision import float64
 from bayesnb.counting import single_rows
 from bayesnb.model import Statistics
-from bayesnb.precision import float64
+from bayesnb.sampling import programs
 from bayesnb.uncertainty import site_names
 from bayesnb.uncertainty.draws import draw_parameters
 from tests.strategies import CLASSES, Problem

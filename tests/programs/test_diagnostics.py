@@ -5,7 +5,7 @@ import re
 import numpy as np
 from numpyro.diagnostics import effective_sample_size
 
-from bayesnb import nuts
+from bayesnb.sampling import nuts
 from tests.programs.test_nuts import quantiles, raised
 
 

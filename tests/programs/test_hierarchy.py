@@ -20,10 +20,10 @@ from scipy import stats
 from scipy.special import digamma, gammaln
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
+from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
 from bayesnb.families.condensed import Histogram
-from bayesnb.hierarchy import Hierarchy, Kind
-from bayesnb.precision import float64
+from bayesnb.sampling.hierarchy import Hierarchy, Kind
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
 

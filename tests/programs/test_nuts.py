@@ -22,7 +22,7 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb import nuts
+from bayesnb.sampling import nuts
 from bayesnb.uncertainty import site_names
 from tests.data import arff, sms
 from tests.programs.fitted import one_more

@@ -20,9 +20,9 @@ from bayesnb import (
     MultinomialNB,
     NormalInverseGamma,
     posterior_draws,
-    programs,
 )
-from bayesnb.precision import float64
+from bayesnb._util.precision import float64
+from bayesnb.sampling import programs
 from bayesnb.uncertainty import site_names
 
 DRAWS = 20_000

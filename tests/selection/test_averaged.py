@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, gammaln, logsumexp, xlogy
 
 import bayesnb as bnb
-from bayesnb.uncertainty.rows import sampler
+from bayesnb.uncertainty.class_probabilities import sampler
 from tests.data import arff
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 

@@ -63,10 +63,10 @@ def cells(nb, row):
     ]
 
 
-def drawn_scores(nb, row, size, seed, added=None):
-    """(size, C) log p(class, row | θ) of draws of θ given the data, and `row` of the class `added`."""
+def drawn_scores(nb, row, size, seed, multiplicity=None):
+    """(size, C) log p(class, row | θ) of draws of θ given the data, and `row` of the class `multiplicity`."""
     rng = np.random.default_rng(seed)
-    of_class, others = simplexes(nb) if added is None else simplexes(nb, row[None], added)
+    of_class, others = simplexes(nb) if multiplicity is None else simplexes(nb, row[None], multiplicity)
     scores = np.log(rng.dirichlet(of_class, size))
     for i, c in enumerate(nb.classes_):
         for j, given, at in cells(nb, row):

@@ -17,8 +17,8 @@ from scipy.special import betaln, logsumexp, softmax
 
 import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, predict_interval
+from bayesnb.uncertainty.class_probabilities import sampler
 from bayesnb.uncertainty.draws import ParameterDraws, origin
-from bayesnb.uncertainty.rows import sampler
 
 COLUMNS = 240
 ALPHA = stats.lognorm(1.5, scale=np.exp(-1.0))

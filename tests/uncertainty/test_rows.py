@@ -24,8 +24,8 @@ from bayesnb.uncertainty import (
     posterior_draws,
     predict_interval,
 )
-from bayesnb.uncertainty.row_cumulants import given_data, row_cumulants
-from bayesnb.uncertainty.row_draws import Sampler
+from bayesnb.uncertainty.probability_draws import Sampler
+from bayesnb.uncertainty.score_cumulants import given_data, row_cumulants
 from bayesnb.uncertainty.skew import skewed, unskewed
 from tests.data import sms
 from tests.strategies import thorough

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import gammaln, xlogy
 
+from bayesnb._util.pair_counts import by_class, count_pairs, require_memory
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
-from bayesnb.encoding.rows import CodedRows
+from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet, LevelCounts
-from bayesnb.pairs import by_class, count_pairs, require_room
 
 
 def count_level_pairs(
@@ -27,7 +27,7 @@ def count_level_pairs(
     sizes, start = columns.sizes(), columns.start()
     n_levels = int(sizes.sum())
     widest = columns.names[int(sizes.argmax())]
-    require_room(
+    require_memory(
         n_classes * n_levels**2,
         f"Counts of the pairs of {n_levels:,} levels in {n_classes} classes",
         f"Column {widest!r} alone has {sizes.max():,} levels: leave such columns out, group their levels, or make them "

@@ -50,7 +50,7 @@ class Counts:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self._paired().contrast(term, tables)
 
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
         return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
@@ -113,8 +113,8 @@ class PairedCounts:
             - _product(1.0, self.total, one_each, loss)
         )
 
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        return self.entries.tally(count, label, weight)
+    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        return self.entries.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
         """log t! - Σ log x_l!"""
@@ -158,7 +158,7 @@ class Presence:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
         """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""
         return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
 

@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.families.variates import Given
+from bayesnb.families.variates import Replayer
 
 
-class Asked:
+class ShapeRecorder:
     """Notes what is asked for, and gives zeros."""
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ Kernel = Callable[..., Any]
 @jax.jit(static_argnames="kernel")
 def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
     """For which parameters the kernel takes (gammas, normals)."""
-    asked = Asked()
+    asked = ShapeRecorder()
     kernel(asked, 1, *args)
     return asked.gammas, asked.normals
 
@@ -50,7 +50,7 @@ def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.rand
 
 @jax.jit(static_argnames=("kernel", "n"))
 def _run(kernel: Kernel, n: int, variates: tuple[list, list], *args: Any) -> Any:
-    return kernel(Given(variates), n, *args)
+    return kernel(Replayer(variates), n, *args)
 
 
 def draw_variates(asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator) -> tuple[list, list]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Rows, blocks
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
-from bayesnb.precision import float64
 from bayesnb.scoring import pad
 from bayesnb.uncertainty.proper import require_proper
 

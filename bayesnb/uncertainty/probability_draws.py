@@ -13,7 +13,7 @@ import numpy as np
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, log_normalize
-from bayesnb.uncertainty.blocks import PerBlock, over_blocks, proper_posterior
+from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks, proper_posterior
 from bayesnb.uncertainty.hyperparameters import Hyperparameters
 from bayesnb.uncertainty.importance import (
     effective_size,
@@ -23,11 +23,11 @@ from bayesnb.uncertainty.importance import (
     resampled,
     warn_of_collapse,
 )
-from bayesnb.uncertainty.row_cumulants import row_cumulants
+from bayesnb.uncertainty.numpy_variates import ask, run
+from bayesnb.uncertainty.score_cumulants import row_cumulants
 from bayesnb.uncertainty.skew import skewed, skewness
-from bayesnb.uncertainty.variates import ask, run
 
-_CELLS = 2**22
+_MOST_CELLS = 2**22
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Sampler:
         flat = None if of_class is None else of_class.reshape(*of_class.shape[:2], -1)
         for family, rows in zip(model.blocks, x, strict=True):
             asked = ask(_likelihood, family, rows, None if flat is None else flat[:1])
-            chunk = min(self.draws, max(1, _CELLS // (1 + sum(a.size for part in asked for a in part))))
+            chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(a.size for part in asked for a in part))))
             drawn = []
             for start in range(0, self.draws, chunk):
                 # The last chunk is as long as the others: one compilation.

@@ -1,4 +1,4 @@
-"""Features of numbers, independent given the class: rows read by a posterior in which they stand themselves."""
+"""Leave-one-out predictives of numbers, independent given the class, from what one cell does to a posterior."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from bayesnb.families.cells import in_pieces, observed, sum_cells
 class CellByCell:
     """A family of independent cells, from `with_cell`; its readings have `cells`."""
 
-    def with_cell(self, x: jax.Array, added: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `added` more times, for one class."""
+    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
+        """The posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class."""
         raise NotImplementedError
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
         """(N, F) log p of each cell of x counted `weight` times, of one class, without its base measure."""
         return self.with_cell(x, weight).log_partition() - self.log_partition()
 
-    def mean_with_row(self, added: Any) -> WithRow:
-        return WithRow(self, added, "mean")
+    def mean_with_row(self, multiplicity: Any) -> WithRow:
+        return WithRow(self, multiplicity, "mean")
 
-    def predictive_with_row(self, added: Any) -> WithRow:
-        return WithRow(self, added, "predictive")
+    def predictive_with_row(self, multiplicity: Any) -> WithRow:
+        return WithRow(self, multiplicity, "predictive")
 
     # Supplied by each family.
     def log_partition(self) -> jax.Array:
@@ -55,10 +55,10 @@ class SumOfCells:
 
 @pytree
 class WithRow:
-    """A `reading` of the posterior after each cell was seen `added` (C,) more times."""
+    """A `reading` of the posterior after each cell was seen `multiplicity` (C,) more times."""
 
     posterior: Any
-    added: Any
+    multiplicity: Any
     reading: str = static()
 
     def prepare(self, x: Any) -> WithRow:
@@ -66,13 +66,13 @@ class WithRow:
 
     def log_prob(self, x: Any) -> jax.Array:
         """(N, C) Σ_f log p(x_f | class), the parameters of each cell its own."""
-        return in_pieces(self._of_rows, x, self.added.shape[0])
+        return in_pieces(self._of_rows, x, self.multiplicity.shape[0])
 
     def _of_rows(self, x: Any) -> jax.Array:
         seen, x = observed(x)
 
-        def one_class(posterior: Any, added: jax.Array) -> jax.Array:
-            likelihood = getattr(posterior.with_cell(x, added), self.reading)()
+        def one_class(posterior: Any, multiplicity: jax.Array) -> jax.Array:
+            likelihood = getattr(posterior.with_cell(x, multiplicity), self.reading)()
             return sum_cells(seen, likelihood.cells(x))
 
-        return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self.posterior), self.added)
+        return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self.posterior), self.multiplicity)

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.rows import OneHot
+from bayesnb.families.count_matrix import OneHot
 from bayesnb.families.terms import Term, single
 from bayesnb.families.variates import Variates
 
@@ -28,7 +28,7 @@ MISSING = -1
 BARREN = -2
 """Code of a missing cell without an observed descendant: whatever it is, what follows sums to one."""
 
-_CELLS = 2**20
+_MOST_CELLS = 2**20
 
 Scope = tuple[int, ...]
 
@@ -138,20 +138,20 @@ class NetworkCells:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
-        return self.observed.tally(count, label, weight)
+    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+        return self.observed.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
         return self.observed.log_base()
 
-    def draw_with_row(self, variates: Variates, n: int, family: Any, added: float) -> jax.Array:
-        """(n, M, C) draws of the logarithms of the sums, the row `added` times among the data of its class.
+    def draw_with_row(self, variates: Variates, n: int, family: Any, multiplicity: float) -> jax.Array:
+        """(n, M, C) draws of the logarithms of the sums, the row `multiplicity` times among the data of its class.
 
         θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
         network at the posterior means, and the tables are updated with the completed row.
         """
         width = len(self.network.sizes)
-        own = variates.log_gamma(jnp.full(width, added), n)
+        own = variates.log_gamma(jnp.full(width, multiplicity), n)
         uniform = jnp.exp(-jnp.exp(variates.log_gamma(jnp.ones(width), n)))
         log_gamma, mean = variates.log_gamma(family.concentration, n), family.mean().theta
         log_total = jax.vmap(family.log_total)(log_gamma)
@@ -190,7 +190,7 @@ def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
 
 def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Array:
     """f of each row, so many at a time that their tables fit."""
-    most = max(1, _CELLS // max(1, cells))
+    most = max(1, _MOST_CELLS // max(1, cells))
     return jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-_CELLS = 2**22
+_MOST_CELLS = 2**22
 _MOST_ROWS = 2**16
 MOST_COUNTS = 2**27
 
@@ -34,7 +34,7 @@ def count_pairs(first: Indicators, second: Indicators, bounds: np.ndarray, shape
 
 def pieces(bounds: np.ndarray, width: int, *, whole: bool = False) -> Iterator[tuple[int, slice]]:
     """Each class and its rows, no more at once than make some million cells of `width` a row."""
-    size = int(bounds[-1]) if whole else int(np.clip(_CELLS // max(1, width), 256, _MOST_ROWS))
+    size = int(bounds[-1]) if whole else int(np.clip(_MOST_CELLS // max(1, width), 256, _MOST_ROWS))
     for c in range(len(bounds) - 1):
         for start in range(bounds[c], bounds[c + 1], max(1, size)):
             yield c, slice(start, min(start + size, int(bounds[c + 1])))
@@ -45,7 +45,7 @@ def by_class(label: np.ndarray, n_classes: int) -> tuple[np.ndarray, np.ndarray]
     return np.argsort(label, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(label, minlength=n_classes))])
 
 
-def require_room(counts: int, what: str, advice: str) -> None:
+def require_memory(counts: int, what: str, advice: str) -> None:
     """Refuse counts that would not fit into memory.
 
     Raises

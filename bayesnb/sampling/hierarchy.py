@@ -16,14 +16,14 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist
 
+from bayesnb._util.precision import float64
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.model import NaiveBayes, Statistics
-from bayesnb.precision import float64
-from bayesnb.programs import Sites
+from bayesnb.sampling.programs import Sites
 from bayesnb.uncertainty.draws import draw_stacked
 from bayesnb.uncertainty.hyperparameters import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
 
-_CELLS = 2**24
+_MOST_CELLS = 2**24
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Hierarchy:
 
         posteriors = jax.jit(jax.vmap(posterior, (0, None)))
         n_draws = len(next(iter(samples.values())))
-        size = max(1, _CELLS // (1 + sum(v.size for b in wanted for v in jax.tree.leaves(statistics.blocks[b]))))
+        size = max(1, _MOST_CELLS // (1 + sum(v.size for b in wanted for v in jax.tree.leaves(statistics.blocks[b]))))
         parts = []
         for start in range(0, n_draws, size):
             models = posteriors({site: v[start : start + size] for site, v in samples.items()}, statistics)

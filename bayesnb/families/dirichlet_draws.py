@@ -7,48 +7,48 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families.network_rows import NetworkCells
-from bayesnb.families.rows import Dense, OneHot
-from bayesnb.families.sparse_rows import Counts, PairedCounts, Presence
+from bayesnb.families.count_matrix import Dense, OneHot
+from bayesnb.families.network_cells import NetworkCells
+from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 
-def draw_log_likelihood(family: Any, variates: Variates, n: int, x: Any, added: float) -> jax.Array:
+def draw_log_likelihood(family: Any, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
     """(n, N, C) draws of Σ x_l log θ_l with θ ~ Dirichlet(α + added · x), of each group and class its own.
 
     A Gamma(α + x) variate is a Gamma(α) one, shared by all rows, plus a row's own Gamma(x).
     """
-    if not added:
+    if not multiplicity:
         return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), family.draw(variates, n).log_theta)
     if isinstance(x, OneHot | Presence):
-        return _one_each(family, variates, n, x, added)
+        return _one_each(family, variates, n, x, multiplicity)
     if isinstance(x, NetworkCells):
-        found = _one_each(family, variates, n, x.observed, added)
-        return found.at[:, x.which].add(x.draw_with_row(variates, n, family, added), mode="drop")
+        found = _one_each(family, variates, n, x.observed, multiplicity)
+        return found.at[:, x.which].add(x.draw_with_row(variates, n, family, multiplicity), mode="drop")
     alpha = jnp.asarray(family.concentration)
     log_gamma = variates.log_gamma(alpha, n)
     if isinstance(x, Dense):
-        own = variates.log_gamma(added * jnp.asarray(x.count), n)
+        own = variates.log_gamma(multiplicity * jnp.asarray(x.count), n)
         return jax.lax.map(lambda draw: _dense(x, family, *draw), (log_gamma, own))
     entries = x.entries if isinstance(x, PairedCounts) else x
-    own = variates.log_gamma(added * _stored_counts(entries), n)
+    own = variates.log_gamma(multiplicity * _stored_counts(entries), n)
     return jax.lax.map(lambda draw: _sparse(entries, *draw), (log_gamma, own))
 
 
-def _one_each(family: Any, variates: Variates, n: int, x: OneHot | Presence, added: float) -> jax.Array:
-    chosen, others = draw_marginals(family, variates, n, added)
+def _one_each(family: Any, variates: Variates, n: int, x: OneHot | Presence, multiplicity: float) -> jax.Array:
+    chosen, others = draw_marginals(family, variates, n, multiplicity)
     return jax.lax.map(lambda draw: x.dot(x.layout(draw[0] - jnp.logaddexp(*draw))), (chosen, others))
 
 
-def draw_marginals(family: Any, variates: Variates, n: int, added: float) -> tuple[jax.Array, jax.Array]:
+def draw_marginals(family: Any, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
     """Logarithms of gamma variates (n, C, L) of each level and of the others of its group, the level added.
 
     Of one draw from each group only the marginal matters, θ_l ~ Beta(α_l + added, α₀ - α_l): a table.
     """
     alpha = jnp.asarray(family.concentration)
     rest = jnp.maximum(family.total()[:, family.group] - alpha, 0.0)
-    return variates.log_gamma(alpha + added, n), variates.log_gamma(rest, n)
+    return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
 
 def _dense(x: Dense, family: Any, log_gamma: jax.Array, own: jax.Array) -> jax.Array:

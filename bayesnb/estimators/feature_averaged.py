@@ -8,14 +8,14 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb.arguments import require_number, to_numbers
+from bayesnb._util.arguments import require_number, to_numbers
+from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.families import EmpiricalAveraged, averaged
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.precision import float64
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,17 +10,17 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
-from bayesnb.arguments import require_mapping
+from bayesnb._util.arguments import require_mapping
+from bayesnb._util.precision import float64
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
-from bayesnb.encoding.node_rows import NodeRows
+from bayesnb.encoding.network_rows import NodeRows
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.estimators.predictions import model_of, require_estimate
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate
-from bayesnb.precision import float64
-from bayesnb.reporting import warn
 from bayesnb.uncertainty.proper import CLASS
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class StructuredNB(NaiveBayesClassifier):
         """
         import pandas as pd
 
-        from bayesnb.query import conditional
+        from bayesnb.networks.inference import conditional
 
         check_is_fitted(self)
         levels = self._variables()
@@ -211,7 +211,7 @@ class StructuredNB(NaiveBayesClassifier):
         cells: Any = rows[0]
         columns = replace(first.network, nodes=self._arcs(encoding, first.network, cells, label, weight))
         self._warn_if_nothing_depends(encoding)
-        columns.require_room(len(encoding.classes))
+        columns.require_memory(len(encoding.classes))
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 

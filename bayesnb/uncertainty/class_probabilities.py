@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import numpy as np
 
-from bayesnb.arguments import (
+from bayesnb._util.arguments import (
     require_choice,
     require_integer,
     require_probability,
@@ -20,16 +20,16 @@ from bayesnb.arguments import (
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.blocks import PerBlock, over_blocks, proper_posterior
+from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks, proper_posterior
 from bayesnb.uncertainty.given_draws import DrawnSampler, sampler_of
-from bayesnb.uncertainty.row_cumulants import given_data, given_row, row_cumulants
-from bayesnb.uncertainty.row_draws import Sampler
+from bayesnb.uncertainty.probability_draws import Sampler
+from bayesnb.uncertainty.score_cumulants import given_data, given_row, row_cumulants
 from bayesnb.uncertainty.skew import skewed, skewness, unskewed
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Given = Literal["row", "data"]
+Replayer = Literal["row", "data"]
 Method = Literal["moments", "draws"]
 
 _WHAT = "P(class | row, θ)"
@@ -47,7 +47,7 @@ def predict_interval(
     X: Any,
     prob: float = 0.9,
     method: Method = "moments",
-    given: Given = "row",
+    given: Replayer = "row",
     draws: Any = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +117,7 @@ def predict_interval(
 
 
 def decompose_uncertainty(
-    nb: Classifier, X: Any, given: Given = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
+    nb: Classifier, X: Any, given: Replayer = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
 
@@ -158,7 +158,7 @@ def decompose_uncertainty(
 
 
 def log_odds_moments(
-    nb: Classifier, X: Any, against: Any = None, given: Given = "data", draws: Any = None
+    nb: Classifier, X: Any, against: Any = None, given: Replayer = "data", draws: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
@@ -217,7 +217,7 @@ OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _distribution(
-    fitted: Fitted, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
+    fitted: Fitted, X: Any, given: Replayer, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
     chosen = sampler(fitted, given, method, draws, seed)
@@ -228,7 +228,7 @@ def _distribution(
     return chosen.map(fitted, X, of_draws)
 
 
-def sampler(fitted: Fitted, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
+def sampler(fitted: Fitted, given: Replayer, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
     """What draws log P(class | row, θ); there are no moments where classes share parameters."""
     require_choice("given", given, _GIVEN)
     require_choice("method", method, ("moments", "draws"))
@@ -239,7 +239,7 @@ def sampler(fitted: Fitted, given: Given, method: Method, draws: Any, seed: int)
     return Sampler("draws" if fitted.prior.classes_share_parameters else method, given, int(draws), seed)
 
 
-def _from_scores(fitted: Fitted, given: Given, output: OfScores) -> PerBlock:
+def _from_scores(fitted: Fitted, given: Replayer, output: OfScores) -> PerBlock:
     model = proper_posterior(fitted)
 
     def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
@@ -257,7 +257,7 @@ def _no_moments(x: tuple[Any, ...], real: slice) -> np.ndarray:
 
 
 @jax.jit(static_argnames="given")
-def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
+def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Replayer) -> tuple[jax.Array, Cumulants, jax.Array]:
     moments = row_cumulants(model, x)
     return *(given_row if given == "row" else given_data)(model, moments), moments.log_proba
 

@@ -12,15 +12,15 @@ from numpyro import distributions as dist
 from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 from numpyro.infer import MCMC, NUTS, init_to_median
 
-from bayesnb.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.precision import float64
+from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.hierarchy import Hierarchy
 from bayesnb.inference_data import assemble
 from bayesnb.model import Statistics
-from bayesnb.precision import float64
-from bayesnb.programs import Fixed
-from bayesnb.reporting import warn
+from bayesnb.sampling.hierarchy import Hierarchy
+from bayesnb.sampling.programs import Fixed
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import kept
 

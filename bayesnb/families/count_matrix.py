@@ -1,6 +1,6 @@
 """Rows of counts, as the Dirichlet sees them: an implicit (N, L) matrix with a few products.
 
-Counting is `tally`, weights times rows; scoring is `dot`, rows times a table of log probabilities. What is
+Counting is `weighted_counts`, weights times rows; scoring is `dot`, rows times a table of log probabilities. What is
 not linear in the counts (predictives, moments) has the form Σ_l f(x_l, a_l) - Σ_g f(t_g, a0_g) over levels
 l and group totals t_g: `contrast`. A table is first laid out for its kind of rows, once for many blocks.
 """
@@ -45,7 +45,7 @@ class Dense:
         level, total = tables
         return summed(self.count, level) - summed(self._totals(), total)
 
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
         return count + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
 
     def log_base(self) -> jax.Array:
@@ -112,7 +112,7 @@ class OneHot:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
-    def tally(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
         n_classes, n_levels = count.shape
         p = self._packing(n_classes)
         if p == 1:

@@ -38,21 +38,21 @@ def predictive(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
 def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
     """Of each row of a block; features are independent given the class, so that cumulants add."""
     parts = [
-        [family.log_likelihood_cumulants(rows, added) for family, rows in zip(model.blocks, x, strict=True)]
-        for added in (0.0, 1.0)
+        [family.log_likelihood_cumulants(rows, multiplicity) for family, rows in zip(model.blocks, x, strict=True)]
+        for multiplicity in (0.0, 1.0)
     ]
     return RowCumulants(predictive(model, x), *(reduce(operator.add, part) for part in parts))
 
 
-def class_cumulants(class_prior: Any, added: jax.Array) -> Cumulants:
-    """Of log π_c up to what all classes share, with `added` (…, C) more rows of each class.
+def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
+    """Of log π_c up to what all classes share, with `multiplicity` (…, C) more rows of each class.
 
     Of a Dirichlet ψ(α_c), ψ₁(α_c) and ψ₂(α_c): of differences between classes these give the exact moments.
     """
     if class_prior.fixed:
-        log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], added.shape)
+        log_prob = jnp.broadcast_to(jnp.asarray(class_prior.log_prob)[0], multiplicity.shape)
         return Cumulants(log_prob, jnp.zeros_like(log_prob), jnp.zeros_like(log_prob))
-    alpha = jnp.asarray(class_prior.concentration)[0] + added
+    alpha = jnp.asarray(class_prior.concentration)[0] + multiplicity
     return Cumulants(*polygammas(alpha))
 
 

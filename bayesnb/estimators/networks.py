@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.metaestimators import available_if
 
-from bayesnb import structure
-from bayesnb.arguments import require_choice
+from bayesnb._util.arguments import require_choice
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, priors
-from bayesnb.estimators.structured import StructuredNB, position
+from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
-from bayesnb.reporting import warn
+from bayesnb.networks import learning as structure
 
 
 class NetworkNB(StructuredNB):

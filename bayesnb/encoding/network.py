@@ -11,13 +11,13 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.node_rows import NetworkRows, parents_first
+from bayesnb.encoding.network_rows import NetworkRows, parents_first
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
-from bayesnb.pairs import require_room
 
 Node = tuple[int, ...]
 """A feature, then its parents, as positions within the columns."""
@@ -136,14 +136,14 @@ class NodeColumns(GrowingColumns):
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        # Beyond 2⁶³ these are objects, and `require_room` says how many.
+        # Beyond 2⁶³ these are objects, and `require_memory` says how many.
         return np.array([math.prod(self.shape(node)) for node in self.nodes])
 
-    def require_room(self, n_classes: int) -> None:
+    def require_memory(self, n_classes: int) -> None:
         """Refuse combinations of levels whose counts would not fit into memory."""
         sizes = self._sizes.tolist()
         widest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
-        require_room(
+        require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
             f"Column {self.names[widest]!r} and its parents have {sizes[widest]:,}: leave out arcs, or group levels.",

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from bayesnb.encoding.levels import MISSING
-from bayesnb.encoding.rows import CELLS, CodedRows, PlainRows, pad_rows, power_of_four, room
+from bayesnb.encoding.row_blocks import CELLS, CodedRows, PlainRows, pad_rows, power_of_four, room
 from bayesnb.families import LevelCounts, OneHot
-from bayesnb.families.network_rows import BARREN, Network, NetworkCells
-from bayesnb.families.rows import joint_code
+from bayesnb.families.count_matrix import joint_code
+from bayesnb.families.network_cells import BARREN, Network, NetworkCells
 
 
 @dataclass(frozen=True, eq=False)

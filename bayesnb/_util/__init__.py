@@ -1,0 +1,1 @@
+"""What all floors use: arguments, precision, progress, warnings, files, dask, digests, pair counts."""
