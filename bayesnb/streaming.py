@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", 
 _BATCH = 65_536
 _CSV_BLOCK = 2**23
 _READ_AHEAD = 4
+_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_NO_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(CSV conversion error to .*)", re.DOTALL)
 _ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # of a checkpoint, beside what fit stores
 
 Batch = tuple[Any, ...]
@@ -153,6 +156,8 @@ def read_table(
     format: str | None = None,
     types: Mapping[str, Any] | None = None,
     missing: Iterable[str] = MISSING,
+    names: Sequence[str] | None = None,
+    delimiter: str = ",",
     batch_rows: int = _BATCH,
 ) -> Iterator[Batch]:
     """Batches (X, y[, sample_weight]) of CSV or Parquet files of any size, for `fit_stream`.
@@ -172,6 +177,10 @@ def read_table(
         Of CSV columns. Else pyarrow takes them from the first rows, and a later value that does not fit is an error.
     missing : iterable of str
         Cells of a CSV file that are missing; default: those that pandas takes for missing, such as "", "NA" and "nan".
+    names : list of str, optional
+        What the columns of a CSV file are called, in place of its first line.
+    delimiter : str
+        What stands between the cells of a CSV file.
     batch_rows : int
         Most rows of a batch.
 
@@ -184,7 +193,7 @@ def read_table(
     ------
     ValueError
         If a column is not there, or not in every file; if a value does not fit its column's type, or a label is
-        missing.
+        missing; if a row has more or fewer cells than the first. Rows of a file are counted from that of the names: 1.
     """
     try:
         import pyarrow as pa
@@ -200,27 +209,46 @@ def read_table(
     options: Any = kind
     if kind == "csv":
         options = dataset.CsvFileFormat(
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 column_types=types, null_values=sorted(missing), strings_can_be_null=True
             ),
-            read_options=csv.ReadOptions(block_size=_CSV_BLOCK),
+            read_options=csv.ReadOptions(
+                block_size=_CSV_BLOCK, column_names=names, skip_rows_after_names=int(names is not None)
+            ),
         )
-    table = dataset.dataset(source, format=options)
-    names = [name for name in table.schema.names if name not in (target, weight)] if columns is None else list(columns)
-    wanted = [*names, target, *([] if weight is None else [weight])]
-    _require_columns(table, wanted, columns is None, os.fspath(first))
     try:
+        table = dataset.dataset(source, format=options)
+        names = table.schema.names
+        chosen = [name for name in names if name not in (target, weight)] if columns is None else list(columns)
+        wanted = [*chosen, target, *([] if weight is None else [weight])]
+        _require_columns(table, wanted, columns is None, os.fspath(first))
         for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
             if batch.num_rows:
-                # Columns share arrow's memory; DataFrame[names] would copy them.
-                frame: pd.DataFrame = batch.select(names).to_pandas(split_blocks=True)
-                for name in names:
+                # Columns share arrow's memory; DataFrame[chosen] would copy them.
+                frame: pd.DataFrame = batch.select(chosen).to_pandas(split_blocks=True)
+                for name in chosen:
                     cells = batch.column(name)
                     if cells.null_count and pa.types.is_integer(cells.type):
                         frame[name] = cells.to_pandas(types_mapper=_nullable)
-                yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(names) :]))
+                yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(chosen) :]))
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{os.fspath(first)!r}: {error} Give the column's type in types=.") from None
+        others = " or a file after it" if first is not source and len(source) > 1 else ""
+        raise ValueError(f"{os.fspath(first)!r}{others}{_refusal(str(error), names)}") from None
+
+
+def _refusal(error: str, names: Sequence[str] | None) -> str:
+    """What arrow says of a file, after its name: the row, the column and why."""
+    if ragged := _RAGGED.search(error):
+        row, expected, found = ragged.groups()
+        return f", row {row}: {found} cells, but the first line has {expected}."
+    if not (no_value := _NO_VALUE.search(error)):
+        return f": {error}"
+    column, row, why = no_value.groups()
+    where = f", row {row}" * bool(row) + f", column {repr(names[int(column)]) if names else int(column) + 1}"
+    if "UTF8" in why:
+        return f"{where}: the file is not in UTF-8; convert it first."
+    return f"{where}: {why} Give the column's type in types=."
 
 
 def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: str) -> None:

@@ -2,7 +2,10 @@
 
 import gzip
 import io
+import os
 import re
+import sys
+from threading import Thread
 
 import numpy as np
 import pandas as pd
@@ -48,7 +51,7 @@ def test_missing_marks_of_pandas_are_missing(monkeypatch, marked, memory):
     assert sorted(data.levels["sky"]) == ["cloud", "rain", "sun"]
     assert "if '#N/A' is a value: --not-missing '#N/A'" in data.notes["sky"]
     assert "heat" not in data.notes  # no number is one of these
-    rows = data.rows.X if memory == "whole" else pd.concat([b.frame() for b in data.rows.batches()], ignore_index=True)
+    rows = data.rows.X if memory == "whole" else pd.concat([X for X, _ in data.rows.batches()])
     np.testing.assert_array_equal(rows["heat"], expected["heat"])
     assert rows["sky"].isna().tolist() == expected["sky"].isna().tolist()
 
@@ -99,7 +102,7 @@ def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path
     path.write_text("a,y\n" + "p,None\nq,mild\np,mild\n" * 10)
     code, _, err = run(capsys, "compare", "--csv", path, "--target", "y")
     assert (code, err.count("\n")) == (2, 1)
-    assert "line 2, column 'y': the label is missing (10 of 30 rows); remove such rows; if 'None' is a value: " in err
+    assert "row 2, column 'y': the label is missing (10 of 30 rows); remove such rows; if 'None' is a value: " in err
     kept = typed(monkeypatch, "--csv", path, "--target", "y", "--not-missing", "None")
     assert kept.class_count == {"None": 10, "mild": 20}
 
@@ -119,16 +122,86 @@ def test_packed_files(monkeypatch, tmp_path):
         assert isinstance(load(packed).rows, stream.Streamed) is larger
     monkeypatch.setattr(stream, "available_memory", lambda: 0)
     pieces = load(packed)
-    X = pd.concat([batch.frame() for batch in pieces.rows.batches()], ignore_index=True)
+    X = pd.concat([X for X, _ in pieces.rows.batches()])
     pd.testing.assert_frame_equal(X, expected.rows.X)
     tables_read = [pd.concat([X for X, _ in read_table(path, "play")]) for path in (plain, packed)]
     pd.testing.assert_frame_equal(*tables_read)
 
 
+def test_a_pipe_and_packed_files_whose_names_do_not_say_so(monkeypatch, tmp_path):
+    content = weather(200).to_csv(index=False).encode()
+    plain, packed, named = (tmp_path / name for name in ("weather.csv", "packed.csv", "plain.csv.gz"))
+    for path, held in ((plain, content), (packed, gzip.compress(content)), (named, content)):
+        path.write_bytes(held)
+    expected = load(plain)
+    for path in (packed, named):
+        pd.testing.assert_frame_equal(load(path).rows.X, expected.rows.X)
+    if not hasattr(os, "mkfifo"):
+        pytest.skip("needs named pipes, which this system does not have")
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)  # it is read only once
+    for held in (content, gzip.compress(content)):
+        Thread(target=(tmp_path / "pipe").write_bytes, args=[held]).start()
+        pd.testing.assert_frame_equal(load(tmp_path / "pipe").rows.X, expected.rows.X)
+
+
+def test_quotes_after_blanks_and_columns_without_names(tmp_path):
+    path = tmp_path / "cities.csv"
+    path.write_text('"city", ,"state", y,\n' + ' "Yuma" ,1.5, AZ,"p",\n  Reno,2.5,"""NV""", "q",x\n' * 9)
+    data = load(path, "y", default="categorical")
+    assert data.levels["city"] == ["Yuma", "Reno"]
+    assert data.levels["state"] == ["AZ", '"NV"']
+    assert [*data.kinds] == ["city", "column 2", "state", "column 5"]
+    assert data.class_count == {"p": 9, "q": 9}
+
+
+def test_rows_are_counted_as_a_spreadsheet_does(capsys, tmp_path):
+    """That of the names is the first, and one with line breaks is one."""
+    path = tmp_path / "rows.csv"
+    path.write_text('a,y\n"1\n2\n3",x\n2,z\n3,\n')
+    _, _, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert "rows.csv, row 4, column 'y': the label is missing" in err
+    path.write_text('a,y\n"1\n2\n3",x\n2,z\n3\n')
+    _, _, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert "rows.csv, row 4: 1 cells" in err
+
+
+def test_a_last_cell_with_line_breaks_is_no_open_quote(tmp_path):
+    path = tmp_path / "notes.csv"
+    rows = ['x,"no"', 'z,"a\nb"'] * 9
+    for end in ("", "\n", "\r\n\n"):
+        path.write_text("\n".join(["y,note", *rows]) + end)
+        assert load(path, "y").levels["note"] == ["no", "a\nb"]
+    path.write_text("\n".join(["y,note", *rows, 'x,"open', *rows[::2]]).replace('"no"', "no"))
+    with pytest.raises(tables.InputError, match=r"notes\.csv, row 20: a quote is opened, and not closed"):
+        load(path, "y")
+
+
+def test_without_pyarrow_it_is_said_what_to_install(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "weather.csv"
+    weather(60).to_csv(path, index=False)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "play")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "pip install pyarrow" in err
+
+
+def test_a_first_line_that_is_no_text_or_alone(tmp_path):
+    path = tmp_path / "first.csv"
+    for content, message in (
+        (b"a\xff,y\n1,x\n", "first line is not in UTF-8"),
+        (b"a,y", "no rows"),
+        (b'"a,y\n', "first"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(tables.InputError, match=message):
+            load(path, "y")
+
+
 DAMAGED = {
     "cut": (lambda b: b[:-20], "ended before the end-of-stream marker"),
     "changed": (lambda b: b[:40] + bytes(99) + b[139:], "damaged.csv.gz: "),
-    "not a table": (lambda b: gzip.compress(b"a,y\n1,x\n2,\xff\n"), "line 3: byte 0xff is not UTF-8 text"),
+    "not a table": (lambda b: gzip.compress(b"a,y\n1,x\n2,\xff\n"), "row 3, column 'y': the file is not in UTF-8"),
 }
 
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from bayesnb import GaussianNB, MixedNB
 from bayesnb.__main__ import main
 from bayesnb.cli import job, reading, stream, tables
-from bayesnb.cli.holdout import InMemory, Settings
+from bayesnb.cli.holdout import InMemory, Sample, Settings, split
 from bayesnb.cli.survey import Survey
 from bayesnb.evaluation import compare_folds
 from bayesnb.evaluation.compare import compare_fitted
@@ -70,9 +70,9 @@ def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, for
     whole, pieces = both(monkeypatch, path, **options)
     for what in ("name", "kinds", "levels", "class_count", "left_out", "notes", "guessed", "n_rows"):
         assert getattr(pieces, what) == getattr(whole, what), what
-    X = pd.concat([batch.frame() for batch in pieces.rows.batches()], ignore_index=True)
+    X = pd.concat([X for X, _ in pieces.rows.batches()])
     pd.testing.assert_frame_equal(X, whole.rows.X)
-    assert np.concatenate([batch.y for batch in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
+    assert np.concatenate([y for _, y in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,16 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     ):
         assert found.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-10)
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
+
+
+def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
+    path = tmp_path / "weather.csv"
+    weather(300).to_csv(path, index=False)
+    whole, pieces = both(monkeypatch, path)
+    for settings in (Settings(), Settings(test_size=0.1, seed=2**70)):
+        ((_, test),), _ = split(whole.rows.y, settings)
+        (fold,) = pieces.rows.fit(job.classifier(pieces, settings), settings, "").folds
+        assert fold.rows.tolist() == test.tolist()
 
 
 @pytest.fixture
@@ -151,14 +161,14 @@ def test_bad_files_are_refused_as_in_memory(capsys, monkeypatch, tmp_path, name)
 
 
 DEEP = {
-    "ragged": (b"1,2.5,x,0\n", [], "line 502: 4 cells, but the first line has 3"),
-    "label missing": (b"1,2.5,\n", [], "line 502, column 'y': the label is missing (1 of 1001 rows)"),
-    "not a number": (b"1,many,x\n", ["--gaussian", "b"], "line 502, column 'b': 'many' is not a number (1 such cells)"),
-    "infinite": (b"1,-inf,x\n", ["--gaussian", "b"], "line 502, column 'b': '-inf' is infinity"),
-    "negative": (b"1,-2.5,x\n", ["--poisson", "b"], "line 502, column 'b': '-2.5' is negative"),
-    "no count": (b"1,,x\n", ["--multinomial", "b"], "line 502, column 'b': the cell is missing (1 such cells)"),
-    "not UTF-8": (b"1,2.5,\xff\n", [], "line 502: byte 0xff is not UTF-8 text"),
-    "open quote": (b'1,2.5,"x\n', [], "line 1002"),
+    "ragged": (b"1,2.5,x,0\n", [], "row 502: 4 cells, but the first line has 3"),
+    "label missing": (b"1,2.5,\n", [], "row 502, column 'y': the label is missing (1 of 1001 rows)"),
+    "not a number": (b"1,many,x\n", ["--gaussian", "b"], "row 502, column 'b': 'many' is not a number (1 such cells)"),
+    "infinite": (b"1,-inf,x\n", ["--gaussian", "b"], "row 502, column 'b': '-inf' is infinity"),
+    "negative": (b"1,-2.5,x\n", ["--poisson", "b"], "row 502, column 'b': '-2.5' is negative"),
+    "no count": (b"1,,x\n", ["--multinomial", "b"], "row 502, column 'b': the cell is missing (1 such cells)"),
+    "not UTF-8": (b"1,2.5,\xff\n", [], "row 502, column 'y': the file is not in UTF-8"),
+    "open quote": (b'1,2.5,"x\n', [], "row 502: a quote is opened, and not closed"),
 }
 
 
@@ -238,24 +248,22 @@ def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
 
 def test_every_sample_is_as_probable_as_any_other():
     y = np.array(["a", "b", "a", "a", "b", "a", "a"])
-    count, wanted = {"a": 5, "b": 2}, {"a": 2, "b": 1}
     found = Counter()
     for seed in range(3000):
-        lottery = stream.Lottery(count, wanted, seed)
-        drawn = np.concatenate([lottery.draw(part) for part in np.split(y, [3, 4])])
+        sample = Sample({"a": 5, "b": 2}, 0.4, seed)
+        drawn = np.concatenate([sample.draw(part) for part in np.split(y, [3, 4])])
         found[tuple(np.flatnonzero(drawn).tolist())] += 1
-        assert lottery.unseen() == 0
+        assert sample.left == {"a": 0, "b": 0}
     rows = {c: np.flatnonzero(y == c).tolist() for c in "ab"}
     samples = {tuple(sorted((*a, b))) for a in combinations(rows["a"], 2) for b in rows["b"]}
     assert set(found) == samples
     assert stats.chisquare(list(found.values())).pvalue > 1e-4
 
 
-def test_a_sample_of_more_rows_than_numpy_draws_from():
-    n = 4 * 10**9
-    y = np.zeros(10_000, int)
-    drawn = [stream.Lottery({0: n}, {0: n // 100}, seed).draw(y).sum() for seed in range(200)]
-    assert abs(np.mean(drawn) - 100) < 5 * 10 / np.sqrt(200)
+def test_a_sample_of_very_many_rows():
+    n, y = 4 * 10**9, np.zeros(200_000, int)
+    drawn = [Sample({0: n}, 1e5 / n, seed).draw(y).sum() for seed in range(40)]
+    assert abs(np.mean(drawn) - 5) < 5 * np.sqrt(5 / 40)
 
 
 def test_memory_decides(monkeypatch, tmp_path):

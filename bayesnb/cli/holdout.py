@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import StratifiedKFold
 
 from bayesnb._util.progress import progress
 from bayesnb.cli.reading import InputError
@@ -98,22 +101,58 @@ def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.
     Few rows are cross-validated; of many a share is held out once. A class keeps at least one row to learn
     from, so the only row of a class is never held out.
     """
-    rng = np.random.default_rng(settings.seed)
-    groups = [rng.permutation(np.flatnonzero(y == c)) for c in dict.fromkeys(y.tolist())]
+    class_count = Counter(y.tolist())
     if settings.test_size is None and len(y) < _FEW_ROWS:
-        order = np.concatenate([g for g in groups if len(g) > 1] or [np.zeros(0, np.intp)])
-        parts = [order[i::_FOLDS] for i in range(min(_FOLDS, len(order)))]
-        said = f"stratified {len(parts)}-fold cross-validation, each row scored once by a fit without it"
+        several = np.flatnonzero([class_count[label] > 1 for label in y.tolist()])
+        n_folds = min(_FOLDS, max(class_count.values()))
+        tests = [several[test] for test in _folds(y[several], n_folds, settings.seed)] if len(several) else []
+        said = f"stratified {n_folds}-fold cross-validation, each row scored once by a fit without it"
     else:
         share = SHARE if settings.test_size is None else settings.test_size
-        sizes = held_out(dict(enumerate(map(len, groups))), share)
-        parts = [np.concatenate([g[: sizes[i]] for i, g in enumerate(groups)])]
-        said = f"{len(parts[0]):,} rows held out, stratified; fitted to the other {len(y) - len(parts[0]):,}"
-    if not sum(map(len, parts)):
+        tests = [np.flatnonzero(Sample(class_count, share, settings.seed).draw(y))]
+        said = f"{len(tests[0]):,} rows held out, stratified; fitted to the other {len(y) - len(tests[0]):,}"
+    if not sum(map(len, tests)):
         raise InputError(NONE_HELD_OUT)
-    return [(np.setdiff1d(np.arange(len(y)), test), np.sort(test)) for test in parts], said
+    return [(np.setdiff1d(np.arange(len(y)), test), test) for test in tests], said
 
 
-def held_out(class_count: Mapping[Any, int], share: float) -> dict[Any, int]:
-    """How many rows of each class are held out: a share, and never all."""
-    return {label: min(round(share * n), n - 1) for label, n in class_count.items()}
+def _folds(y: np.ndarray, n: int, seed: int) -> list[np.ndarray]:
+    splitter = StratifiedKFold(n, shuffle=True, random_state=np.random.RandomState(np.random.MT19937(seed)))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The least populated class")  # is in fewer folds
+        return [test for _, test in splitter.split(y, y)]
+
+
+class Sample:
+    """Draws a share of the rows of each class without replacement, as they come, and never all.
+
+    Every set of that many rows is as probable as any other.
+
+    Parameters
+    ----------
+    class_count : dict
+        Rows of each class that will come.
+    share : float
+
+    Attributes
+    ----------
+    left : dict
+        Rows of each class that are still to come; below 0 if more came than were to.
+    """
+
+    def __init__(self, class_count: Mapping[Any, int], share: float, seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self.left = dict(class_count)
+        self._drawn = {c: rng.choice(n, min(round(share * n), n - 1), replace=False) for c, n in class_count.items()}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._drawn.values()))
+
+    def draw(self, y: np.ndarray) -> np.ndarray:
+        """Which of the next rows are drawn, given their labels."""
+        chosen = np.zeros(len(y), bool)
+        for label in np.unique(y).tolist():
+            rows = np.flatnonzero(y == label)
+            self.left[label] -= len(rows)
+            chosen[rows] = np.isin(self.left[label] + np.arange(len(rows))[::-1], self._drawn[label])
+        return chosen

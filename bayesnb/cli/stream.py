@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,100 +13,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.cli.holdout import NONE_HELD_OUT, SHARE, Fits, Fold, Settings, held_out
-from bayesnb.cli.reading import InputError, length_of
+from bayesnb.cli.holdout import NONE_HELD_OUT, SHARE, Fits, Fold, Sample, Settings
+from bayesnb.cli.reading import InputError, opened
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import fit_stream
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Batch = tuple["pd.DataFrame", np.ndarray]
+
 _MOST_ROWS = 100_000
 _MOST_CELLS = 10_000_000
 # Peak memory of an analysis that holds the whole table, in bytes a byte of the file; measured: 10 to 45, most where
 # cells are short.
 _BYTES_A_BYTE = 45
-_LARGEST_POPULATION = 10**9
 _LIMITS = {
     "/proc/meminfo": r"MemAvailable:\s+",
     "/sys/fs/cgroup/memory.max": "",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes": "",
 }
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some rows of a file, typed.
-
-    Parameters
-    ----------
-    rows : (n,) array
-        Their numbers, from 0.
-    columns : dict of (n,) arrays
-        Floats, or objects with None for a missing cell.
-    y : (n,) array
-        Labels.
-    """
-
-    rows: np.ndarray
-    columns: Mapping[str, np.ndarray]
-    y: np.ndarray
-
-    def take(self, chosen: np.ndarray) -> Batch:
-        """The rows where `chosen` is true."""
-        columns = {name: values[chosen] for name, values in self.columns.items()}
-        return Batch(self.rows[chosen], columns, self.y[chosen])
-
-    def frame(self) -> pd.DataFrame:
-        import pandas as pd
-
-        return pd.DataFrame({name: pd.Series(values, dtype=values.dtype) for name, values in self.columns.items()})
-
-
-def join(batches: Sequence[Batch]) -> Batch:
-    """Batches of the same columns as one."""
-    columns = {name: np.concatenate([batch.columns[name] for batch in batches]) for name in batches[0].columns}
-    rows, y = (np.concatenate(parts) for parts in zip(*((b.rows, b.y) for b in batches), strict=True))
-    return Batch(rows, columns, y)
-
-
-class Lottery:
-    """Draws a given number of rows of each class without replacement, as the rows come.
-
-    Every set of that many rows is as probable as any other.
-
-    Parameters
-    ----------
-    class_count : dict
-        Rows of each class that will come.
-    wanted : dict
-        How many of them to draw.
-    """
-
-    def __init__(self, class_count: Mapping[Any, int], wanted: Mapping[Any, int], seed: int) -> None:
-        self.left, self.wanted = dict(class_count), dict(wanted)
-        self.rng = np.random.default_rng(seed)
-
-    def unseen(self) -> int:
-        """How many rows are still to come."""
-        return sum(self.left.values())
-
-    def draw(self, y: np.ndarray) -> np.ndarray | None:
-        """Which of the next rows are drawn, given their labels; None if there are more than were to come."""
-        chosen = np.zeros(len(y), bool)
-        labels, code = np.unique(y, return_inverse=True)
-        for i, label in enumerate(labels.tolist()):
-            rows = np.flatnonzero(code == i)
-            n, wanted = self.left[label], self.wanted[label]
-            if len(rows) > n:
-                return None
-            if n < _LARGEST_POPULATION:
-                size = self.rng.hypergeometric(wanted, n - wanted, len(rows))
-            else:  # beyond what NumPy draws from, the two distributions agree
-                size = min(len(rows), self.rng.binomial(wanted, len(rows) / n))
-            chosen[self.rng.choice(rows, size, replace=False)] = True
-            self.left[label], self.wanted[label] = n - len(rows), wanted - size
-        return chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +42,7 @@ class Streamed:
     Parameters
     ----------
     batches : callable
-        Reads the file once more.
+        Reads the file once more: features, with the rows' numbers as index, and labels.
     class_count : dict
         Number of rows of each label.
     most : int
@@ -137,39 +64,41 @@ class Streamed:
         """
         n = sum(self.class_count.values())
         share = SHARE if settings.test_size is None else settings.test_size
-        sizes = held_out(self.class_count, min(share, self.most / n))
-        size = sum(sizes.values())
+        sample = Sample(self.class_count, min(share, self.most / n), settings.seed)
+        size = len(sample)
         if not size:
             raise InputError(NONE_HELD_OUT)
         kept: list[Batch] = []
-        lottery = Lottery(self.class_count, sizes, settings.seed)
-        nb = fit_stream(nb, self._others(lottery, kept), classes=list(self.class_count), progress=False)
-        if lottery.unseen():
+        nb = fit_stream(nb, self._others(sample, kept), classes=list(self.class_count), progress=False)
+        if any(sample.left.values()):
             raise self._changed()
-        fold = _fold(nb, kept)
-        whole = copy.copy(nb).partial_fit(fold.X, fold.y)
+        X, y = join(kept)
+        fold = Fold(nb, X.index.to_numpy(), X.reset_index(drop=True), y)
+        whole = copy.copy(nb).partial_fit(fold.X, y)
         why = " (a sample that fits into memory)" if share > self.most / n else ""
         said = f"{size:,} rows held out, stratified{why}; fitted to the other {n - size:,}"
-        return Fits(whole, [fold], said, fold.X, fold.y)
+        return Fits(whole, [fold], said, fold.X, y)
 
-    def _others(self, lottery: Lottery, kept: list[Batch]) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
+    def _others(self, sample: Sample, kept: list[Batch]) -> Iterator[Batch]:
         """The rows that are not drawn; those that are go to `kept`."""
-        for batch in self.batches():
-            drawn = lottery.draw(batch.y)
-            if drawn is None:
+        for X, y in self.batches():
+            drawn = sample.draw(y)
+            if min(sample.left.values()) < 0:
                 raise self._changed()
-            kept.append(batch.take(drawn))
-            rest = batch.take(~drawn)
-            if len(rest.y):
-                yield rest.frame(), rest.y
+            kept.append((X[drawn], y[drawn]))
+            if not drawn.all():
+                yield X[~drawn], y[~drawn]
 
     def _changed(self) -> InputError:
         return InputError(f"{self.path.name} has changed while it was read; start again.")
 
 
-def _fold(nb: NaiveBayesClassifier, kept: list[Batch]) -> Fold:
-    held = join(kept)
-    return Fold(nb, held.rows, held.frame(), held.y)
+def join(batches: Sequence[Batch]) -> Batch:
+    """Batches of the same columns as one."""
+    import pandas as pd
+
+    X, y = zip(*batches, strict=True)
+    return pd.concat(X), np.concatenate(y)
 
 
 def room(n_columns: int) -> int:
@@ -179,8 +108,11 @@ def room(n_columns: int) -> int:
 
 def larger_than_memory(path: Path) -> bool:
     """Whether an analysis that holds the whole file would need more memory than there is."""
-    most = available_memory() / _BYTES_A_BYTE
-    return length_of(path, most) > most
+    if not path.is_file():
+        return False  # a pipe, which can be read only once
+    with opened(path) as content:
+        content.seek(int(min(available_memory() / _BYTES_A_BYTE, sys.maxsize)))
+        return bool(content.read(1))
 
 
 def available_memory() -> float:

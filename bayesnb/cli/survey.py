@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy as np
@@ -41,7 +41,7 @@ class Survey:
     marked : set of str
         The marks that occur.
     first : dict {str: (str, int)}
-        The first cell that is "missing", "odd" (no number), "infinite" or "negative", and its line.
+        The first cell that is "missing", "odd" (no number), "infinite" or "negative", and its row.
     """
 
     def __init__(self, marks: Iterable[str] = ("",), limit: float = np.inf) -> None:
@@ -54,21 +54,21 @@ class Survey:
         self.low, self.high = np.inf, -np.inf
         self.first: dict[str, tuple[str, int]] = {}
 
-    def add(self, cells: np.ndarray, lines: np.ndarray) -> Survey:
-        """Count further cells: an (n,) object array of strings, and the line of each."""
+    def add(self, cells: Any, rows: Any) -> Survey:
+        """Count further cells: n strings, and the number of each one's row."""
         import pandas as pd
 
-        code, found = pd.factorize(cells)
+        code, values = pd.factorize(cells)
+        found = np.asarray(values, object)
         count = np.bincount(code, minlength=len(found))
         missing = np.array([value in self.marks for value in found], bool)
-        number = as_numbers(found)
-        number[missing] = np.nan
+        number = as_numbers(found, self.marks)
         odd = np.isnan(number) & ~missing
         kinds = {"missing": missing, "odd": odd, "infinite": np.isinf(number), "negative": number < 0}
         for kind, those in kinds.items():
             if kind not in self.first and those.any():
                 at = int(np.argmax(code == np.argmax(those)))
-                self.first[kind] = cells[at], int(lines[at])
+                self.first[kind] = found[code[at]], int(rows[at])
         self.marked.update(found[missing])
         n_missing, n_odd = int(count[missing].sum()), int(count[odd].sum())
         self.present += len(cells) - n_missing
@@ -80,9 +80,7 @@ class Survey:
                 self.whole &= bool((number % 1 == 0).all())
             self.low, self.high = min(self.low, number.min()), max(self.high, number.max())
         if not self.beyond:
-            self.values.update(cells.tolist())
-            for mark in self.marks:
-                self.values.pop(mark, None)
+            self.values.update(dict(zip(found[~missing], count[~missing].tolist(), strict=True)))
             self.repeated = len(self.values) < self.present
             self.beyond = len(self.values) > self.limit
         elif not self.repeated:
@@ -133,11 +131,12 @@ def too_many(column: Survey) -> str:
     return f"more than {column.limit:,} levels, too many to remember of a file that does not fit into memory"
 
 
-def as_numbers(cells: Any) -> np.ndarray:
-    """Strings as numbers, NaN where one is none."""
+def as_numbers(cells: Iterable[str], marks: Collection[str] = ()) -> np.ndarray:
+    """Strings as numbers, NaN where one is none, or a mark of a missing cell."""
     import pandas as pd
 
-    return pd.to_numeric(pd.Series(cells, dtype=object), errors="coerce").to_numpy(dtype=float, copy=True)
+    texts = pd.Series([None if cell in marks else cell for cell in cells], dtype=object)
+    return pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, copy=True)
 
 
 def as_levels(values: Iterable[str]) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesnb.cli.holdout import InMemory
-from bayesnb.cli.reading import InputError, RawTable, read, title
+from bayesnb.cli.reading import Cells, InputError, read, title
 from bayesnb.cli.stream import Batch, Streamed, join, larger_than_memory, room
 from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many
 from bayesnb.cli.text import enumerate_names
@@ -64,58 +65,6 @@ class Dataset:
         return sum(self.class_count.values())
 
 
-@dataclass(frozen=True, eq=False)
-class _Schema:
-    """How the strings of a file become values.
-
-    Parameters
-    ----------
-    classes : dict
-        Label of each string in the target.
-    kinds : dict
-        Kind of each column that is used.
-    levels : dict of dict
-        Of each categorical column the value of each string.
-    marks : set of str
-        Cells that are missing.
-    """
-
-    path: Path
-    target: str
-    classes: Mapping[str, Any]
-    kinds: Mapping[str, str]
-    levels: Mapping[str, Mapping[str, Any]]
-    marks: frozenset[str]
-
-    def typed(self, raw: RawTable) -> Batch:
-        columns = {
-            name: self._numbers(raw.cells[name])
-            if kind != "categorical"
-            else self._values(name, raw, self.levels[name], np.array([*self.levels[name].values(), None], dtype=object))
-            for name, kind in self.kinds.items()
-        }
-        y = self._values(self.target, raw, self.classes, np.array(list(self.classes.values())))
-        return Batch(raw.start + np.arange(len(raw.lines)), columns, y)
-
-    def _values(self, name: str, raw: RawTable, known: Mapping[str, Any], values: np.ndarray) -> np.ndarray:
-        """What a column's strings stand for: of `values`, in the order of `known`; the last where a cell is missing."""
-        import pandas as pd
-
-        code, found = pd.factorize(raw.cells[name])
-        marks = self.marks if name != self.target else ()
-        new = [cell for cell in found if cell not in known and cell not in marks]
-        if new:
-            raise InputError(f"{self.path.name} has changed while it was read: column {name!r} has a new {new[0]!r}.")
-        position = {cell: i for i, cell in enumerate(known)}
-        return values[np.array([position.get(cell, -1) for cell in found], np.intp)[code]]
-
-    def _numbers(self, cells: np.ndarray) -> np.ndarray:
-        numbers = as_numbers(cells)
-        for mark in self.marks:
-            numbers[cells == mark] = np.nan
-        return numbers
-
-
 def load_csv(
     path: Path,
     target: str,
@@ -151,7 +100,7 @@ def load_csv(
     marks = MISSING.union(missing).difference(values)
     assumed = MISSING.difference(missing, [""])
     streamed = larger_than_memory(path)
-    pieces: Iterable[RawTable] = read(path) if streamed else list(read(path))
+    pieces: Iterable[Cells] = read(path) if streamed else list(read(path))
     surveys = _survey(path, pieces, (target, *kinds, *drop), drop, marks, _MOST_LEVELS if streamed else np.inf)
     classes = _classes(path, target, surveys[target])
     chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default, assumed)
@@ -160,17 +109,43 @@ def load_csv(
     if not chosen:
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
     levels = {name: as_levels(surveys[name].values) for name, kind in chosen.items() if kind == "categorical"}
-    schema = _Schema(path, target, classes, chosen, levels, marks)
+    meant = {name: {**of, **dict.fromkeys(marks)} for name, of in levels.items()} | {target: classes}
+    typed = partial(_typed, path, target, list(chosen), meant, marks)
     class_count = {classes[cell]: n for cell, n in surveys[target].values.items()}
     rows: InMemory | Streamed
     if streamed:
-        rows = Streamed(path, lambda: map(schema.typed, read(path)), class_count, room(len(chosen)))
+        rows = Streamed(path, lambda: map(typed, read(path)), class_count, room(len(chosen)))
     else:
-        whole = join(list(map(schema.typed, pieces)))
-        rows = InMemory(whole.frame(), whole.y)
+        rows = InMemory(*join(list(map(typed, pieces))))
     about = f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed
     named = {name: list(of.values()) for name, of in levels.items()}
     return Dataset(title(path), rows, chosen, named, class_count, left_out, notes, about, default is None)
+
+
+def _typed(
+    path: Path,
+    target: str,
+    names: Sequence[str],
+    meant: Mapping[str, Mapping[str, Any]],
+    marks: frozenset[str],
+    piece: Cells,
+) -> Batch:
+    """Features of these names, and labels.
+
+    `meant` is what the strings of a column stand for, None if a missing cell; where it is not said they are numbers.
+    """
+    import pandas as pd
+
+    rows, cells = piece
+    columns = {name: as_numbers(cells[name], marks) for name in names if name not in meant}
+    for name, values in meant.items():
+        code, found = pd.factorize(cells[name])
+        new = [cell for cell in found if cell not in values]
+        if new:
+            raise InputError(f"{path.name} has changed while it was read: column {name!r} has a new {new[0]!r}.")
+        columns[name] = np.array([values[cell] for cell in found], object)[code]
+    X = pd.DataFrame({name: pd.Series(columns[name], rows, columns[name].dtype) for name in names})
+    return X, np.array(columns[target].tolist())
 
 
 def from_frame(name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, str], about: str) -> Dataset:
@@ -183,21 +158,21 @@ def from_frame(name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, st
 
 def _survey(
     path: Path,
-    pieces: Iterable[RawTable],
+    pieces: Iterable[Cells],
     named: Sequence[str],
     drop: Sequence[str],
     marks: frozenset[str],
     limit: float,
 ) -> dict[str, Survey]:
     surveys: dict[str, Survey] = {}
-    for raw in pieces:
+    for rows, cells in pieces:
         if not surveys:
-            unknown = [name for name in named if name not in raw.cells]
+            unknown = [name for name in named if name not in cells]
             if unknown:
-                raise InputError(f"{path.name} has no column {unknown[0]!r}; {_header(raw.names)}")
-            surveys = {name: Survey(marks, limit) for name in raw.names if name not in drop}
+                raise InputError(f"{path.name} has no column {unknown[0]!r}; {_header([*cells])}")
+            surveys = {name: Survey(marks, limit) for name in cells if name not in drop}
         for name, survey in surveys.items():
-            survey.add(raw.cells[name], raw.lines)
+            survey.add(cells[name], rows + 2)
     return surveys
 
 
@@ -260,27 +235,22 @@ def _kinds(
 
 
 def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
-    else_ = "or use --categorical or --drop for the column."
-    if "odd" in column.first:
-        raise InputError(
-            f"{_at(path, name, column, 'odd')}: {column.first['odd'][0]!r} is not a number "
-            f"({column.present - column.numbers} such cells), as {kind} columns need; mark it with --missing, {else_}"
+    mark = "mark it with --missing, or use --categorical or --drop for the column."
+    refused = {
+        "odd": f"is not a number ({column.present - column.numbers} such cells), as {kind} columns need; {mark}",
+        "infinite": f"is infinity or too large, and {kind} columns need finite numbers; {mark}",
+    }
+    if kind in _NONNEGATIVE:
+        refused["negative"] = f"is negative, and {kind} columns hold counts; {mark}"
+    if kind == "multinomial":
+        refused["missing"] = (
+            f"is missing ({column.missing} such cells), and a multinomial column takes none; fill in a count, or "
+            "--drop the column."
         )
-    if "infinite" in column.first:
-        raise InputError(
-            f"{_at(path, name, column, 'infinite')}: {column.first['infinite'][0]!r} is infinity or too large, and "
-            f"{kind} columns need finite numbers; mark it with --missing, {else_}"
-        )
-    if kind in _NONNEGATIVE and "negative" in column.first:
-        raise InputError(
-            f"{_at(path, name, column, 'negative')}: {column.first['negative'][0]!r} is negative, and {kind} columns "
-            f"hold counts; mark it with --missing, {else_}"
-        )
-    if kind == "multinomial" and "missing" in column.first:
-        raise InputError(
-            f"{_at(path, name, column, 'missing')}: the cell is missing ({column.missing} such cells), and a "
-            "multinomial column takes none; fill in a count, or --drop the column."
-        )
+    for what, why in refused.items():
+        if what in column.first:
+            cell = column.first[what][0]
+            raise InputError(f"{_at(path, name, column, what)}: {repr(cell) if cell else 'the cell'} {why}")
 
 
 def _unless(mark: str) -> str:
@@ -288,7 +258,7 @@ def _unless(mark: str) -> str:
 
 
 def _at(path: Path, name: str, column: Survey, what: str) -> str:
-    return f"{path.name}, line {column.first[what][1]}, column {name!r}"
+    return f"{path.name}, row {column.first[what][1]}, column {name!r}"
 
 
 __all__ = ["KINDS", "Dataset", "InputError", "from_frame", "load_csv", "title"]

@@ -94,19 +94,15 @@ def compare_estimates(
     names = estimates.row_names(nb, priors, baselines)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
-    if repeats is None:
-        with progress_bar(progress, len(names)) as tick, estimates.warn_once():
-            fits = estimates.alternatives(clone(nb).fit(X, y), priors)
-            others = estimates.fit_baselines(baselines, X, y)
-            classes = fits[""].classes_
-            predictions = estimates.predict(fits, others, names, X_test, classes, tick)
-        rows = {name: p.score(y_test, classes) for name, p in predictions.items()}
-        return _of_rows(rows, estimates.coincidences(predictions), estimates.log_evidence(fits))
     classes, y = estimates.labels(X, y, type(nb).__name__)
+    if repeats is None:
+        once = ((clone(nb).fit(X, y), estimates.fit_baselines(baselines, X, y), X_test, y_test) for _ in range(1))
+        (rows,), same, (evidence,) = _over_splits(once, 1, priors, names, classes, progress)
+        return _of_rows(rows, same, evidence)
     splits = stratified_splits(y, repeats, test_size, seed)
     fitted = _fits(nb, X, y, splits, baselines)
-    parts, same, evidence = _over_splits(fitted, len(splits), priors, names, classes, progress)
-    return _of_splits(parts, same, evidence, len(splits[0][0]), len(splits[0][1]))
+    parts, same, evidences = _over_splits(fitted, len(splits), priors, names, classes, progress)
+    return _of_splits(parts, same, evidences, len(splits[0][0]), len(splits[0][1]))
 
 
 def compare_folds(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,18 +36,12 @@ def stratified_splits(
     ValueError
         If `test_size` or `repeats` is out of range, or a class has less than two rows.
     """
-    require_integer("repeats", repeats, least=2)
-    require_seed(seed)
     wanted = "between 0 and 1: the share of each class to test, such as 0.3"
     test_size = require_number("test_size", test_size, wanted, lambda share: 0 < share < 1)
-    groups = _rows_by_class(y, 2, "one to fit and one to test")
-    tested = [min(max(round(test_size * len(g)), 1), len(g) - 1) for g in groups]
-    rng = np.random.default_rng(seed)
     splits = []
-    for _ in range(repeats):
-        orders = [rng.permutation(g) for g in groups]
-        test = np.sort(np.concatenate([g[:n] for g, n in zip(orders, tested, strict=True)]))
-        train = np.sort(np.concatenate([g[n:] for g, n in zip(orders, tested, strict=True)]))
+    for orders in _orders(y, repeats, seed, 2, "one to fit and one to test"):
+        parts = [np.split(g, [min(max(round(test_size * len(g)), 1), len(g) - 1)]) for g in orders]
+        test, train = (np.sort(np.concatenate(rows)) for rows in zip(*parts, strict=True))
         splits.append((train, test))
     return splits
 
@@ -75,13 +70,8 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
     ValueError
         If a class has no more than `largest` rows, or `repeats` is out of range.
     """
-    require_integer("repeats", repeats, least=2)
-    require_seed(seed)
-    groups = _rows_by_class(y, largest + 1, f"{largest} to fit and one to test")
-    rng = np.random.default_rng(seed)
     splits = []
-    for _ in range(repeats):
-        orders = [rng.permutation(g) for g in groups]
+    for orders in _orders(y, repeats, seed, largest + 1, f"{largest} to fit and one to test"):
         order = np.stack([g[:largest] for g in orders], axis=1).ravel()
         splits.append((order, np.sort(np.concatenate([g[largest:] for g in orders]))))
     return splits
@@ -104,12 +94,18 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
     return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
 
 
-def _rows_by_class(y: Any, least: int, meaning: str) -> list[np.ndarray]:
+def _orders(y: Any, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
+    """So many times the rows of each class, of which there are `least` or more, in random order."""
+    require_integer("repeats", repeats, least=2)
+    require_seed(seed)
     classes, label = check_labels(y, None, "A stratified split")
     count = np.bincount(label, minlength=len(classes))
     if (count < least).any():
         raise ValueError(f"y: {_too_few(classes, count, least, meaning)}")
-    return [np.flatnonzero(label == c) for c in range(len(classes))]
+    groups = [np.flatnonzero(label == c) for c in range(len(classes))]
+    rng = np.random.default_rng(seed)
+    for _ in range(repeats):
+        yield [rng.permutation(g) for g in groups]
 
 
 def _too_few(classes: Levels, count: np.ndarray, least: int, meaning: str) -> str:

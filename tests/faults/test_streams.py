@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from pyarrow import csv
 
 import bayesnb as bnb
+from bayesnb import streaming
 from bayesnb.streaming import read_arrays, read_table
 
 X = np.array([[0, 1], [1, 2], [2, 0], [0, 0]])
@@ -260,3 +261,31 @@ def test_damaged_files(tmp_path):
     (tmp_path / "cut.parquet").write_bytes(whole.read_bytes()[:2000])
     with pytest.raises(ValueError, match=r"cut\.parquet"):
         list(read_table(tmp_path / "cut.parquet", "y"))
+
+
+def test_a_csv_file_of_another_form(monkeypatch, tmp_path):
+    """Other names, another delimiter, and cells with line breaks wherever arrow cuts the file into blocks."""
+    monkeypatch.setattr(streaming, "_CSV_BLOCK", 64)
+    path = tmp_path / "table.csv"
+    path.write_text(";;\n" + 'one;"two\nlines";p\n' * 50 + "\n1;2;q\n")
+    batches = read_table(path, "y", names=["a", "b", "y"], delimiter=";", batch_rows=7, types={"a": "string"})
+    X, y = map(pd.concat, zip(*batches, strict=True))
+    assert X.to_numpy().tolist() == [["one", "two\nlines"]] * 50 + [["1", "2"]]
+    assert y.tolist() == ["p"] * 50 + ["q"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"1,2\n", "row 7: 2 cells, but the first line has 3."),
+        (b"1,x,p\n", "row 7, column 'b': CSV conversion error .*'x' Give the column's type in types="),
+        (b"1,2,\xff\n", "row 7, column 'y': the file is not in UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("names", [None, ["a", "b", "y"]])
+def test_where_a_csv_file_is_bad(monkeypatch, tmp_path, line, message, names):
+    monkeypatch.setattr(streaming, "_CSV_BLOCK", 16)
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"a,b,y\n" + b"1,2,p\n" * 5 + line + b"3,4,q\n")
+    with pytest.raises(ValueError, match=rf"table\.csv', {message}"):
+        list(read_table(path, "y", names=names))
