@@ -12,6 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -138,10 +139,6 @@ def thorough(values: Iterable[Any], quick: Container[Any] = ("categorical", "gau
     return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in values]
 
 
-def any_problem(**options: Any) -> st.SearchStrategy[Problem]:
-    return st.sampled_from(KINDS).flatmap(lambda kind: problems(kind, **options))
-
-
 def with_prior_of(nb: Any, known: Any) -> Any:
     """A clone of `nb` whose prior, and whose levels, are those of the fitted `known`."""
     fixed = clone(nb)
@@ -172,3 +169,9 @@ def log_base(kind: str, X: Any) -> np.ndarray:
 def close(actual: Any, expected: Any, tolerance: float, scale: float = 1.0) -> bool:
     """|actual - expected| <= tolerance · max(1, scale)."""
     return math.isclose(actual, expected, rel_tol=0, abs_tol=tolerance * max(1.0, scale))
+
+
+def assert_leaves(actual: Any, expected: Any, rtol: float = 0.0) -> None:
+    """The arrays of two pytrees are equal, or this close."""
+    for mine, theirs in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)

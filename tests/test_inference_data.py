@@ -25,6 +25,7 @@ from bayesnb import (
 from bayesnb.datasets import load_watermelon
 from bayesnb.encoding import row_blocks as rows
 from bayesnb.inference_data import to_arviz
+from tests.refusals import refused
 
 matplotlib.use("Agg")
 
@@ -326,24 +327,23 @@ def test_known_class_probabilities():
     ],
 )
 def test_bad_input(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        to_arviz(PoissonNB().fit(COUNTS, Y), **{"draws": 2, **arguments})
+    refused(message, to_arviz, PoissonNB().fit(COUNTS, Y), **{"draws": 2, **arguments})
 
 
 def test_row_that_is_impossible_under_a_draw():
     nb = CategoricalNB(alpha=1e-4, categories=[["u", "v", "never"]]).fit([["u"], ["v"]], ["a", "b"])
-    with pytest.raises(ValueError, match="row 1 has no class probabilities"):
-        to_arviz(nb, [["u"], ["never"]], ["a", "b"], draws=50)
+    refused("row 1 has no class probabilities", to_arviz, nb, [["u"], ["never"]], ["a", "b"], draws=50)
 
 
 def test_without_arviz(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
-    with pytest.raises(ImportError, match="pip install arviz"):
-        to_arviz(PoissonNB().fit(COUNTS, Y))
+    refused("pip install arviz", to_arviz, PoissonNB().fit(COUNTS, Y), error=ImportError)
 
 
 def test_heavy_packages_are_loaded_when_used():
     heavy = ["arviz", "dask", "h5netcdf", "h5py", "matplotlib", "numpyro", "xarray"]
-    code = f"import sys, bayesnb, bayesnb.inference_data; print([m for m in {heavy} if m in sys.modules])"
+    code = (
+        f"import sys, bayesnb, bayesnb.inference_data, bayesnb.plots; print([m for m in {heavy} if m in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -11,11 +11,8 @@ from sklearn.linear_model import LogisticRegression
 
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, MultinomialNB
 from bayesnb.evaluation import learning_curve, nested_splits, scores
-
-SCORES = [
-    *("brier", "log_loss", "log_loss_clipped", "accuracy", "confidence", "ece"),
-    *("impossible_rows", "undefined_rows"),
-]
+from tests.refusals import refused
+from tests.test_evaluation import COLUMNS
 
 
 def words(n=60):
@@ -54,7 +51,7 @@ def test_the_curve_is_that_of_a_naive_loop():
     assert list(zip(frame["size"], frame["estimate"], strict=True)) == list(rows)
     assert (frame["repeats"] == repeats).all()
     for (_, mine), (key, expected) in zip(frame.iterrows(), rows.items(), strict=True):
-        for score in SCORES:
+        for score in COLUMNS:
             mean = np.mean([s[score] for s in expected])
             mean = math.inf if any(s[score] == math.inf for s in expected) else mean
             assert mine[score] == pytest.approx(mean, rel=1e-9, nan_ok=True), (key, score)
@@ -152,18 +149,14 @@ def test_splits_are_nested_and_balanced():
 
 @pytest.mark.parametrize("sizes", [[], [0, 3], [3, 3], [5, 3], [2.5], [True], 3.0])
 def test_sizes_are_increasing_integers(sizes):
-    with pytest.raises(ValueError, match="sizes="):
-        learning_curve(GaussianNB(), *load_iris(return_X_y=True), sizes)
+    refused("sizes=", learning_curve, GaussianNB(), *load_iris(return_X_y=True), sizes)
 
 
 def test_every_class_keeps_a_row_to_test():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="class 0 has 50 rows; it needs 51, 50 to fit and one to test"):
-        learning_curve(GaussianNB(), X, y, [3, 50])
-    with pytest.raises(ValueError, match="repeats=1"):
-        learning_curve(GaussianNB(), X, y, [3], repeats=1)
-    with pytest.raises(ValueError, match="`alpha`"):
-        learning_curve(GaussianNB(), X, y, [3], priors={"Laplace": 1})
+    refused("class 0 has 50 rows; it needs 51, 50 to fit and one to test", learning_curve, GaussianNB(), X, y, [3, 50])
+    refused("repeats=1", learning_curve, GaussianNB(), X, y, [3], repeats=1)
+    refused("`alpha`", learning_curve, GaussianNB(), X, y, [3], priors={"Laplace": 1})
 
 
 @pytest.mark.parametrize(
@@ -185,8 +178,7 @@ def test_every_class_keeps_a_row_to_test():
     ],
 )
 def test_what_to_do_where_classes_have_too_few_rows(y, message):
-    with pytest.raises(ValueError, match=message):
-        nested_splits(list(y), 20, 3)
+    refused(message, nested_splits, list(y), 20, 3)
 
 
 def test_no_class_is_to_be_left_out_where_all_have_too_few_rows():

@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 import bayesnb as bnb
 from bayesnb.text import BagOfWords
 from tests.data import sms
+from tests.refusals import refused
 
 DOCUMENTS = [
     "Win cash now, cash for you",
@@ -170,13 +171,6 @@ def test_a_given_dictionary_trains_the_reserved_word():
     assert same(X, bag.transform(DOCUMENTS))
 
 
-def test_the_dictionary_does_not_grow():
-    bag = BagOfWords().fit(DOCUMENTS)
-    before = dict(bag.vocabulary_)
-    assert bag.transform(LATER * 3).shape[1] == len(before)
-    assert bag.vocabulary_ == before
-
-
 def test_any_iterator_once():
     by_list = BagOfWords().fit(DOCUMENTS)
     assert BagOfWords().fit(d for d in DOCUMENTS).vocabulary_ == by_list.vocabulary_
@@ -257,8 +251,7 @@ def test_errors_name_what_is_wrong_and_change_nothing(documents, options, error,
     bag = BagOfWords().fit(DOCUMENTS)
     before = dict(bag.vocabulary_)
     bag.set_params(**options)
-    with pytest.raises(error, match=message):
-        bag.fit(documents)
+    refused(message, bag.fit, documents, error=error)
     assert bag.vocabulary_ == before
 
 
@@ -300,8 +293,7 @@ def test_what_was_saved_is_loaded(options, tmp_path):
 @pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
 def test_functions_are_not_written(name, tmp_path):
     bag = BagOfWords(**{name: str.lower if name == "preprocessor" else str.split}).fit(DOCUMENTS)
-    with pytest.raises(ValueError, match=f"{name}: <.*cannot be written to a file"):
-        bag.save(tmp_path / "words.json")
+    refused(f"{name}: <.*cannot be written to a file", bag.save, tmp_path / "words.json")
     assert not list(tmp_path.iterdir())
 
 
@@ -315,8 +307,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("bayesnb._util.files.os.fsync", full)
-        with pytest.raises(OSError, match=r"is as it was before: No space left"):
-            BagOfWords(min_df=1).fit(DOCUMENTS).save(path)
+        refused(r"is as it was before: No space left", BagOfWords(min_df=1).fit(DOCUMENTS).save, path, error=OSError)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(NotFittedError):
@@ -329,8 +320,7 @@ def test_damaged_files_are_refused(tmp_path):
     whole = path.read_text()
     for end in range(0, len(whole) - 1, 37):
         path.write_text(whole[:end])
-        with pytest.raises(ValueError, match="is damaged"):
-            BagOfWords.load(path)
+        refused("is damaged", BagOfWords.load, path)
     content = json.loads(whole)
     for change, message in (
         ({"words": content["words"][::-1]}, "checksum"),
@@ -341,18 +331,14 @@ def test_damaged_files_are_refused(tmp_path):
         ({"format": "other"}, "is not a file of bayesnb.text.BagOfWords"),
     ):
         path.write_text(json.dumps({**content, **change}))
-        with pytest.raises(ValueError, match=message):
-            BagOfWords.load(path)
+        refused(message, BagOfWords.load, path)
     path.write_text(json.dumps({k: v for k, v in content.items() if k != "words"}))
-    with pytest.raises(ValueError, match="'words' is missing"):
-        BagOfWords.load(path)
+    refused("'words' is missing", BagOfWords.load, path)
     for other in ("[1, 2]", "3"):
         path.write_text(other)
-        with pytest.raises(ValueError, match="is not a file of"):
-            BagOfWords.load(path)
+        refused("is not a file of", BagOfWords.load, path)
     path.write_bytes(b"\x80\x04\x95")
-    with pytest.raises(ValueError, match="byte 0 is not ASCII"):
-        BagOfWords.load(path)
+    refused("byte 0 is not ASCII", BagOfWords.load, path)
     with pytest.raises(FileNotFoundError):
         BagOfWords.load(tmp_path / "absent.json")
 

@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from sklearn.naive_bayes import GaussianNB as Foreign
 from sklearn.pipeline import make_pipeline
 
@@ -95,21 +94,6 @@ def test_a_weight_that_float64_cannot_reckon_with():
     assert_refused(lambda: bnb.GaussianNB().fit(X, Y, sample_weight=weight), "sample_weight", "1e-320", "row 3")
     weight[3] = 1e-300
     bnb.GaussianNB().fit(X, Y, sample_weight=weight)
-
-
-@pytest.mark.parametrize("form", [sp.coo_array, sp.csr_array, sp.csc_matrix])
-def test_entries_of_one_cell_add_up_beyond_their_type(form):
-    """100 + 100 is -56 in int8; a sparse matrix may hold both for one cell."""
-    row, column = np.array([0, 0, 1, 2, 3]), np.array([0, 0, 1, 0, 1])
-    value = np.array([100, 100, 1, 1, 1], np.int8)
-    start = np.array([0, 2, 3, 4, 5])
-    cells = {
-        sp.coo_array: lambda: sp.coo_array((value, (row, column)), (4, 2)),
-        sp.csr_array: lambda: sp.csr_array((value, column, start), (4, 2)),
-        sp.csc_matrix: lambda: sp.csc_matrix((value[[0, 1, 3, 2, 4]], [0, 0, 2, 1, 3], [0, 3, 5]), (4, 2)),
-    }[form]()
-    found = bnb.MultinomialNB().fit(cells, list("abab")).feature_count_
-    np.testing.assert_array_equal(found, [[201, 0], [0, 2]])
 
 
 # -- seeds and counts --------------------------------------------------------------------------------

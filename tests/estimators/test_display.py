@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 import bayesnb as bnb
 from bayesnb import scoring
 from bayesnb.estimators.base import NaiveBayesClassifier
+from tests.refusals import refused
 
 X = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [2, 1], [0, 1]])
 Y = np.array(list("ababab"))
@@ -122,3 +123,36 @@ def test_completion_offers_what_there_is():
     assert "posterior_" not in dir(nb)
     nb.fit(X, Y)
     assert {"partial_fit", "posterior_", "classes_", "parents_", "predict_proba", "n_features_in_"} <= set(dir(nb))
+
+
+OF_A_POSTERIOR = {
+    "log_evidence_": lambda nb: nb.log_evidence_,
+    "posterior_draws": bnb.posterior_draws,
+    "parameter_table": bnb.parameter_table,
+    "predict_interval": lambda nb: bnb.predict_interval(nb, X),
+    "decompose_uncertainty": lambda nb: bnb.decompose_uncertainty(nb, X),
+    "log_odds_moments": lambda nb: bnb.log_odds_moments(nb, X),
+    "loo": lambda nb: bnb.loo(nb, X, Y),
+    "run_nuts": lambda nb: bnb.run_nuts(nb, progress=False),
+    "to_arviz": bnb.to_arviz,
+    "tune_alpha by loo": lambda nb: bnb.tune_alpha(nb, X, Y),
+    "tune_alpha by evidence": lambda nb: bnb.tune_alpha(nb, X, Y, by="evidence"),
+    "bayes_factor": lambda nb: bnb.bayes_factor(nb, bnb.CategoricalNB().fit(X, Y)),
+    "bayes_factor of another": lambda nb: bnb.bayes_factor(bnb.CategoricalNB().fit(X, Y), nb),
+    "prior_sensitivity": lambda nb: bnb.prior_sensitivity(nb, X),
+    "prior_predictive": bnb.prior_predictive,
+    "prequential": lambda nb: bnb.prequential(nb, X, Y),
+}
+WHY_NOT = {
+    "AODE": r"AODE averages.*members_",
+    "EM": "counted in shares by EM",
+    "PolyaNB": "PolyaNB has a point estimate of the concentrations",
+}
+
+
+@pytest.mark.parametrize("analysis", OF_A_POSTERIOR)
+@pytest.mark.parametrize("name", WHY_NOT)
+def test_what_needs_a_posterior_is_refused_with_the_reason(fitted, name, analysis):
+    if (name, analysis) == ("AODE", "loo"):  # which has leave-one-out of labels
+        return
+    refused(WHY_NOT[name], OF_A_POSTERIOR[analysis], fitted(name), error=NotImplementedError)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy import integrate, optimize, stats
+from scipy import optimize, stats
 from scipy.special import betaln, gammaln
 
 from bayesnb.families import Dirichlet, LevelCounts
@@ -57,21 +57,6 @@ def test_log_partition_is_log_beta(alpha):
         np.testing.assert_allclose(actual[c, g], gammaln(a).sum() - gammaln(a.sum()), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(actual[:, 1], betaln(alpha[:, 3], alpha[:, 4]), rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(actual[:, 2], 0.0, atol=1e-12)
-
-
-def test_log_partition_normalises_the_density():
-    a, b = 1.7, 2.4
-    total, _ = integrate.quad(lambda t: t ** (a - 1) * (1 - t) ** (b - 1), 0, 1, epsabs=1e-13)
-    np.testing.assert_allclose(
-        Dirichlet(np.array([[a, b]]), np.zeros(2, int), 1).log_partition(), [[np.log(total)]], rtol=1e-10
-    )
-
-
-def test_log_evidence_is_the_likelihood_averaged_over_the_prior():
-    a, b, n, m = 1.7, 2.4, 3, 5
-    average, _ = integrate.quad(lambda t: stats.beta.pdf(t, a, b) * t**n * (1 - t) ** m, 0, 1, epsabs=1e-15)
-    evidence = Dirichlet(np.array([[a, b]]), np.zeros(2, int), 1).log_evidence(LevelCounts(np.array([[n, m]])))
-    np.testing.assert_allclose(evidence, [[np.log(average)]], rtol=1e-10)
 
 
 def test_an_improper_prior_has_no_evidence():
@@ -212,11 +197,3 @@ def test_draws_under_tiny_concentrations_do_not_underflow_to_nan():
     log_theta = np.asarray(prior.sample(jax.random.key(1), 1000).log_theta)
     assert np.isfinite(log_theta).all()
     np.testing.assert_allclose(np.exp(log_theta).sum(axis=2), 1.0, rtol=1e-12)
-
-
-def test_log_likelihood_cumulants_are_those_of_draws():
-    prior = FIRST
-    x = np.array([[1, 0, 0, 0, 1, 1], [3, 0, 2, 5, 1, 2], [0, 0, 0, 0, 0, 0]], float)
-    cumulants = prior.log_likelihood_cumulants(x)
-    log_prob = np.einsum("nl,scl->snc", x, draws()) + np.asarray(prior.log_base(x))[:, None]
-    assert_moments(log_prob, cumulants.mean, cumulants.variance, cumulants.third)

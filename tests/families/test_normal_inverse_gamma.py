@@ -139,21 +139,6 @@ def test_log_partition_normalises_the_density():
     np.testing.assert_allclose(actual, np.log(total / np.sqrt(2 * np.pi)) - a * np.log(2 * np.pi), rtol=1e-9)
 
 
-def test_log_evidence_is_the_likelihood_averaged_over_the_prior():
-    m, kappa, a, b = 0.3, 0.5, 3.5, 1.5
-    x = np.array([0.1, 1.4, -0.6])
-
-    def joint(mu, sigma2):
-        return density(mu, sigma2, m, kappa, a, b) * np.prod(
-            [stats.norm.pdf(v, mu, np.sqrt(sigma2)) for v in x], axis=0
-        )
-
-    total = integral(joint, m)
-    moments = Moments(3.0, x.mean(), ((x - x.mean()) ** 2).sum())
-    evidence = NormalInverseGamma(*np.array([m, kappa, a, b])).log_evidence(moments)
-    np.testing.assert_allclose(evidence, np.log(total), rtol=1e-9)
-
-
 @given(prior=priors(), x=cells)
 def test_log_evidence_is_scipys_multivariate_t(prior, x):
     evidence = np.asarray(log_evidence(prior, observe(x, np.zeros(6, int))))[0]
@@ -275,14 +260,6 @@ def test_draws_have_the_marginals_and_moments():
             assert stats.kstest(np.asarray(getattr(theta, name))[:5000, c, j], marginal.cdf).pvalue > 1e-3
     standard = (np.asarray(theta.mu) - FIELDS["loc"]) / np.sqrt(np.asarray(theta.sigma2) / FIELDS["kappa"])
     assert_moments(standard, 0.0, 1.0)
-
-
-def test_log_likelihood_cumulants_are_those_of_draws():
-    cumulants = PRIOR.log_likelihood_cumulants(X)
-    log_prob = np.asarray(jax.jit(jax.vmap(lambda draw: draw.log_prob(X)))(draws()))
-    assert_moments(log_prob, cumulants.mean, cumulants.variance, cumulants.third)
-    for cumulant in (cumulants.mean, cumulants.variance, cumulants.third):
-        np.testing.assert_array_equal(cumulant[3], 0.0)
 
 
 def test_cumulants_of_the_log_likelihood_do_not_cancel_where_much_data_has_been_seen():

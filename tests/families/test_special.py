@@ -21,24 +21,11 @@ def assert_exact(a: float, x: float, digits: float = 1e-14) -> None:
     assert abs(float(log_rising_jit(np.float64(a), np.float64(x))) - exact) <= digits * max(1.0, abs(exact))
 
 
-@pytest.mark.parametrize(
-    ("a", "x"),
-    [
-        (1e12, 1.0),
-        (1e12, 3.0),
-        (1e15, 0.5),
-        (1e-8, 1.0),
-        (1e-300, 2.0),
-        (0.5, 0.5),
-        (1.0, 1e6),
-        (15.999999, 1.0),
-        (16.0, 1.0),
-        (16.000001, 1.0),
-        (1e10, 1e10),
-        (3.0, 1e12),
-        (123.25, 0.0),
-    ],
-)
+CANCELLING = [(1e12, 1.0), (1e12, 3.0), (1e15, 0.5), (1e-8, 1.0), (1e-300, 2.0), (0.5, 0.5), (1.0, 1e6)]
+CANCELLING += [(15.999999, 1.0), (16.0, 1.0), (16.000001, 1.0), (1e10, 1e10), (3.0, 1e12), (123.25, 0.0)]
+
+
+@pytest.mark.parametrize(("a", "x"), CANCELLING)
 def test_it_is_exact_where_differences_of_log_gamma_are_not(a, x):
     assert_exact(a, x)
 
@@ -46,23 +33,6 @@ def test_it_is_exact_where_differences_of_log_gamma_are_not(a, x):
 @given(a=positive, x=st.one_of(st.integers(0, 10**6).map(float), positive))
 def test_it_is_exact_everywhere(a, x):
     assert_exact(a, x)
-
-
-@given(a=st.integers(1, 40), x=st.integers(0, 40))
-def test_of_whole_numbers_it_is_the_log_of_a_product(a, x):
-    product = 1
-    for k in range(x):
-        product *= a + k
-    np.testing.assert_allclose(log_rising_jit(float(a), float(x)), np.log(float(product)), rtol=1e-13, atol=1e-14)
-
-
-@given(a=st.floats(1e-3, 1e12), x=st.integers(0, 1000))
-def test_one_more_multiplies_by_the_next_factor(a, x):
-    step = float(log_rising_jit(np.float64(a), np.float64(x + 1.0))) - float(
-        log_rising_jit(np.float64(a), np.float64(x))
-    )
-    size = abs(float(log_rising_jit(np.float64(a), np.float64(x + 1.0))))
-    assert abs(step - np.log(a + x)) <= 1e-14 * max(1.0, size)
 
 
 def test_at_zero_it_has_the_limits_of_an_improper_prior():

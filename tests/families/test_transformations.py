@@ -15,6 +15,7 @@ from bayesnb.families import Known, LevelCounts, Moments, Totals
 from bayesnb.families.count_matrix import Dense
 from bayesnb.model import Statistics
 from tests.families.oracles import gradient
+from tests.strategies import assert_leaves
 
 RNG = np.random.default_rng(0)
 COUNTS = RNG.integers(0, 5, (7, 5)).astype(float)
@@ -68,18 +69,13 @@ def everything(family, statistics, x):
 everything_jitted = jax.jit(everything)
 
 
-def assert_trees_close(a, b, rtol):
-    for mine, theirs in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=rtol)
-
-
 @each_family
 def test_jit_changes_nothing(name):
     family, statistics, x, _ = with_statistics(name)
     jitted = everything_jitted(family, statistics, x)
     posterior = family.update(statistics)
-    assert_trees_close(jitted[0], posterior, 1e-12)
-    assert_trees_close(jitted[2], posterior.mean(), 1e-12)
+    assert_leaves(jitted[0], posterior, 1e-12)
+    assert_leaves(jitted[2], posterior.mean(), 1e-12)
 
 
 @each_family
@@ -93,7 +89,7 @@ def test_vmap_over_priors_is_a_loop_over_priors(name):
     mapped = jax.jit(jax.vmap(lambda scale: everything(scaled(scale), statistics, x)[1:]))(scales)
     for i, scale in enumerate(scales):
         alone = everything_jitted(scaled(scale), statistics, x)[1:]
-        assert_trees_close(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), alone, 1e-11)
+        assert_leaves(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), alone, 1e-11)
 
 
 @each_family
@@ -138,7 +134,7 @@ def test_results_have_the_precision_of_the_caller(name):
         assert {leaf.dtype for leaf in jax.tree.leaves(narrow) if jnp.issubdtype(leaf.dtype, jnp.floating)} == {
             np.dtype("float32")
         }
-    assert_trees_close(narrow[-1], everything_jitted(*with_statistics(name)[:3])[-1], 1e-4)
+    assert_leaves(narrow[-1], everything_jitted(*with_statistics(name)[:3])[-1], 1e-4)
 
 
 # -- the whole model -------------------------------------------------------------------------------
@@ -179,16 +175,6 @@ def test_log_joint_is_the_sum_over_class_prior_and_blocks(known):
         posterior.log_joint(ROWS, "mle")
 
 
-@pytest.mark.parametrize("known", [False, True])
-def test_chain_rule_of_the_model(known):
-    prior, statistics = model(known)
-    predictive = jax.jit(lambda m: m.log_predictive(ROWS))(prior.update(statistics))
-    evidence = jax.jit(lambda s: prior.log_evidence(s))
-    for c in (0, 1):
-        more = observe(prior, statistics, np.full(7, c), np.eye(7)[2])
-        np.testing.assert_allclose(predictive[2, c], evidence(more) - evidence(statistics), rtol=1e-10)
-
-
 @pytest.mark.parametrize("estimate", ["predictive", "mean", "map"])
 def test_an_array_of_counts_is_read_over_the_groups_of_its_dirichlet(estimate):
     """As the docstring of `NaiveBayes` offers: rows need not be encoded."""
@@ -200,7 +186,7 @@ def test_an_array_of_counts_is_read_over_the_groups_of_its_dirichlet(estimate):
     def both(x):
         return posterior.log_joint(x, estimate), posterior.log_predictive(x)
 
-    assert_trees_close(both(plain), both(ROWS), 1e-12)
+    assert_leaves(both(plain), both(ROWS), 1e-12)
 
 
 def test_draws_of_the_model_average_to_the_predictive():

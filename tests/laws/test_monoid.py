@@ -15,7 +15,7 @@ from sklearn.base import clone
 from bayesnb import CategoricalNB, GaussianNB
 from bayesnb.counting import Counted, merge, remove
 from bayesnb.encoding import Levels
-from tests.strategies import CLASSES, KINDS, Problem, counted, log_base, problems, quarters, thorough
+from tests.strategies import CLASSES, KINDS, Problem, assert_leaves, counted, log_base, problems, quarters, thorough
 
 EPS = np.finfo(float).eps
 every_kind = pytest.mark.parametrize("kind", thorough(KINDS))
@@ -128,8 +128,7 @@ def test_any_order_and_chunking_of_partial_fit_gives_the_posterior_of_the_whole(
     for part in shuffled.chunks(data.draw(st.lists(st.integers(1, len(problem) - 1)))):
         nb.partial_fit(part.X, part.y, CLASSES, part.weight)
     assert_same(counted(nb), counted(whole), counted(whole), scale(problem))
-    for mine, theirs in zip(jax.tree.leaves(nb.posterior_), jax.tree.leaves(whole.posterior_), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10)
+    assert_leaves(nb.posterior_, whole.posterior_, rtol=1e-10)
     assert abs(nb.log_evidence_ - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
 
 

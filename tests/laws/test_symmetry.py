@@ -143,8 +143,9 @@ def test_missing_every_feature_gives_the_class_prior(kind, data):
     nb = problem.fit()
     alpha = np.broadcast_to(problem.nb.class_alpha, 3) + nb.class_count_
     mean = alpha / alpha.sum() if problem.nb.class_prior is None else np.array(problem.nb.class_prior)
-    for estimate in ("mean", "predictive"):
-        assert_close(nb.predict_proba(empty_row(problem), estimate=estimate)[0], mean)
+    share = nb.class_count_ / nb.class_count_.sum() if problem.nb.class_prior is None else mean
+    for estimate, expected in (("mle", share), ("mean", mean), ("predictive", mean)):
+        assert_close(nb.predict_proba(empty_row(problem), estimate=estimate)[0], expected)
     shifted = nb.predict_proba(empty_row(problem), class_prior=[0.1, 0.2, 0.7])
     assert_close(shifted[0], [0.1, 0.2, 0.7])
 

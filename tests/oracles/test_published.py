@@ -59,24 +59,13 @@ def test_car_conditional_mutual_information_from_the_counts():
 
 @pytest.mark.parametrize("name", LOG_EVIDENCE)
 def test_log_evidence_under_uniform_priors(name):
-    nb, _, _ = fitted(name)
-    assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
-
-
-@pytest.mark.parametrize("name", LOG_EVIDENCE)
-def test_log_evidence_does_not_depend_on_the_order_of_declared_levels(name):
+    """Whatever the order of declared levels; marks of missing cells are as good as none."""
     data = arff(name)
     reverse = [levels[::-1] for levels in data.levels]
-    nb = bnb.CategoricalNB(categories=reverse, missing_values=["?"]).fit(data.X, data.y)
-    assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
-
-
-@pytest.mark.parametrize("name", LOG_EVIDENCE)
-def test_marks_of_missing_cells_are_as_good_as_none(name):
-    data = arff(name)
-    X = np.where(data.X == "?", None, data.X)
-    nb = bnb.CategoricalNB(categories=data.levels).fit(X, data.y)
-    assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
+    holes = np.where(data.X == "?", None, data.X)
+    for levels, marks, X in ((data.levels, "?", data.X), (reverse, ["?"], data.X), (data.levels, None, holes)):
+        nb = bnb.CategoricalNB(categories=levels, missing_values=marks).fit(X, data.y)
+        assert nb.log_evidence_ == pytest.approx(LOG_EVIDENCE[name], abs=1e-9)
 
 
 # -- watermelon --------------------------------------------------------------------------------------
@@ -93,22 +82,19 @@ def melon_joint(**options):
     return dict(zip(nb.classes_, np.exp(nb.predict_joint_log_proba(MELON)[0]), strict=True))
 
 
-def test_watermelon_by_maximum_likelihood_with_the_sample_standard_deviation():
-    joint = melon_joint(alpha=0, class_alpha=0, gaussian_prior=UNBIASED, estimate="mean")
-    assert joint["是"] == pytest.approx(0.0523787, abs=5e-8)
-    assert joint["否"] == pytest.approx(6.85842e-5, abs=5e-11)
-
-
-def test_watermelon_by_maximum_likelihood():
-    joint = melon_joint(estimate="mle")
-    assert joint["是"] == pytest.approx(0.0445523, abs=5e-8)
-    assert joint["否"] == pytest.approx(4.36588e-5, abs=5e-11)
-
-
-def test_watermelon_with_laplace_smoothing():
-    joint = melon_joint(alpha=1, class_alpha=1, gaussian_prior=UNBIASED, estimate="mean")
-    assert joint["是"] == pytest.approx(0.0256310, abs=5e-8)
-    assert joint["否"] == pytest.approx(7.72236e-5, abs=5e-11)
+@pytest.mark.parametrize(
+    ("options", "good", "bad"),
+    [
+        ({"estimate": "mle"}, 0.0445523, 4.36588e-5),
+        ({"alpha": 0, "class_alpha": 0, "gaussian_prior": UNBIASED, "estimate": "mean"}, 0.0523787, 6.85842e-5),
+        ({"alpha": 1, "class_alpha": 1, "gaussian_prior": UNBIASED, "estimate": "mean"}, 0.0256310, 7.72236e-5),
+    ],
+    ids=["MLE", "MLE, sample standard deviation", "Laplace"],
+)
+def test_watermelon(options, good, bad):
+    joint = melon_joint(**options)
+    assert joint["是"] == pytest.approx(good, abs=5e-8)
+    assert joint["否"] == pytest.approx(bad, abs=5e-11)
 
 
 def test_watermelon_laplace_fractions():

@@ -41,12 +41,14 @@ def car_codes():
     return OrdinalEncoder(dtype=np.int64).fit_transform(data.X), data.y
 
 
-def assert_same_predictions(ours, theirs, X, tolerance):
-    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), rtol=0, atol=tolerance)
-    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), rtol=0, atol=tolerance)
+def assert_same_predictions(ours, theirs, X, tolerance, form=np.asarray):
+    """Of the same rows, which ours may take in another form."""
+    rows = form(X) if isinstance(X, np.ndarray) else X
+    np.testing.assert_allclose(ours.predict_log_proba(rows), theirs.predict_log_proba(X), rtol=0, atol=tolerance)
+    np.testing.assert_allclose(ours.predict_proba(rows), theirs.predict_proba(X), rtol=0, atol=tolerance)
     joint = theirs.predict_joint_log_proba(X)
-    np.testing.assert_allclose(ours.predict_joint_log_proba(X), joint, rtol=1e-13, atol=tolerance)
-    np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
+    np.testing.assert_allclose(ours.predict_joint_log_proba(rows), joint, rtol=1e-13, atol=tolerance)
+    np.testing.assert_array_equal(ours.predict(rows), theirs.predict(X))
 
 
 def assert_same_attributes(ours, theirs, names):
@@ -82,40 +84,25 @@ def test_digits(ours, theirs, form):
     theirs.fit(X, y)
     assert_same_attributes(ours, theirs, COUNTS)
     assert_same_predictions(ours, theirs, X, 1e-10)
-    np.testing.assert_allclose(ours.predict_log_proba(form(X)), theirs.predict_log_proba(X), rtol=0, atol=1e-10)
+    assert_same_predictions(ours, theirs, X, 1e-10, form)
 
 
-def test_categorical_digits():
-    X, y = digits()
-    theirs = sk.CategoricalNB(min_categories=17).fit(X, y)
-    ours = bnb.CategoricalNB(categories=[range(17)] * 64, **PLUG_IN).fit(X, y)
+# Integers are the same levels as the floats that equal them, and words as good as codes.
+CATEGORICAL = {
+    "car, words": (car_codes, lambda X: arff("car").X, {}, {}),
+    "car": (car_codes, np.asarray, {}, {}),
+    "digits": (digits, np.asarray, {"categories": [range(17)] * 64}, {"min_categories": 17}),
+    "digits, integers": (digits, lambda X: X.astype(np.int8), {"categories": [range(17)] * 64}, {"min_categories": 17}),
+}
+
+
+@pytest.mark.parametrize(("data", "form", "options", "reference"), CATEGORICAL.values(), ids=CATEGORICAL)
+def test_categorical(data, form, options, reference):
+    X, y = data()
+    theirs = sk.CategoricalNB(**reference).fit(X, y)
+    ours = bnb.CategoricalNB(**options, **PLUG_IN).fit(form(X), y)
     assert_same_attributes(ours, theirs, CATEGORIES)
-    assert_same_predictions(ours, theirs, X, 1e-10)
-
-
-def test_categorical_digits_as_integers():
-    """Integers are the same levels as the floats that equal them."""
-    X, y = digits()
-    theirs = sk.CategoricalNB(min_categories=17).fit(X, y)
-    ours = bnb.CategoricalNB(categories=[range(17)] * 64, **PLUG_IN).fit(X.astype(np.int8), y)
-    assert_same_predictions(ours, theirs, X, 1e-10)
-
-
-def test_categorical_car():
-    X, y = car_codes()
-    theirs = sk.CategoricalNB().fit(X, y)
-    ours = bnb.CategoricalNB(**PLUG_IN).fit(X, y)
-    assert_same_attributes(ours, theirs, CATEGORIES)
-    assert_same_predictions(ours, theirs, X, 1e-10)
-
-
-def test_categorical_car_as_strings():
-    X, y = car_codes()
-    data = arff("car")
-    theirs = sk.CategoricalNB().fit(X, y)
-    ours = bnb.CategoricalNB(**PLUG_IN).fit(data.X, y)
-    assert_same_attributes(ours, theirs, CATEGORIES)
-    np.testing.assert_allclose(ours.predict_log_proba(data.X), theirs.predict_log_proba(X), rtol=0, atol=1e-10)
+    assert_same_predictions(ours, theirs, X, 1e-10, form)
 
 
 @pytest.mark.parametrize("name", ["MultinomialNB", "BernoulliNB"])

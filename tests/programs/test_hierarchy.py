@@ -7,13 +7,11 @@ from functools import cache
 from typing import Any, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from jax.flatten_util import ravel_pytree
 from numpyro import distributions as dist
 from numpyro.infer.util import log_density
 from scipy import stats
@@ -269,20 +267,6 @@ def normal_gradient(
         names[0]: (kappa * precision * (posterior_loc - family.loc)).sum(axis=0) - (values[names[0]] - loc) / scale**2,
         names[1]: (a / b - precision).sum(axis=0) - (1 + np.log(values[names[1]] / rate)) / values[names[1]],
     }
-
-
-@each
-def test_gradient_is_a_central_difference(kind, features):
-    fitted, target, hyper = hierarchy(kind, features)
-    _, gradient = found(kind, features)
-    point, restore = ravel_pytree(at(hyper, 0))
-    slope, _ = ravel_pytree(at(gradient, 0))
-    point, slope = np.asarray(point, np.float64), np.asarray(slope, np.float64)
-    step = 1e-5 * np.diag(np.maximum(abs(point), 1e-3))
-    with jax.enable_x64(True):
-        batch = jax.vmap(restore)(jnp.asarray(np.concatenate([point + step, point - step])))
-    up, down = np.split(collapsed(target, fitted.nb.statistics_, batch)[0], 2)
-    np.testing.assert_allclose((up - down) / (2 * np.diag(step)), slope, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("features", ["categorical", "multinomial", "mixed"])

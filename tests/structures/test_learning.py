@@ -87,21 +87,6 @@ def test_mutual_information_of_one_class_is_scikit_learns():
         assert found[i, j] == pytest.approx(mutual_info_score(X[:, i], X[:, j]), abs=1e-12)
 
 
-def test_bayes_factors_are_differences_of_evidences():
-    X, y = table(60, 1, n_classes=3)
-    for alpha in (0.3, 2.5):
-        naive = bnb.NetworkNB(alpha=alpha).fit(X, y)
-        columns, rows = naive.encoding_.blocks[0].base, naive.fitted_.encode(X)[0][0].base
-        label = np.searchsorted(naive.classes_, y).astype(np.int32)
-        counts = structure.count_level_pairs(columns, rows, label, np.ones(60), 3)
-        found = structure.log_bayes_factors(counts, columns.sizes(), np.full((3, columns.sizes().sum()), alpha))
-        for i, j in itertools.permutations(range(4), 2):
-            shared = np.full(4, alpha)
-            shared[j] /= columns.sizes()[i]
-            arc = bnb.NetworkNB({j: i}, alpha=shared).fit(X, y)
-            assert found[i, j] == pytest.approx(arc.log_evidence_ - naive.log_evidence_, abs=1e-9)
-
-
 # -- trees -------------------------------------------------------------------------------------------
 
 weights = st.integers(2, 5).flatmap(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 import bayesnb as bnb
 from bayesnb import counting
 from tests import strategies
+from tests.refusals import refused
 from tests.strategies import ESTIMATES, counted
 from tests.structures.networks import CLASSES, Brute, brute_of, log_proba, problems, table
 from tests.test_counting import Compilations
@@ -306,10 +307,8 @@ def test_rows_that_were_not_counted_are_not_forgotten(make):
     (X, y), (others, labels), _ = stream()
     nb = make().fit(X, y)
     before = nb.predict_proba(X)
-    with pytest.raises(ValueError, match="forget"):
-        nb.forget(others, labels)
-    with pytest.raises(ValueError, match="negative"):
-        nb.forget(np.repeat(X[:1], 17, axis=0), np.repeat(y[:1], 17))
+    refused("forget", nb.forget, others, labels)
+    refused("negative", nb.forget, np.repeat(X[:1], 17, axis=0), np.repeat(y[:1], 17))
     np.testing.assert_array_equal(nb.predict_proba(X), before)
 
 
@@ -333,8 +332,7 @@ def test_a_tree_once_found_is_counted_for(score):
 def test_counts_of_different_structures_do_not_merge():
     X, y = table(20, 0)
     a, b = bnb.NetworkNB({0: 1}).fit(X, y), bnb.NetworkNB({1: 0}).fit(X, y)
-    with pytest.raises(ValueError, match="structure"):
-        counting.merge(counted(a), counted(b))
+    refused("structure", counting.merge, counted(a), counted(b))
 
 
 def test_decay_is_weights():

@@ -15,6 +15,7 @@ from scipy import stats
 
 import bayesnb as bnb
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, posterior_draws, site_names
+from tests.refusals import refused
 from tests.uncertainty.simulated import LEVELS, NORMAL, POISSON, SIMULATED, WORDS
 
 DRAWS = 10_000
@@ -277,8 +278,7 @@ def test_memory_is_that_of_the_result():
 
 @pytest.mark.parametrize("draws", [0, -3, 2.5, "10", None])
 def test_draws_are_a_positive_number(draws):
-    with pytest.raises(ValueError, match=r"draws=.* must be a positive integer"):
-        posterior_draws(make_prior_only(1.0), draws=draws)
+    refused(r"draws=.* must be a positive integer", posterior_draws, make_prior_only(1.0), draws=draws)
 
 
 @pytest.mark.parametrize("feature", ["colour", 3, -1, 0.5])
@@ -289,8 +289,6 @@ def test_features_are_columns(feature):
 
 def test_improper_posteriors_have_no_draws():
     nb = bnb.CategoricalNB(alpha=0).fit([["a"], ["b"], ["a"]], ["x", "x", "y"])
-    with pytest.raises(ImproperPosteriorError, match=r"class 'y', feature '0', 'b'"):
-        posterior_draws(nb)
+    refused(r"class 'y', feature '0', 'b'", posterior_draws, nb, error=ImproperPosteriorError)
     nb = bnb.MultinomialNB(alpha=0).fit([[1, 0], [1, 1]], [0, 1])
-    with pytest.raises(ImproperPosteriorError, match=r"class 0, feature '1'"):
-        posterior_draws(nb, features=[0])
+    refused(r"class 0, feature '1'", posterior_draws, nb, features=[0], error=ImproperPosteriorError)

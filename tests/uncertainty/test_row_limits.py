@@ -17,6 +17,7 @@ from bayesnb.uncertainty import (
     posterior_draws,
     predict_interval,
 )
+from tests.refusals import refused
 from tests.strategies import thorough
 from tests.uncertainty.test_rows import DRAWS, each_given, each_method, problem
 
@@ -155,15 +156,13 @@ def test_against_is_a_label():
     np.testing.assert_allclose(first[0][:, 2], -last[0][:, 0], rtol=1e-12)
     np.testing.assert_allclose(first[1][:, 2], last[1][:, 0], rtol=1e-12)
     np.testing.assert_array_equal(first[0], log_odds_moments(nb, rows, against="a")[0])
-    with pytest.raises(ValueError, match="against='z' is no class"):
-        log_odds_moments(nb, rows, against="z")
+    refused("against='z' is no class", log_odds_moments, nb, rows, against="z")
 
 
 @pytest.mark.parametrize("function", [predict_interval, decompose_uncertainty, log_odds_moments])
 def test_improper_posteriors(function):
     nb = bnb.CategoricalNB(alpha=0).fit([["a"], ["b"], ["a"]], ["x", "x", "y"])
-    with pytest.raises(ImproperPosteriorError, match=r"class 'y', feature '0', 'b'"):
-        function(nb, [["a"]])
+    refused(r"class 'y', feature '0', 'b'", function, nb, [["a"]], error=ImproperPosteriorError)
 
 
 @pytest.mark.parametrize(
@@ -183,8 +182,7 @@ def test_improper_posteriors(function):
 )
 def test_arguments_are_checked(function, options, message):
     nb, X = problem("gaussian", 2)
-    with pytest.raises(ValueError, match=message):
-        function(nb, X, **options)
+    refused(message, function, nb, X, **options)
 
 
 def test_rows_of_a_list_have_no_index_and_those_of_a_frame_have():

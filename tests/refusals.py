@@ -1,0 +1,16 @@
+"""What is refused, in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+def refused(
+    match: str, call: Callable[..., Any], /, *args: Any, error: type[Exception] | tuple = ValueError, **keywords: Any
+) -> None:
+    """`call(*args, **keywords)` raises `error`, and its message matches."""
+    with pytest.raises(error, match=match):
+        call(*args, **keywords)
