@@ -16,7 +16,7 @@ from threading import Timer
 
 from bayesnb.cli import files, folder, job, report
 from bayesnb.cli.holdout import Settings
-from bayesnb.cli.tables import KINDS, Dataset, InputError, load_csv, title
+from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
 from bayesnb.cli.text import fill, printable
 from bayesnb.version import __version__
 
@@ -216,7 +216,7 @@ def _parser() -> argparse.ArgumentParser:
         default="auto",
         help="kind of all columns that no flag below names; auto and mixed: guess",
     )
-    for kind, what in _KINDS.items():
+    for kind, what in ((kind, _LEVELS.get(kind) or NUMBERS[kind].words.columns) for kind in KINDS):
         columns.add_argument(f"--{kind}", action="append", default=[], metavar="COLS", help=what)
     columns.add_argument("--drop", action="append", default=[], metavar="COLS", help="columns to leave out")
     model = compare.add_argument_group("the model and its test")
@@ -246,11 +246,9 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_KINDS = {
+_LEVELS = {
     "categorical": "columns of levels",
-    "gaussian": "columns of numbers",
     "bernoulli": "columns where a number above 0 is present, else absent",
-    "poisson": "columns of counts, each with a rate of its own",
     "multinomial": "columns that are together one vector of counts, such as words",
 }
 

@@ -139,6 +139,7 @@ def test_flags_override_the_guess(capsys, table):
 ONE_KIND = {
     "gaussian": "GaussianNB",
     "poisson": "PoissonNB",
+    "exponential": "ExponentialNB",
     "bernoulli": "BernoulliNB",
     "multinomial": "MultinomialNB",
     "categorical": "CategoricalNB",

@@ -251,7 +251,7 @@ def test_small_blocks_make_no_difference(monkeypatch):
     X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
     nb = PoissonNB().fit(X, y)
     whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    monkeypatch.setattr(inference_data, "_CELLS", 300)
+    monkeypatch.setattr(inference_data, "_MOST_CELLS", 300)
     monkeypatch.setattr(rows, "CELLS", 100)
     pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
     for name in ("row", "label"):

@@ -15,6 +15,7 @@ from bayesnb.cli import readable
 from bayesnb.cli.holdout import Fold
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.readable import Columns, Table, number, probability
+from bayesnb.cli.tables import NUMBERS
 from bayesnb.evaluation import reliability
 from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 
@@ -29,7 +30,6 @@ _PAIRS = 200  # of so many as are shown, if there are more than
 _MOST_PAIRS = 2000
 _STRONG = 5
 _STRENGTHS = (0.1, 10)
-_NUMBERS = {"gaussian", "poisson"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,14 +108,15 @@ def _reliability(folds: list[Fold], title: str) -> Section:
 
 def _prior(outcome: Outcome, title: str) -> Section:
     values = prior_predictive(outcome.fits.nb)
-    scale = " Gaussian and Poisson priors take their scale from the rows, though not from the labels."
+    numbers = bool(NUMBERS.keys() & set(outcome.data.kinds.values()))
+    scale = " Priors of numbers take their scale from the rows, though not from the labels." * numbers
     return Section(
         title,
         "Parameters are drawn from the prior, then a class and a row from these parameters; the figure shows how "
         f"probable Bayes' rule makes that class. The average, {probability(values.mean())}, is how sure of the true "
         "class the prior expects naive Bayes to be. Features that are independent given the class add up: where they "
         "are many, nearly all draws lie at 1 unless the prior is strong. This is what the model believes, not what was "
-        f"found; the scores above say how sure it may be.{scale * bool(_NUMBERS & set(outcome.data.kinds.values()))}",
+        f"found; the scores above say how sure it may be.{scale}",
         "prior",
         figure=plots.detach(plots.prior_predictive(values)),
     )
@@ -146,8 +147,8 @@ def _sensitivity(outcome: Outcome, folds: list[Fold], title: str) -> Section:
     width = table["upper"] - table["lower"]
     table = table.reindex(width.sort_values(ascending=False, kind="stable").index)
     kinds, (low, high) = set(outcome.data.kinds.values()), _STRENGTHS
-    strength = ["the concentration alpha of levels and words"] * bool(kinds - _NUMBERS)
-    strength += ["a factor on the rows that a Gaussian or Poisson prior counts for"] * bool(kinds & _NUMBERS)
+    strength = ["the concentration alpha of levels and words"] * bool(kinds - NUMBERS.keys())
+    strength += ["a factor on the rows that a prior of numbers counts for"] * bool(kinds & NUMBERS.keys())
     return Section(
         title,
         f"As the strength of the prior goes from {low:g} to {high:g}, {table['label_changes'].sum():,} of "

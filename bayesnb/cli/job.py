@@ -10,18 +10,17 @@ import numpy as np
 
 from bayesnb import datasets
 from bayesnb.cli.holdout import Fits, Settings
-from bayesnb.cli.tables import KINDS, Dataset, InputError, from_frame
+from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, from_frame
 from bayesnb.cli.text import enumerate_names
-from bayesnb.estimators import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb.estimators import BernoulliNB, CategoricalNB, MixedNB, MultinomialNB
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation import compare_fitted
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-_DIRICHLET = ("categorical", "bernoulli", "multinomial")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +101,8 @@ def classifier(data: Dataset, settings: Settings) -> Any:
     columns = {kind: [name for name, k in data.kinds.items() if k == kind] for kind in KINDS}
     used = [kind for kind in KINDS if columns[kind]]
     common: dict[str, Any] = {"class_alpha": settings.class_alpha}
-    if len(used) == 1 and used[0] in ("gaussian", "poisson") and not settings.mixed:
-        return {"gaussian": GaussianNB, "poisson": PoissonNB}[used[0]](**common)
+    if len(used) == 1 and used[0] in NUMBERS and not settings.mixed:
+        return OF_KIND[used[0]](**common)
     common |= {"alpha": settings.alpha}
     if len(used) == 1 and used[0] in ("bernoulli", "multinomial") and not settings.mixed:
         return {"bernoulli": BernoulliNB, "multinomial": MultinomialNB}[used[0]](**common)
@@ -119,13 +118,16 @@ def most_uncertain(
 ) -> pd.DataFrame:
     """Rows of a parameter table with the largest posterior sd.
 
-    That of a probability as it is, that of a mean in units of the feature's sd over all rows, that of a
-    rate in units of the root of the feature's mean. Variances are not ranked. At most one row a class and
-    feature, since the levels of a feature share their uncertainty; of the class probabilities one.
+    That of a probability as it is, that of the location of numbers in a unit that their family knows, such as the
+    feature's sd over all rows; variances are not ranked. At most one row a class and feature, since the levels of a
+    feature share their uncertainty; of the class probabilities one.
     """
     spread = _spread(nb.fitted_)
     kind = parameters["feature"].map(kinds).where(parameters["feature"] != CLASS)
-    ranked = parameters[(kind != "gaussian") | (parameters["level"] != "sigma2")]
+    location = [
+        NUMBERS[k].location if k in NUMBERS else level for k, level in zip(kind, parameters["level"], strict=True)
+    ]
+    ranked = parameters[[own == level for own, level in zip(location, parameters["level"], strict=True)]]
     unit = ranked["feature"].map(spread).where(ranked["feature"] != CLASS).fillna(1.0)
     relative = (ranked["sd"] / unit.replace(0.0, 1.0)).astype(float)
     of = np.where(ranked["feature"] == CLASS, "", ranked["class"].astype(str))
@@ -134,17 +136,17 @@ def most_uncertain(
 
 
 def _spread(fitted: Fitted) -> dict[str, float]:
-    """The sd of each Gaussian feature over all rows, and the root of the mean of each Poisson feature."""
+    """Of each feature of numbers what the sd of its location is compared with."""
     found: dict[str, float] = {}
     for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        if (sd := statistics.sd()) is not None:
-            found |= dict(zip(columns.names, sd.tolist(), strict=True))
+        if (spread := statistics.spread()) is not None:
+            found |= dict(zip(columns.names, spread.tolist(), strict=True))
     return found
 
 
 def _priors(data: Dataset, settings: Settings) -> Mapping[str, float]:
     """Laplace's and Jeffreys's concentrations, where there is one to choose."""
-    if not any(kind in _DIRICHLET for kind in data.kinds.values()):
+    if not set(data.kinds.values()) - NUMBERS.keys():
         return {}
     return {f"alpha={a:g}": a for a in (1.0, 0.5) if a != settings.alpha}
 

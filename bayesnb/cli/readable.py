@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from bayesnb.cli.tables import Dataset
+from bayesnb.cli.tables import NUMBERS, Dataset
 from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ Table = list[list[str]]
 # Of each column to show: its heading, and how its cells are written.
 Columns = dict[str, tuple[str, Callable[[Any], str]]]
 
-_GAUSSIAN = {"mu": "mean", "sigma2": "variance"}
 _DIFFERENCES = ("brier", "log_loss")
 
 
@@ -80,10 +79,8 @@ def _name(row: dict[Any, Any], data: Dataset) -> str:
     if feature == CLASS:
         return f"P({label})"
     kind = data.kinds[feature]
-    if kind == "gaussian":
-        return f"{_GAUSSIAN[level]}({feature} | {label})"
-    if kind == "poisson":
-        return f"rate({feature} | {label})"
+    if kind in NUMBERS:
+        return f"{NUMBERS[kind].words.parameters.get(level, level)}({feature} | {label})"
     return f"P({feature} | {label})" if kind == "multinomial" else f"P({feature}={level} | {label})"
 
 

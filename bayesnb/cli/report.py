@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bayesnb.cli import readable
 from bayesnb.cli.job import Outcome
-from bayesnb.cli.tables import KINDS, Dataset
+from bayesnb.cli.tables import KINDS, NUMBERS, Dataset
 from bayesnb.cli.text import WIDTH, enumerate_names, fill, grid
 
 GUIDE = (
@@ -18,7 +18,7 @@ GUIDE = (
     "clipped takes such probabilities for 1e-15. Undefined rows have no probabilities: brier, clipped and ece "
     "count 1/C for each class. ece: gap between stated confidence and observed accuracy.",
     "Log evidence: log probability of all rows, parameters integrated out. It compares priors on the same rows; "
-    "Gaussian and Poisson priors take their scale from these rows, so it is evidence given that prior.",
+    "priors of numbers take their scale from these rows, so it is evidence given that prior.",
     "sd and interval say what the rows leave unknown about a parameter if naive Bayes holds. They shrink as rows "
     "come, also where the model is wrong, and are not the probability that a prediction is right: accuracy and "
     "ece on held-out rows speak of that.",
@@ -85,7 +85,9 @@ def _with_levels(name: str, data: Dataset) -> str:
 def _unit(data: Dataset) -> str:
     """By what they were ranked."""
     kinds = set(data.kinds.values())
-    units = ["by the sd of a probability"] if kinds - {"gaussian", "poisson"} else []
-    units += ["by the sd of a mean in units of the feature's sd"] * ("gaussian" in kinds)
-    units += ["by the sd of a rate in units of the root of the feature's mean"] * ("poisson" in kinds)
+    units = ["by the sd of a probability"] if kinds - NUMBERS.keys() else []
+    for kind in (kind for kind in KINDS if kind in kinds & NUMBERS.keys()):
+        family = NUMBERS[kind]
+        name = family.words.parameters.get(family.location, family.location)
+        units.append(f"by the sd of a {name} in units of {family.words.spread}")
     return ", ".join(units) + "; variances not ranked" * ("gaussian" in kinds)

@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayesnb import families
 from bayesnb.cli.holdout import InMemory
 from bayesnb.cli.reading import Cells, InputError, read, title
 from bayesnb.cli.stream import Batch, Streamed, join, larger_than_memory, room
 from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many
 from bayesnb.cli.text import enumerate_names
+from bayesnb.estimators.mixed import KINDS
 from bayesnb.streaming import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
 
-KINDS = ("categorical", "gaussian", "bernoulli", "poisson", "multinomial")
-_NONNEGATIVE = ("poisson", "multinomial")
+NUMBERS = {family.kind: family for family in families.OF_NUMBERS}
+_NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
 
 
@@ -241,7 +243,7 @@ def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
         "infinite": f"is infinity or too large, and {kind} columns need finite numbers; {mark}",
     }
     if kind in _NONNEGATIVE:
-        refused["negative"] = f"is negative, and {kind} columns hold counts; {mark}"
+        refused["negative"] = f"is negative, and {kind} columns hold numbers from 0 on; {mark}"
     if kind == "multinomial":
         refused["missing"] = (
             f"is missing ({column.missing} such cells), and a multinomial column takes none; fill in a count, or "
@@ -261,4 +263,4 @@ def _at(path: Path, name: str, column: Survey, what: str) -> str:
     return f"{path.name}, row {column.first[what][1]}, column {name!r}"
 
 
-__all__ = ["KINDS", "Dataset", "InputError", "from_frame", "load_csv", "title"]
+__all__ = ["KINDS", "NUMBERS", "Dataset", "InputError", "from_frame", "load_csv", "title"]

@@ -184,3 +184,7 @@ class ExponentialNB(NumbersNB):
     def rate_(self) -> np.ndarray:
         self._require_fitted("rate_")
         return scoring.plug_in(self.posterior_.blocks[0]).rate
+
+
+OF_KIND: dict[str, type[NumbersNB]] = {cls.family.kind: cls for cls in (GaussianNB, PoissonNB, ExponentialNB)}
+"""The classifier for columns of one kind of numbers."""

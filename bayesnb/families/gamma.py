@@ -69,6 +69,7 @@ class Gamma(CellByCell, Conjugate):
     """Rates with Gamma(concentration a, rate b) priors; each field (C, F)."""
 
     nonnegative: ClassVar[bool] = True
+    location: ClassVar[str] = "rate"
     likelihood: ClassVar[type]
     least: ClassVar[dict[str, float]] = {"concentration": 0.0, "rate": 0.0}
     tunable: ClassVar[dict[str, str]] = {"a": "concentration"}

@@ -13,7 +13,7 @@ from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
 from bayesnb.families.leave_one_out import SumOfCells
-from bayesnb.families.protocol import Cumulants, Distribution, Unit
+from bayesnb.families.protocol import Cumulants, Distribution, Unit, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
@@ -25,12 +25,13 @@ class Durations(Sums):
 
     def units(self) -> dict[str, Unit]:
         """Of a rate the inverse of the mean over all rows; 1 where that is 0."""
-        mean = self.mean()
-        return {"rate": Unit("rate · feature's mean", 0.0 * mean, 1.0 / np.where(mean > 0, mean, 1.0))}
+        spread = self.spread()
+        return {"rate": Unit("rate · feature's mean", 0.0 * spread, spread)}
 
-    def sd(self) -> np.ndarray:
-        """(F,) mean over all rows, the standard deviation of an exponential variate."""
-        return self.mean()
+    def spread(self) -> np.ndarray:
+        """(F,) one over the mean over all rows; 1 where that is 0."""
+        mean = self.mean()
+        return 1.0 / np.where(mean > 0, mean, 1.0)
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
@@ -90,6 +91,9 @@ class GammaExponential(Gamma):
     """
 
     kind: ClassVar[str] = "exponential"
+    words: ClassVar[Words] = Words(
+        "columns of durations, each with a rate of its own", spread="one over the feature's mean"
+    )
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}

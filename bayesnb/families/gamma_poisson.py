@@ -14,7 +14,7 @@ from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
 from bayesnb.families.leave_one_out import SumOfCells
-from bayesnb.families.protocol import Cumulants, Distribution, Unit
+from bayesnb.families.protocol import Cumulants, Distribution, Unit, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
@@ -29,7 +29,7 @@ class Totals(Sums):
         mean = self.mean()
         return {"rate": Unit("rate / feature's mean", 0.0 * mean, np.where(mean > 0, mean, 1.0))}
 
-    def sd(self) -> np.ndarray:
+    def spread(self) -> np.ndarray:
         """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""
         return np.sqrt(self.mean())
 
@@ -93,6 +93,9 @@ class GammaPoisson(Gamma):
     """
 
     kind: ClassVar[str] = "poisson"
+    words: ClassVar[Words] = Words(
+        "columns of counts, each with a rate of its own", spread="the root of the feature's mean"
+    )
     statistics: ClassVar[type] = Totals
     likelihood: ClassVar[type] = Poisson
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}

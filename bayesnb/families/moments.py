@@ -90,14 +90,14 @@ class Moments:
     def units(self) -> dict[str, Unit]:
         """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
         mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)
-        sd = self.sd()
+        sd = self.spread()
         sd = np.where(sd > 0, sd, 1.0)
         return {
             "mu": Unit("(μ - feature's mean) / feature's sd", mean, sd),
             "sigma2": Unit("σ² / feature's variance", 0.0 * mean, sd**2),
         }
 
-    def sd(self) -> np.ndarray:
+    def spread(self) -> np.ndarray:
         """(F,) standard deviation over all rows, in population form."""
         together = pooled(self)
         return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))

@@ -17,7 +17,7 @@ from bayesnb.families.cells import observed, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.moments import Moments
-from bayesnb.families.protocol import Conjugate, Cumulants, Distribution, Hyperparameter, Site
+from bayesnb.families.protocol import Conjugate, Cumulants, Distribution, Hyperparameter, Site, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 
@@ -122,6 +122,8 @@ class NormalInverseGamma(CellByCell, Conjugate):
     """
 
     kind: ClassVar[str] = "gaussian"
+    words: ClassVar[Words] = Words(parameters={"mu": "mean", "sigma2": "variance"})
+    location: ClassVar[str] = "mu"
     statistics: ClassVar[type] = Moments
     likelihood: ClassVar[type] = Normal
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}

@@ -35,6 +35,17 @@ class Hyperparameter(NamedTuple):
     """What has this distribution are weights, and this makes the hyperparameter of them."""
 
 
+class Words(NamedTuple):
+    """How texts call what a family of numbers is about."""
+
+    columns: str = "columns of numbers"
+    """Columns of such numbers."""
+    parameters: Mapping[str, str] = {}
+    """Its parameters; by their own names where nothing is said."""
+    spread: str = "the feature's sd"
+    """What `SufficientStatistics.spread` is."""
+
+
 class Unit(NamedTuple):
     """In what unit a parameter is shown, so that features stand side by side: (value - origin) / size."""
 
@@ -148,8 +159,8 @@ class SufficientStatistics(Protocol):
         """For each parameter the unit in which features are shown side by side; none: as it is."""
         ...
 
-    def sd(self) -> Any:
-        """(F,) standard deviation of a feature over all rows, as far as is known; None for levels."""
+    def spread(self) -> Any:
+        """(F,) what the sd of the location parameter is compared with, by `Words.spread`; None for levels."""
         ...
 
     @staticmethod
@@ -167,6 +178,7 @@ class Family(Protocol):
 
     kind: ClassVar[str]
     """What users call columns of such numbers, as in `MixedNB(gaussian=...)`; of levels the columns say it."""
+    words: ClassVar[Words]
     statistics: ClassVar[type]
     likelihood: ClassVar[type]
     """What has parameters plugged in, a `PlugIn`."""
@@ -217,6 +229,8 @@ class Family(Protocol):
         """
         ...
 
+    location: ClassVar[str]
+    """The parameter that says where cells lie, by whose sd parameters are ranked."""
     correlates: ClassVar[bool]
     """Whether the dependence of two such features on each other has a closed form too."""
 
@@ -387,7 +401,7 @@ class Additive:
         """None: parameters are shown as they are."""
         return {}
 
-    def sd(self) -> Any:
+    def spread(self) -> Any:
         """None: not known."""
         return None
 
@@ -400,6 +414,8 @@ class Conjugate:
     """What every conjugate family has for nothing."""
 
     kind: ClassVar[str] = "levels"
+    words: ClassVar[Words] = Words()
+    location: ClassVar[str] = ""
     nonnegative: ClassVar[bool] = False
     fixed: ClassVar[bool] = False
     classes_share_parameters: ClassVar[bool] = False

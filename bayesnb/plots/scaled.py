@@ -74,8 +74,9 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
     words = levels and all(columns[f][0].one_simplex for f in feature)
     named = {unit.label for _, unit in own_units if unit is not None}
     axis = "P(word | class)" if words else "P(level | class)" if levels else ", ".join(sorted(named)) or parameter
-    mirrored = np.array([columns[f][0].mirrored for f in feature], object)
-    return Scaled(table, parameter, axis, others, levels, words, (table["level"] == mirrored).to_numpy())
+    mirrored = [columns[f][0].mirrored for f in feature]
+    absent = [own is not None and own == found for own, found in zip(mirrored, table["level"], strict=True)]
+    return Scaled(table, parameter, axis, others, levels, words, np.array(absent, bool))
 
 
 def chosen(encoding: Encoding, features: Iterable[Any]) -> list[str]:

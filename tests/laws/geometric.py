@@ -92,6 +92,7 @@ class BetaGeometric(CellByCell, Conjugate):
     """Probabilities of success with Beta(successes a, failures b) priors."""
 
     kind: ClassVar[str] = "geometric"
+    location: ClassVar[str] = "prob"
     statistics: ClassVar[type] = Failures
     likelihood: ClassVar[type] = Geometric
     nonnegative: ClassVar[bool] = True
