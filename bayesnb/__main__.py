@@ -18,6 +18,7 @@ from bayesnb.cli import files, folder, job, report
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
 from bayesnb.cli.text import fill, printable
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.version import __version__
 
 _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates: scores on held-out
@@ -221,7 +222,10 @@ def _parser() -> argparse.ArgumentParser:
     columns.add_argument("--drop", action="append", default=[], metavar="COLS", help="columns to leave out")
     model = compare.add_argument_group("the model and its test")
     model.add_argument(
-        "--alpha", type=_number(0, None), default=1.0, help="Dirichlet concentration of the levels (default 1)"
+        "--alpha",
+        type=_number(0, None),
+        default=ALPHA,
+        help=f"Dirichlet concentration of the levels (default {ALPHA:g})",
     )
     model.add_argument(
         "--class-alpha", type=_number(0, None), default=1.0, help="Dirichlet concentration of the classes (default 1)"

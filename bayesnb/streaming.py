@@ -199,7 +199,7 @@ def read_table(
         import pyarrow as pa
         from pyarrow import csv, dataset
     except ImportError as error:
-        raise ImportError("Tables are read by pyarrow: pip install pyarrow, or this package with [files].") from error
+        raise ImportError("Tables are read by pyarrow: pip install pyarrow.") from error
 
     require_integer("batch_rows", batch_rows, most=INT64)
     first = source[0] if isinstance(source, list | tuple) else source

@@ -15,6 +15,7 @@ from bayesnb._util.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.encoding.network_rows import NodeRows
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
@@ -79,7 +80,7 @@ class AODE(StructuredNB):
         self,
         min_count: int = 1,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",

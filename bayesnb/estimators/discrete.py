@@ -19,6 +19,7 @@ from bayesnb.encoding import (
     declared_categories,
 )
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.model import Estimate
 
 
@@ -70,7 +71,7 @@ class CategoricalNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
@@ -147,7 +148,7 @@ class BernoulliNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
@@ -212,7 +213,7 @@ class MultinomialNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",

@@ -8,6 +8,7 @@ from typing import Any
 from bayesnb import families
 from bayesnb.encoding import Columns, CountColumns, RealColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.discrete import binary_columns, level_columns
 from bayesnb.model import Estimate
 
@@ -59,7 +60,7 @@ class MixedNB(NaiveBayesClassifier):
         poisson: Any = None,
         exponential: Any = None,
         multinomial: Any = None,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",

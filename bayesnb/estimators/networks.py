@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesnb._util.arguments import require_choice
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, priors
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
@@ -79,7 +80,7 @@ class NetworkNB(StructuredNB):
         self,
         parents: Mapping[Any, Any] | None = None,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
@@ -163,7 +164,7 @@ class SPODE(StructuredNB):
         self,
         parent: Any = None,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
@@ -272,7 +273,7 @@ class TAN(StructuredNB):
         score: str = "mi",
         root: Any = None,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         class_alpha: Any = 1.0,
         class_prior: Any = None,
         estimate: Estimate = "predictive",

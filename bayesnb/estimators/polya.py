@@ -17,6 +17,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.base import check_features
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.display import Displayed
 from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.fitted import NotOfferedError
@@ -103,7 +104,7 @@ class PolyaNB(ClassifierMixin, Displayed):
     def __init__(
         self,
         *,
-        alpha: Any = 1.0,
+        alpha: Any = ALPHA,
         mean_concentration: float = 1.0,
         class_alpha: Any = 1.0,
         class_prior: Any = None,

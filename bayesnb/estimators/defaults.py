@@ -1,0 +1,4 @@
+"""Defaults that several classifiers share."""
+
+ALPHA = 1.0
+"""Concentration of a level: Laplace smoothing."""
