@@ -7,9 +7,11 @@ from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Bool, Float, Int
 
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled
 from bayesnb.families._pytree import pytree
+from bayesnb.families._types import Array
 from bayesnb.families.dirichlet import Multinomial
 from bayesnb.families.terms import linear
 
@@ -49,7 +51,9 @@ class Statistics:
         blocks = tuple(block.scale(factor) for block in self.blocks)
         return type(self)(self.class_count * factor, blocks, self.log_base * factor)
 
-    def observe(self, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: Any = 0.0) -> Self:
+    def observe(
+        self, x: tuple[Any, ...], label: Int[Array, "N"], weight: Float[Array, "N"], log_base: Any = 0.0
+    ) -> Self:
         """Add a block of rows.
 
         `label` (N,) class indices, `weight` (N,) replication counts, `log_base` (N,) as
@@ -183,15 +187,15 @@ class NaiveBayes:
         log_class = self.class_prior.sample(keys[0], n).log_theta[:, 0]
         return JointLikelihood(log_class, tuple(f.sample(k, n) for f, k in zip(self.blocks, keys[1:], strict=True)))
 
-    def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> jax.Array:
+    def log_joint(self, x: tuple[Any, ...], estimate: Estimate = "predictive") -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row), without what no class changes."""
         return self.read(estimate).log_joint(x)
 
-    def log_base(self, x: tuple[Any, ...]) -> jax.Array:
+    def log_base(self, x: tuple[Any, ...]) -> Float[jax.Array, "N"]:
         """(N,) what no class changes: multinomial coefficients, -log x!."""
         return sum((f.log_base(rows) for f, rows in zip(self.blocks, x, strict=True)), jnp.zeros(()))
 
-    def log_predictive(self, x: tuple[Any, ...]) -> jax.Array:
+    def log_predictive(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row | D), everything included."""
         return self.log_joint(x) + self.log_base(x)[..., None]
 
@@ -209,7 +213,7 @@ class JointLikelihood:
             self.log_class, tuple(p.prepare(rows) for p, rows in zip(self.likelihoods, x, strict=True))
         )
 
-    def log_joint(self, x: tuple[Any, ...]) -> jax.Array:
+    def log_joint(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(class, row). An impossible block outweighs a point mass; class probability 0 both."""
         return plus(self.log_likelihood(x), self.log_class)
 
@@ -219,7 +223,7 @@ class JointLikelihood:
         parts += [p.log_likelihood(s) for p, s in zip(self.likelihoods, statistics.blocks, strict=True)]
         return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
 
-    def log_likelihood(self, x: tuple[Any, ...]) -> jax.Array:
+    def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class)."""
         score = jnp.zeros(())
         for likelihood, rows in zip(self.likelihoods, x, strict=True):
@@ -250,13 +254,13 @@ def plus(a: jax.Array, b: jax.Array) -> jax.Array:
     return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)
 
 
-def undefined(joint: jax.Array) -> jax.Array:
+def undefined(joint: Float[jax.Array, "*N C"]) -> Bool[jax.Array, "*N"]:
     """(N,) rows whose class probabilities do not exist: a score is NaN, all are -inf, or two are +inf."""
     impossible = jnp.all(jnp.isneginf(joint), axis=-1)
     return jnp.any(jnp.isnan(joint), axis=-1) | impossible | (jnp.sum(jnp.isposinf(joint), axis=-1) > 1)
 
 
-def log_normalize(joint: jax.Array) -> jax.Array:
+def log_normalize(joint: Float[jax.Array, "*N C"]) -> Float[jax.Array, "*N C"]:
     """(N, C) log P(class | row); NaN where `undefined`."""
 
     def finite(joint: jax.Array) -> jax.Array:

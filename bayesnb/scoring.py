@@ -10,6 +10,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int, Shaped
 
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows, blocks
@@ -47,7 +48,7 @@ def score_rows(
 @float64
 def map_rows(
     rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
-) -> np.ndarray:
+) -> Shaped[np.ndarray, "n ..."]:
     """(n, …) from `answer(x, *arrays)` for each block of rows, with its part of arrays that have an entry a row."""
 
     def answered() -> Iterator[tuple[slice, jax.Array]]:
@@ -93,7 +94,7 @@ def log_add(total: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndar
     return map_rows((), len(total), lambda _, *parts: _log_add(*parts), total, scores, which)
 
 
-def joint(scores: jax.Array) -> jax.Array:
+def joint(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N C"]:
     """(N, C) log p(class, row)."""
     return scores
 
@@ -101,18 +102,18 @@ def joint(scores: jax.Array) -> jax.Array:
 log_proba = log_normalize
 
 
-def row(scores: jax.Array) -> jax.Array:
+def row(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N"]:
     """(N,) log p(row), the class summed out."""
     return jax.nn.logsumexp(scores, axis=1)
 
 
-def decision(scores: jax.Array) -> jax.Array:
+def decision(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
     """(N,) index of the most probable class; -1 where the row is undefined."""
     return jnp.where(undefined(scores), -1, jnp.argmax(scores, axis=1)).astype(jnp.int32)
 
 
 @float64
-def log_base(rows: tuple[Rows, ...], n: int) -> np.ndarray:
+def log_base(rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "N"]:
     """(N,) what no class changes: multinomial coefficients, -log x!."""
     statistics = tuple(r.empty(1) for r in rows)
     known = np.zeros(n) + sum(r.log_base(0, n) for r in rows)

@@ -7,8 +7,13 @@ from pathlib import Path
 import jax
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from jaxtyping import install_import_hook
 
-from tests import tiers
+from tests import shapes
+
+install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before anything imports the package
+
+from tests import tiers  # noqa: E402
 
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import log_sigmoid
+from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
@@ -78,7 +79,7 @@ class Averaged(Conjugate):
     def proper(self) -> jax.Array:
         return self.dependent.proper() & self.shared.proper()
 
-    def inclusion(self) -> jax.Array:
+    def inclusion(self) -> Float[jax.Array, "K"]:
         """(K,) probability of dependence, at each position of the last axis of the parameters."""
         return self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
 
@@ -129,7 +130,9 @@ class Averaged(Conjugate):
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         return self.dependent.simulate(likelihood, rng, total)
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(
+        self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0
+    ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f): of other features no class knows.
 
         A row that is counted in one class changes what all of them draw, see `draw_log_likelihood_with_row`.
@@ -276,7 +279,7 @@ class AveragedCells(Averaged):
             return self.dependent.draw_log_likelihood(variates, n, x)
         return self.dependent.draw_log_likelihood_with_row(variates, n, x, own)
 
-    def _log_predictive(self, family: Any, x: jax.Array) -> jax.Array:
+    def _log_predictive(self, family: Any, x: jax.Array) -> Float[jax.Array, "C N F"]:
         """(C, N, F) log p(x_f | class, D)."""
         return jax.vmap(lambda one: one.predictive().cells(x))(jax.tree.map(jnp.asarray, family))
 

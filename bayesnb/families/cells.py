@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
 
@@ -44,7 +45,7 @@ def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
     return jnp.sum(jnp.where(seen, terms, 0.0), axis=-1)
 
 
-def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> jax.Array:
+def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> Float[jax.Array, "N C"]:
     """(N, C) `of_rows` of some rows at a time: where each cell of each class has parameters of its own, they fit the
     cache.
     """

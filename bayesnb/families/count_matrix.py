@@ -13,8 +13,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
+from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._types import Array
 from bayesnb.families.terms import Term, add_at, index_of, linear, single
 
 _UNROLL = 64
@@ -45,7 +47,7 @@ class Dense:
         level, total = tables
         return summed(self.count, level) - summed(self._totals(), total)
 
-    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return count + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
 
     def log_base(self) -> jax.Array:
@@ -112,7 +114,7 @@ class OneHot:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
-    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         n_classes, n_levels = count.shape
         p = self._packing(n_classes)
         if p == 1:
@@ -137,7 +139,7 @@ class OneHot:
         tables = n_classes * -(-self.code.shape[1] // p) * self.width**p
         return p if tables <= max(self.code.size, 2**14) else 1
 
-    def _packed(self, p: int) -> jax.Array:
+    def _packed(self, p: int) -> Int[jax.Array, "N P"]:
         """(N, P) codes of the packs; a missing cell is the last of `width` levels."""
         n, groups = self.code.shape
         code = jnp.where(self.code < 0, self.width - 1, jnp.asarray(self.code, jnp.int32))
@@ -147,7 +149,7 @@ class OneHot:
             packed = packed * self.width + code[:, :, i]
         return packed
 
-    def _level(self, p: int, missing: int) -> jax.Array:
+    def _level(self, p: int, missing: int) -> Int[jax.Array, "P p width"]:
         """(P, p, width) flat level of each code of each group; `missing` where there is none."""
         fill = (0, -self.code.shape[1] % p)
         start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))
@@ -156,7 +158,7 @@ class OneHot:
 
 
 @partial(jax.jit, static_argnames="dtype")
-def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str) -> jax.Array:
+def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str) -> Int[jax.Array, "N G"]:
     """(N, G) codes of several features taken as one: Σ_k stride_kg · code[:, column_kg]; -1 where one is missing.
 
     Parameters

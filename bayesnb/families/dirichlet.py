@@ -11,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._types import Array
 from bayesnb.families.condensed import Histogram, Symmetric
 from bayesnb.families.count_matrix import as_rows
 from bayesnb.families.dirichlet_draws import draw_log_likelihood
@@ -32,7 +34,7 @@ class LevelCounts(Additive):
         """With so many more levels, of which there are none."""
         return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
 
-    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> LevelCounts:
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
     @staticmethod
@@ -61,7 +63,7 @@ class Multinomial:
     def prepare(self, x: Any) -> Tabulated:
         return Tabulated(as_rows(x).layout(self.log_theta))
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return self.prepare(x).log_prob(x)
 
@@ -69,7 +71,7 @@ class Multinomial:
         """x_l log θ_l of each level."""
         return linear(x, self.log_theta)
 
-    def log_likelihood(self, statistics: LevelCounts) -> jax.Array:
+    def log_likelihood(self, statistics: LevelCounts) -> Float[jax.Array, "*C L"]:
         """(C, L) Σ n log θ."""
         return linear(statistics.count, self.log_theta)
 
@@ -189,11 +191,11 @@ class Dirichlet(Conjugate):
         """α = 0."""
         return self.scale(0.0)
 
-    def total(self) -> jax.Array:
+    def total(self) -> Float[jax.Array, "*C G"]:
         """(C, G) α₀ = Σ α over each group."""
         return self._sum(self.concentration)
 
-    def log_partition(self) -> jax.Array:
+    def log_partition(self) -> Float[jax.Array, "*C G"]:
         """(C, G) log B(α) = Σ log Γ(α_l) - log Γ(α₀); 0 for a group without levels."""
         proper = self._sum(jnp.asarray(self.concentration) <= 0) == 0
         alpha = jnp.where(proper[:, self.group], self.concentration, 1.0)
@@ -202,13 +204,13 @@ class Dirichlet(Conjugate):
         value = self._sum(gammaln(alpha)) - jnp.where(empty, 0.0, gammaln(jnp.where(empty, 1.0, total)))
         return jnp.where(proper, value, jnp.inf)
 
-    def log_evidence(self, statistics: LevelCounts) -> jax.Array:
+    def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "*C G"]:
         """(C, G) Σ log Γ(α + n)/Γ(α) - log Γ(α₀ + t)/Γ(α₀): ratios, since log partitions of large α cancel."""
         alpha, n = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
         value = self._sum(log_rising(alpha, n)) - log_rising(self.total(), self._sum(n))
         return jnp.where(self._sum(alpha <= 0) == 0, value, -jnp.inf)
 
-    def proper(self) -> jax.Array:
+    def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether all concentrations of the group are positive."""
         return (self._sum(jnp.asarray(self.concentration) <= 0) == 0)[:, self.group]
 
@@ -231,7 +233,7 @@ class Dirichlet(Conjugate):
         """The mean: the mode in the softmax basis, which exists for every α > 0."""
         return self.mean()
 
-    def log_penalty(self, parameters: Multinomial) -> jax.Array:
+    def log_penalty(self, parameters: Multinomial) -> Float[jax.Array, "*C L"]:
         """(C, L) α log θ: the log density in the softmax basis."""
         return linear(self.concentration, parameters.log_theta)
 
@@ -307,7 +309,7 @@ class Dirichlet(Conjugate):
         best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy
         return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
 
-    def log_total(self, log_gamma: jax.Array) -> jax.Array:
+    def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
         """(C, L) logarithm of the sum over each level's group of gamma variates, whose logarithms are given."""
         top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
         return (top + jnp.log(self._sum(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
@@ -407,7 +409,7 @@ class Ratio:
         tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
         return Contrasted(tables, self.multiplicity, self.term)
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the multinomial coefficient."""
         x = as_rows(x, self.group, self.total.shape[1])
         return self.prepare(x).log_prob(x)

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from bayesnb.families.count_matrix import Dense, OneHot
 from bayesnb.families.network_cells import NetworkCells
@@ -14,7 +15,9 @@ from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 
-def draw_log_likelihood(family: Any, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+def draw_log_likelihood(
+    family: Any, variates: Variates, n: int, x: Any, multiplicity: float
+) -> Float[jax.Array, "n N C"]:
     """(n, N, C) draws of Σ x_l log θ_l with θ ~ Dirichlet(α + added · x), of each group and class its own.
 
     A Gamma(α + x) variate is a Gamma(α) one, shared by all rows, plus a row's own Gamma(x).

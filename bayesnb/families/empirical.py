@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self, cast
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import in_pieces, observed
@@ -70,7 +71,7 @@ class Refitted:
     def prepare(self, x: Any) -> Refitted:
         return self
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class)."""
         return in_pieces(self._of_rows, x, self.multiplicity.shape[0])
 

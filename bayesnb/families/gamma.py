@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._types import Array
 from bayesnb.families.cells import observed
 from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Site
@@ -48,7 +50,7 @@ class Sums(Additive):
         """(F,) mean over all rows; 0 where none was observed."""
         return np.sum(self.total, axis=0) / np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
 
-    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Self:
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         seen, x = observed(x)
         one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
         return type(self)(self.count + one_hot.T @ seen.astype(x.dtype), self.total + one_hot.T @ x)
@@ -88,13 +90,13 @@ class Gamma(CellByCell, Conjugate):
         """a = 0, b = 0."""
         return self.scale(0.0)
 
-    def log_partition(self) -> jax.Array:
+    def log_partition(self) -> Float[jax.Array, "*C F"]:
         """(C, F) log Γ(a) - a log b."""
         proper = self.proper()
         a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
         return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
 
-    def proper(self) -> jax.Array:
+    def proper(self) -> Bool[jax.Array, "*C F"]:
         """(C, F) whether a and b are positive."""
         return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
 
@@ -111,7 +113,7 @@ class Gamma(CellByCell, Conjugate):
         """The mean: the mode of log λ, which exists for every a > 0."""
         return self.mean()
 
-    def log_penalty(self, parameters: Rates) -> jax.Array:
+    def log_penalty(self, parameters: Rates) -> Float[jax.Array, "*C F"]:
         """(C, F) a log λ - b λ: the log density of log λ."""
         return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
@@ -72,11 +73,11 @@ class Exponential(Rates):
         """A duration for each of the rates, by a NumPy generator."""
         return rng.exponential(1.0 / self.rate)
 
-    def cells(self, x: jax.Array) -> jax.Array:
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log λ - λx of one class."""
         return jnp.log(self.rate) - self.rate * x
 
-    def log_likelihood(self, statistics: Durations) -> jax.Array:
+    def log_likelihood(self, statistics: Durations) -> Float[jax.Array, "*C F"]:
         """(C, F) n log λ - λ Σx."""
         return linear(statistics.count, jnp.log(self.rate)) - linear(statistics.total, self.rate)
 
@@ -158,7 +159,7 @@ class Lomax(SumOfCells):
     concentration: Any
     rate: Any
 
-    def cells(self, x: jax.Array) -> jax.Array:
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log a - log b - (a + 1) log(1 + x/b) of one class."""
         a, b = self.concentration, self.rate
         return jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b)

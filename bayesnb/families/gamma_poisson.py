@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
@@ -74,11 +75,11 @@ class Poisson(Rates):
         """A count for each of the rates, by a NumPy generator."""
         return rng.poisson(self.rate)
 
-    def cells(self, x: jax.Array) -> jax.Array:
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) x log λ - λ of one class."""
         return linear(x, jnp.log(self.rate)) - self.rate
 
-    def log_likelihood(self, statistics: Totals) -> jax.Array:
+    def log_likelihood(self, statistics: Totals) -> Float[jax.Array, "*C F"]:
         """(C, F) Σx log λ - n λ."""
         return linear(statistics.total, jnp.log(self.rate)) - statistics.count * self.rate
 
@@ -159,7 +160,7 @@ class NegativeBinomial(SumOfCells):
     concentration: Any
     rate: Any
 
-    def cells(self, x: jax.Array) -> jax.Array:
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b) of one class."""
         a, b = self.concentration, self.rate
         return log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b)

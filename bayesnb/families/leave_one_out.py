@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import in_pieces, observed, sum_cells
@@ -18,7 +19,7 @@ class CellByCell:
         """The posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class."""
         raise NotImplementedError
 
-    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> Float[jax.Array, "N F"]:
         """(N, F) log p of each cell of x counted `weight` times, of one class, without its base measure."""
         return self.with_cell(x, weight).log_partition() - self.log_partition()
 
@@ -40,14 +41,14 @@ class SumOfCells:
     def from_parameters(cls, **parameters: Any) -> Self:
         return cls(**parameters)
 
-    def cells(self, x: jax.Array) -> jax.Array:
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log p(x_f | class) of one class, without the base measure."""
         raise NotImplementedError
 
     def prepare(self, x: Any) -> Self:
         return self
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class), without the base measure."""
         seen, x = observed(x)
         return jax.vmap(lambda one: sum_cells(seen, one.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, self))
@@ -64,7 +65,7 @@ class WithRow:
     def prepare(self, x: Any) -> WithRow:
         return self
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class), the parameters of each cell its own."""
         return in_pieces(self._of_rows, x, self.multiplicity.shape[0])
 

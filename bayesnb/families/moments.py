@@ -7,8 +7,10 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._types import Array
 from bayesnb.families.cells import Complete, observed
 from bayesnb.families.protocol import ROUNDING, Unit, pooled
 
@@ -107,7 +109,7 @@ class Moments:
         """Zero: -½ log 2π belongs to the density."""
         return jnp.zeros(x.shape[0])
 
-    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Moments:
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
         """Deviations from the means so far; once more from those of the block, where squares cancel. NaN is skipped."""
         complete = isinstance(x, Complete)
         seen, x = observed(x)

@@ -18,8 +18,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._types import Array
 from bayesnb.families.count_matrix import OneHot
 from bayesnb.families.terms import Term, single
 from bayesnb.families.variates import Variates
@@ -138,13 +140,13 @@ class NetworkCells:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
-    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return self.observed.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
         return self.observed.log_base()
 
-    def draw_with_row(self, variates: Variates, n: int, family: Any, multiplicity: float) -> jax.Array:
+    def draw_with_row(self, variates: Variates, n: int, family: Any, multiplicity: float) -> Float[jax.Array, "n M C"]:
         """(n, M, C) draws of the logarithms of the sums, the row `multiplicity` times among the data of its class.
 
         θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
@@ -194,7 +196,7 @@ def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Arr
     return jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
 
 
-def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> jax.Array:
+def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:
     """(C,) log Σ over the missing cells of one row of the product of all tables but the observed ones."""
     return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), jnp.zeros(()))
 

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
+from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
@@ -34,7 +35,7 @@ class Normal(SumOfCells):
     def parameters(self) -> dict[str, jax.Array]:
         return {"mu": self.mu, "sigma2": self.sigma2}
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
         seen, x = observed(x)
         mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
@@ -67,11 +68,11 @@ class Normal(SumOfCells):
         """A number for each of the parameters, by a NumPy generator."""
         return rng.normal(self.mu, np.sqrt(self.sigma2))
 
-    def cells(self, x: jax.Array) -> jax.Array:
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log density of one class, where no variance is zero."""
         return -0.5 * (_LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
 
-    def log_likelihood(self, statistics: Moments) -> jax.Array:
+    def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
         """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
         n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
         return jnp.where(n > 0, -0.5 * (n * (_LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
@@ -177,14 +178,14 @@ class NormalInverseGamma(CellByCell, Conjugate):
         zero = self.loc * 0.0
         return type(self)(zero, zero, zero + 1.0, zero)
 
-    def log_partition(self) -> jax.Array:
+    def log_partition(self) -> Float[jax.Array, "*C F"]:
         """(C, F) log Γ(a) - a log b - ½ log κ - a log 2π; the last term is -½ log 2π of every cell."""
         proper = self.proper()
         kappa, a, b = (jnp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
         value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * _LOG_2PI
         return jnp.where(proper, value, jnp.inf)
 
-    def proper(self) -> jax.Array:
+    def proper(self) -> Bool[jax.Array, "*C F"]:
         """(C, F) whether κ, a and b are positive."""
         kappa, a, b = (jnp.asarray(v) for v in (self.kappa, self.concentration, self.rate))
         return (kappa > 0) & (a > 0) & (b > 0)
@@ -209,7 +210,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
             jnp.where(known, self.rate / jnp.where(known, a, 1.0), jnp.nan),
         )
 
-    def log_penalty(self, parameters: Normal) -> jax.Array:
+    def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
         return -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
@@ -393,7 +394,9 @@ class StudentT(SumOfCells):
             lambda: score(_log1p_square),
         )
 
-    def cells(self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None) -> jax.Array:
+    def cells(
+        self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
+    ) -> Float[jax.Array, "N F"]:
         """(N, F) log density of one class."""
         return self.constant - self.exponent * (log1p_square or _log1p_square)((x - self.loc) / self.width)
 

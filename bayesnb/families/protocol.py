@@ -11,8 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._types import Array
 from bayesnb.families.variates import KeyVariates, Variates
 
 ROUNDING = 64 * 2.2e-16
@@ -82,7 +84,7 @@ class Likelihood(Protocol):
         """The same likelihood with its tables laid out for rows of the kind of `x`."""
         ...
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the base measure that no class changes."""
         ...
 
@@ -99,11 +101,11 @@ class PlugIn(Likelihood, Protocol):
         """The parameters by name, (…, C, K) each."""
         ...
 
-    def log_likelihood(self, statistics: Any) -> jax.Array:
+    def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C K"]:
         """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
         ...
 
-    def cells(self, x: Any) -> jax.Array:
+    def cells(self, x: Any) -> Float[jax.Array, "... K"]:
         """(…, K) log p(cell | parameters), without the base measure."""
         ...
 
@@ -147,7 +149,7 @@ class SufficientStatistics(Protocol):
         """(C, K) whether rows could have left this."""
         ...
 
-    def observe(self, x: Any, label: jax.Array, weight: jax.Array) -> Self:
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
         ...
 
@@ -164,7 +166,7 @@ class SufficientStatistics(Protocol):
         ...
 
     @staticmethod
-    def log_base(x: Any) -> jax.Array:
+    def log_base(x: Any) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row: what neither class nor parameter changes."""
         ...
 
@@ -263,11 +265,11 @@ class Family(Protocol):
         """The distribution of the parameters at some positions of the last axis, `keep` (K,); others may follow."""
         ...
 
-    def log_partition(self) -> jax.Array:
+    def log_partition(self) -> Float[jax.Array, "*C K"]:
         """(C, K) log normaliser of each independent piece; +inf under an improper prior."""
         ...
 
-    def log_evidence(self, statistics: Any) -> jax.Array:
+    def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C K"]:
         """(C, K) log probability of the data, base measure left out; -inf under an improper prior."""
         ...
 
@@ -279,7 +281,7 @@ class Family(Protocol):
         """The parameters that maximise `log_penalty`: of a posterior, log p(rows | θ) + the prior's log penalty."""
         ...
 
-    def log_penalty(self, parameters: Any) -> jax.Array:
+    def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
         """(C, K) log density of given parameters, up to a constant, and in a basis where it has a maximum.
 
         A posterior's is the prior's plus `parameters.log_likelihood(statistics)`, up to a constant.
@@ -346,7 +348,7 @@ class Family(Protocol):
         """
         ...
 
-    def log_predictive(self, x: Any) -> jax.Array:
+    def log_predictive(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), parameters integrated out, base measure included."""
         ...
 
@@ -358,7 +360,9 @@ class Family(Protocol):
         """
         ...
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
+    def draw_log_likelihood(
+        self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0
+    ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data.
 
         For each row and class alone these are independent draws; rows share variates, and so do classes what a
@@ -366,7 +370,9 @@ class Family(Protocol):
         """
         ...
 
-    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+    def draw_log_likelihood_with_row(
+        self, variates: Variates, n: int, x: Any, own: jax.Array
+    ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws of log p(row | class, θ), θ from the posterior in which the row is counted in class `own`.
 
         `own` (n, N, C) is true in at most one class of each draw and row. What all classes share may be left out.
@@ -482,13 +488,13 @@ class Conjugate:
         """The distribution of the parameters of some features."""
         return jax.tree.map(lambda field: np.asarray(field)[:, keep], self)
 
-    def log_evidence(self, statistics: Any) -> jax.Array:
+    def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C K"]:
         """(C, K) log p(D) = log Z(posterior) - log Z(prior); -inf under an improper prior."""
         prior, posterior = self.log_partition(), self.update(statistics).log_partition()
         proper = jnp.isfinite(prior)
         return jnp.where(proper, posterior - jnp.where(proper, prior, 0.0), -jnp.inf)
 
-    def log_predictive(self, x: Any) -> jax.Array:
+    def log_predictive(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
@@ -511,7 +517,9 @@ class Conjugate:
         """(S, K) cells of a row for each of S parameters of one class: what the likelihood simulates."""
         return likelihood.simulate(rng)
 
-    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+    def draw_log_likelihood_with_row(
+        self, variates: Variates, n: int, x: Any, own: jax.Array
+    ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws in which the row informs its own class, and the others have parameters apart."""
         informed = self.draw_log_likelihood(variates, n, x, 1.0)
         return jnp.where(own, informed, self.draw_log_likelihood(variates, n, x))

@@ -8,8 +8,10 @@ import jax
 import jax.numpy as jnp
 from jax.experimental.sparse import BCSR
 from jax.scipy.special import gammaln
+from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._types import Array
 from bayesnb.families.terms import Term, add_at, index_of, single
 
 
@@ -50,7 +52,7 @@ class Counts:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self._paired().contrast(term, tables)
 
-    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
@@ -113,7 +115,7 @@ class PairedCounts:
             - _product(1.0, self.total, one_each, loss)
         )
 
-    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return self.entries.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
@@ -158,7 +160,7 @@ class Presence:
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
 
-    def weighted_counts(self, count: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""
         return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
 

@@ -30,7 +30,8 @@ def test_predictive_is_lomax_and_the_evidence_of_one_duration(x64):
 @given(a=positive, b=positive, x=st.lists(st.floats(0.0, 100.0), min_size=1, max_size=4))
 def test_evidence_is_the_likelihood_averaged_over_the_prior(a, b, x):
     with jax.enable_x64(True):
-        found = float(GammaExponential(a, b).log_evidence(Durations(float(len(x)), float(sum(x)))))
+        counted = Durations(np.array([[float(len(x))]]), np.array([[sum(x)]]))
+        found = float(GammaExponential(np.array([[a]]), np.array([[b]])).log_evidence(counted)[0, 0])
     rate = (a + len(x)) / (b + sum(x))
 
     def joint(log_rate: float) -> float:

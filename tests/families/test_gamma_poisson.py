@@ -55,7 +55,9 @@ def test_totals_are_weighted_numbers_of_cells_and_sums_and_update_adds_them(x, l
 
 def test_log_partition_normalises_the_density():
     total, _ = integrate.quad(lambda rate: rate ** (2.5 - 1) * np.exp(-0.7 * rate), 0, np.inf)
-    np.testing.assert_allclose(GammaPoisson(2.5, 0.7).log_partition(), np.log(total), rtol=1e-9)
+    np.testing.assert_allclose(
+        GammaPoisson(np.array([[2.5]]), np.array([[0.7]])).log_partition()[0, 0], np.log(total), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])

@@ -135,7 +135,7 @@ def test_log_partition_normalises_the_density():
         return sigma2 ** (-a - 1.5) * np.exp(-(b + kappa * (mu - m) ** 2 / 2) / sigma2)
 
     total = integral(kernel, m)
-    actual = float(NormalInverseGamma(*np.array([m, kappa, a, b])).log_partition())
+    actual = float(NormalInverseGamma(*np.array([m, kappa, a, b])[:, None, None]).log_partition()[0, 0])
     np.testing.assert_allclose(actual, np.log(total / np.sqrt(2 * np.pi)) - a * np.log(2 * np.pi), rtol=1e-9)
 
 

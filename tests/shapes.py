@@ -1,0 +1,45 @@
+"""Shapes as types, checked at run time: what jaxtyping's annotations of the package promise."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable
+from typing import Any
+
+from jaxtyping import AbstractArray
+
+MODULES = ["bayesnb.families", "bayesnb.model", "bayesnb.scoring"]
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Raise TypeError where an argument, or what comes back, has not the shape that it is annotated with.
+
+    Other annotations are mypy's. Names of axes are bound by the call, which jaxtyping sees to.
+    """
+
+    @functools.cache
+    def shapes() -> tuple[dict[str, Any], inspect.Signature]:
+        # The modules' own names are there once all are imported, and so at the first call.
+        hints = typing.get_type_hints(inspect.unwrap(function))
+        return {name: hint for name, hint in hints.items() if _is_shape(hint)}, inspect.signature(function)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        hints, signature = shapes()
+        if not hints:
+            return function(*args, **kwargs)
+        given = signature.bind(*args, **kwargs).arguments
+        found = function(*args, **kwargs)
+        for name, value in [*given.items(), ("return", found)]:
+            if name in hints and not isinstance(value, hints[name]):
+                shape = getattr(value, "shape", type(value).__name__)
+                raise TypeError(f"{function.__qualname__}: {name} is {shape}, and should be {hints[name].__name__}.")
+        return found
+
+    return wrapper
+
+
+def _is_shape(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, AbstractArray)
