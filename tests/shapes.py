@@ -35,11 +35,12 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in [*given.items(), ("return", found)]:
             if name in hints and not isinstance(value, hints[name]):
                 shape = getattr(value, "shape", type(value).__name__)
-                raise TypeError(f"{function.__qualname__}: {name} is {shape}, and should be {hints[name].__name__}.")
+                raise TypeError(f"{function.__qualname__}: {name} is {shape}, and should be {hints[name]}.")
         return found
 
     return wrapper
 
 
 def _is_shape(hint: Any) -> bool:
-    return isinstance(hint, type) and issubclass(hint, AbstractArray)
+    options = typing.get_args(hint) or (hint,)  # of JAX or of NumPy
+    return all(isinstance(option, type) and issubclass(option, AbstractArray) for option in options)

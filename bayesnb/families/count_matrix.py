@@ -174,7 +174,7 @@ def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str
     return jnp.where(missing, -1, joint).astype(dtype)
 
 
-def _scatter_rows(count: jax.Array, level: jax.Array, label: jax.Array, weight: jax.Array) -> jax.Array:
+def _scatter_rows(count: jax.Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
     """Add the weight of each row to its levels (N, G); levels past the end are missing cells."""
     index = index_of(count, label)[:, None] + level
     return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))

@@ -178,7 +178,7 @@ def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     return (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
 
 
-def _scatter(count: jax.Array, x: Any, label: jax.Array, weight: jax.Array, value: jax.Array) -> jax.Array:
+def _scatter(count: jax.Array, x: Any, label: Array, weight: Array, value: jax.Array) -> jax.Array:
     """Add value times weight for each stored entry of sparse rows."""
     stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
     index = index_of(count, label)[x.row] + x.level

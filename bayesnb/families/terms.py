@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from bayesnb.families._types import Array
 from bayesnb.families.special import log_rising
 
 
@@ -67,7 +68,7 @@ def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> 
     return term.single(jnp.asarray(table).T, jnp.asarray(total).T, group).T
 
 
-def index_of(count: jax.Array, label: jax.Array) -> jax.Array:
+def index_of(count: jax.Array, label: Array) -> jax.Array:
     """Flat index of the first level of each row's class."""
     return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
 
