@@ -33,7 +33,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         given = signature.bind(*args, **kwargs).arguments
         found = function(*args, **kwargs)
         for name, value in [*given.items(), ("return", found)]:
-            if name in hints and not isinstance(value, hints[name]):
+            if name in hints and not any(isinstance(value, option) for option in _options(hints[name])):
                 shape = getattr(value, "shape", type(value).__name__)
                 raise TypeError(f"{function.__qualname__}: {name} is {shape}, and should be {hints[name]}.")
         return found
@@ -41,6 +41,10 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _options(hint: Any) -> tuple[Any, ...]:
+    """Of arrays of JAX or of NumPy either."""
+    return typing.get_args(hint) or (hint,)
+
+
 def _is_shape(hint: Any) -> bool:
-    options = typing.get_args(hint) or (hint,)  # of JAX or of NumPy
-    return all(isinstance(option, type) and issubclass(option, AbstractArray) for option in options)
+    return all(isinstance(option, type) and issubclass(option, AbstractArray) for option in _options(hint))
