@@ -18,7 +18,7 @@ from bayesnb.cli import files, folder, job, report
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
 from bayesnb.cli.text import fill, printable
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.version import __version__
 
 _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates: scores on held-out
@@ -228,7 +228,10 @@ def _parser() -> argparse.ArgumentParser:
         help=f"Dirichlet concentration of the levels (default {ALPHA:g})",
     )
     model.add_argument(
-        "--class-alpha", type=_number(0, None), default=1.0, help="Dirichlet concentration of the classes (default 1)"
+        "--class-alpha",
+        type=_number(0, None),
+        default=CLASS_ALPHA,
+        help=f"Dirichlet concentration of the classes (default {CLASS_ALPHA:g})",
     )
     model.add_argument(
         "--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)"

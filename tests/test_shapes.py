@@ -9,14 +9,14 @@ import pytest
 from jaxtyping import AbstractArray
 
 from bayesnb.families import OF_NUMBERS, Dirichlet, LevelCounts
-from bayesnb.model import log_normalize
+from bayesnb.scoring import decision
 
 
 def test_a_shape_that_is_not_as_annotated_is_told():
     with pytest.raises(TypeError, match="parameter 'weight'"):
         LevelCounts(jnp.zeros((2, 3))).observe(jnp.ones((4, 3)), jnp.zeros(4, int), jnp.ones(5))
-    with pytest.raises(TypeError, match="log_normalize"):
-        log_normalize(jnp.zeros(3))
+    with pytest.raises(TypeError, match="parameter 'scores'"):
+        decision(jnp.zeros(3))
 
 
 def test_every_family_says_the_shapes_of_its_densities():

@@ -15,7 +15,7 @@ from sklearn.model_selection import StratifiedKFold
 from bayesnb._util.progress import progress
 from bayesnb.cli.reading import InputError
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ class Settings:
     test_size: float | None = None
     seed: int = 0
     alpha: float = ALPHA
-    class_alpha: float = 1.0
+    class_alpha: float = CLASS_ALPHA
     prob: float = 0.9
     mixed: bool = False
 

@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from bayesnb.cli.tables import NUMBERS, Dataset
+from bayesnb.evaluation.compare import DIFFERENCES
 from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 Table = list[list[str]]
 # Of each column to show: its heading, and how its cells are written.
 Columns = dict[str, tuple[str, Callable[[Any], str]]]
-
-_DIFFERENCES = ("brier", "log_loss")
 
 
 def columns(frame: pd.DataFrame, shown: Columns) -> Table:
@@ -37,7 +36,7 @@ def differences(comparison: pd.DataFrame) -> Table:
     """Paired differences from the first estimate, and their standard errors; rows as in `scores`."""
     table = [["brier difference", "clipped difference"], ["-", "-"]]
     for row in comparison[1:].to_dict("records"):
-        pairs = [(row[f"{score}_difference"], row[f"{score}_difference_se"]) for score in _DIFFERENCES]
+        pairs = [(row[f"{score}_difference"], row[f"{score}_difference_se"]) for score in DIFFERENCES]
         table.append([f"{mean:+.{_digits(se)}f} ± {_number(se, _digits(se))}" for mean, se in pairs])
     return table
 

@@ -15,7 +15,7 @@ from bayesnb._util.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.encoding.network_rows import NodeRows
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
@@ -39,9 +39,9 @@ class AODE(StructuredNB):
     ----------
     min_count : int, default 1
         Weight of the rows that must have had a row's value of a column for that column to be a parent.
-    alpha : scalar or (F,) array, default 1
+    alpha : scalar or (F,) array
         As for `NetworkNB`: of each level of a column given each value of a member's parent, as in Weka.
-    class_alpha : scalar, (C,) array or "levels", default 1
+    class_alpha : scalar, (C,) array or "levels"
         Concentration of the class probabilities of each member. "levels": the number of levels of its parent, so that
         P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
     class_prior, estimate, categories, handle_unknown, missing_values, gaussian, gaussian_prior
@@ -81,7 +81,7 @@ class AODE(StructuredNB):
         min_count: int = 1,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         categories: Any = "auto",

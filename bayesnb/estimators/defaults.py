@@ -1,4 +1,6 @@
 """Defaults that several classifiers share."""
 
 ALPHA = 1.0
-"""Concentration of a level: Laplace smoothing."""
+"""Concentration of a level; 1 is Laplace smoothing."""
+CLASS_ALPHA = 1.0
+"""Concentration of a class."""

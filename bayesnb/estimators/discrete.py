@@ -19,7 +19,7 @@ from bayesnb.encoding import (
     declared_categories,
 )
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.model import Estimate
 
 
@@ -28,10 +28,10 @@ class CategoricalNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet, default 1
+    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet
         Concentration. The posterior mean under α is Laplace smoothing with λ = α. Levels stand in
         sorted order, see `categories_`.
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar or (C,) array
         Concentration of the class probabilities.
     class_prior : (C,) array or Dirichlet, optional
         Known class probabilities, or their prior.
@@ -72,7 +72,7 @@ class CategoricalNB(NaiveBayesClassifier):
         self,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         categories: Any = "auto",
@@ -127,7 +127,7 @@ class BernoulliNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet, default 1
+    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet
         Concentration; a pair is (absent, present).
     class_alpha, class_prior, estimate, prior
         As for `CategoricalNB`.
@@ -149,7 +149,7 @@ class BernoulliNB(NaiveBayesClassifier):
         self,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         binarize: float | None = 0.0,
@@ -189,7 +189,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, (C, F) array or Dirichlet, default 1
+    alpha : scalar, (F,) array, (C, F) array or Dirichlet
         Concentration of each word.
     class_alpha, class_prior, estimate, prior
         As for `CategoricalNB`. "predictive" is the Dirichlet-multinomial: a word that occurred once in
@@ -214,7 +214,7 @@ class MultinomialNB(NaiveBayesClassifier):
         self,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         prior: Any = None,

@@ -8,7 +8,7 @@ from typing import Any
 from bayesnb import families
 from bayesnb.encoding import Columns, CountColumns, RealColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.discrete import binary_columns, level_columns
 from bayesnb.model import Estimate
 
@@ -26,7 +26,7 @@ class MixedNB(NaiveBayesClassifier):
     ----------
     categorical, gaussian, bernoulli, poisson, exponential, multinomial : list of column names or indices, optional
         The multinomial columns are one count vector.
-    alpha : scalar, (F,) array, list with an entry a column, or Dirichlet, default 1
+    alpha : scalar, (F,) array, list with an entry a column, or Dirichlet
         Concentration of the categorical, Bernoulli and multinomial columns.
     class_alpha, class_prior, estimate
         As for `CategoricalNB`.
@@ -61,7 +61,7 @@ class MixedNB(NaiveBayesClassifier):
         exponential: Any = None,
         multinomial: Any = None,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         categories: Any = "auto",

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesnb._util.arguments import require_choice
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, priors
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
@@ -29,7 +29,7 @@ class NetworkNB(StructuredNB):
     parents : dict {column: parent, list of parents, or None}, optional
         By name or index. Columns that are not mentioned have the class alone as their parent, so that without any
         this is naive Bayes. `parents_` of another classifier can be given.
-    alpha : scalar or (F,) array, default 1
+    alpha : scalar or (F,) array
         Concentration of each level of a column given each value of its parents: Laplace smoothing of each table. Or a
         list of F arrays, or a (C, L) array, over the levels of parents and column together, the column's varying
         fastest. It is taken as given; an array with each column's divided by its parents' number of values is the prior
@@ -81,7 +81,7 @@ class NetworkNB(StructuredNB):
         parents: Mapping[Any, Any] | None = None,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         categories: Any = "auto",
@@ -165,7 +165,7 @@ class SPODE(StructuredNB):
         parent: Any = None,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         categories: Any = "auto",
@@ -226,7 +226,7 @@ class TAN(StructuredNB):
     root : column name or index, default the first that is categorical
         Where arcs lead away from, with "mi": that makes no difference to the maximum likelihood, and hardly any to the
         rest. With "evidence" arcs have their directions already.
-    alpha : scalar or (F,) array, default 1
+    alpha : scalar or (F,) array
         With "mi" as for `NetworkNB`: concentration of each level of a column given each value of its parent. With
         "evidence" that of each level of a column given the class alone, also as a list of F arrays or a (C, L) array
         over the levels of the columns; given a parent it is divided by the parent's number of values, in the scores of
@@ -274,7 +274,7 @@ class TAN(StructuredNB):
         root: Any = None,
         *,
         alpha: Any = ALPHA,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
         categories: Any = "auto",

@@ -9,6 +9,7 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb.encoding import Columns, RealColumns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.defaults import CLASS_ALPHA
 from bayesnb.families import GammaExponential, GammaPoisson, NormalInverseGamma
 from bayesnb.model import Estimate
 
@@ -22,7 +23,7 @@ class NumbersNB(NaiveBayesClassifier):
         self,
         *,
         prior: Any = "pooled",
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
     ) -> None:
@@ -55,7 +56,7 @@ class GaussianNB(NumbersNB):
         deviations, and the evidence is lower (iris: by 80 nats). But what is too large undoes some of naive Bayes'
         certainty, so that with few rows the log loss may be lower (docs/priors.md). `EmpiricalNormal` of
         `bayesnb.families` has other κ and a, a distribution is used as given, its fields scalars, (F,) or (C, F).
-    class_alpha : scalar or (C,) array, default 1
+    class_alpha : scalar or (C,) array
         Concentration of the class probabilities.
     class_prior : (C,) array or Dirichlet, optional
         Known class probabilities, or their prior.
@@ -90,7 +91,7 @@ class GaussianNB(NumbersNB):
         self,
         *,
         prior: Any = "within",
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         estimate: Estimate = "predictive",
     ) -> None:

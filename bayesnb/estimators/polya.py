@@ -17,7 +17,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import CountColumns, Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.base import check_features
-from bayesnb.estimators.defaults import ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.display import Displayed
 from bayesnb.families import Dirichlet, Known, LevelCounts
 from bayesnb.fitted import NotOfferedError
@@ -39,7 +39,7 @@ class PolyaNB(ClassifierMixin, Displayed):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array or (C, F) array, default 1
+    alpha : scalar, (F,) array or (C, F) array
         Prior of the direction, a/A ~ Dirichlet(alpha); positive. It counts, roughly, as so many documents of each
         class that have the word: words that a class never had get a positive concentration from it.
     mean_concentration : float, default 1
@@ -106,7 +106,7 @@ class PolyaNB(ClassifierMixin, Displayed):
         *,
         alpha: Any = ALPHA,
         mean_concentration: float = 1.0,
-        class_alpha: Any = 1.0,
+        class_alpha: Any = CLASS_ALPHA,
         class_prior: Any = None,
         max_iter: int = 200,
         tol: float = 1e-6,

@@ -17,7 +17,7 @@ from bayesnb.fitted import Classifier
 if TYPE_CHECKING:
     import pandas as pd
 
-_DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
+DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
 
 
 def compare_estimates(
@@ -217,7 +217,7 @@ def _of_rows(rows: Mapping[str, RowScores], same: np.ndarray, evidence: Mapping[
     mle, table = rows["mle"], {}
     for name, mine in rows.items():
         table[name] = dict(summarize(mine))
-        for title, score in _DIFFERENCES.items():
+        for title, score in DIFFERENCES.items():
             difference = getattr(mine, score) - getattr(mle, score)
             table[name] |= {
                 f"{title}_difference": float(np.mean(difference)),
@@ -239,7 +239,7 @@ def _of_splits(
     table = {}
     for name, mine in found.items():
         table[name] = average(mine)
-        for title, score in _DIFFERENCES.items():
+        for title, score in DIFFERENCES.items():
             difference = paired(mine, found["mle"], score)
             table[name] |= {
                 f"{title}_difference": float(np.mean(difference)),

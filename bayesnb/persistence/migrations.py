@@ -21,7 +21,7 @@ def _columns_know_their_family(tree: Any) -> Any:
         return tree
     found = {name: _columns_know_their_family(value) for name, value in tree.items()}
     if found.get("type") == "RealColumns":
-        del found["nonnegative"]
+        found.pop("nonnegative", None)
         found["family"] = {"type": "class", "value": _FAMILIES[found.pop("statistics")["value"]]}
     return found
 

@@ -7,6 +7,7 @@ evidence is the likelihood of the hyperparameters, and updated it is the posteri
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -117,6 +118,6 @@ def _sample(site: str, said: Hyperparameter, alpha: dist.Distribution) -> Any:
         return numpyro.sample(site, alpha)
     name, arguments = said.distribution
     drawn = site if said.of_weights is None else f"{site}_weight"
-    with numpyro.plate(f"{site}_plate", *said.shape):
+    with numpyro.plate(f"{site}_plate", *said.shape) if said.shape else nullcontext():
         value = numpyro.sample(drawn, getattr(dist, name)(**arguments))
     return value if said.of_weights is None else numpyro.deterministic(site, said.of_weights(value))

@@ -64,7 +64,8 @@ def run_nuts(
 
         Under each of them the concentration of the classes has the prior of α too, and Gaussian features a location
         and a rate that the classes share: loc ~ Normal(m, b/(aκ)) and log rate ~ Normal(log b, 1) around the prior
-        of `nb`. Poisson features keep their prior.
+        of `nb`. Features whose family has no hyperprior, such as Poisson ones, keep
+        their prior.
     draws, warmup, chains : int
         Draws a chain after as many as `warmup` to adapt.
     seed : int
@@ -141,7 +142,8 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
     _require_density([f.unit() for f in families])
     if not any(f.hyperprior(kind == "pooled") for f in families):
         raise ValueError(
-            f"hyperprior={hyperprior!r} is about levels, classes or Gaussian features, and there are none."
+            f"hyperprior={hyperprior!r} is about hyperparameters that nothing here has: the classes are fixed, "
+            "and no family of the features has a hyperprior, as levels and Gaussian features have."
         )
     for family in families:
         _require_common(family, family.hyperprior(kind == "pooled"))

@@ -27,7 +27,8 @@ from bayesnb._util.precision import float64
 from bayesnb.checking import check_independence, prior_predictive
 from bayesnb.counting import single_rows
 from bayesnb.distributed import fit as fit_blocks
-from bayesnb.estimators.numbers import NumbersNB
+from bayesnb.estimators.mixed import KINDS
+from bayesnb.estimators.numbers import OF_KIND, NumbersNB
 from bayesnb.families import Family, SufficientStatistics
 from bayesnb.sampling import programs
 from bayesnb.streaming import fit_stream
@@ -104,6 +105,15 @@ def test_nothing_asks_for_a_family_by_type_outside_the_families():
     ]
     # What users pass for a hyperparameter may be a Dirichlet, or numbers.
     assert found == [f"encoding/priors.py: if isinstance({name}, Dirichlet):" for name in ("class_prior", "alpha")]
+
+
+def test_every_kind_of_numbers_is_wired_up():
+    """A kind that `MixedNB` does not know would be left out of its blocks without a word."""
+    kinds = {family.kind for family in bnb.families.OF_NUMBERS}
+    assert kinds <= set(KINDS) == set(bnb.MixedNB().get_params()) & set(KINDS)
+    assert kinds == set(OF_KIND)
+    assert {f"{kind}_prior" for kind in kinds} <= set(bnb.MixedNB().get_params())
+    assert {cls.__name__ for cls in OF_KIND.values()} <= set(bnb.estimators.__all__)
 
 
 def test_it_offers_what_the_protocol_says_a_family_offers():

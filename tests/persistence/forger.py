@@ -14,6 +14,8 @@ import pandas as pd
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
+from bayesnb.persistence.migrations import version
+
 # -- forging -------------------------------------------------------------------------------------------------------
 
 
@@ -37,7 +39,7 @@ HOSTILE = [
     of_type("array", kind="U", shape=[300], values=["a" * 3000] + ["b"] * 299),
     of_type("dict", keys=[[]], values=[1]),
     of_type("dict", keys=of_type("range", value=[0, 1000, 1]), values=of_type("range", value=[0, 1000])),
-    *(of_type("class", value=own) for own in ("NaiveBayes", "Totals", "os")),
+    *(of_type("class", value=own) for own in ("NaiveBayes", "Totals", "Dirichlet", "os")),
     *(FIRST, EMPTY, of_type("tensor", name="none"), of_type("scalar", value=FIRST)),
     of_type("datetime64", value=10**30, unit="ns", step=1),
     of_type("datetime64", value=1, unit="no", step=-1),
@@ -67,11 +69,11 @@ def parts(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
 
 def signed(tree: Any, arrays: dict[str, np.ndarray]) -> bytes:
     """A file with the right checksum, as the format has it."""
-    digest = hashlib.sha256(f"bayesnb 1\n{json.dumps(tree)}".encode())
+    digest = hashlib.sha256(f"bayesnb {version()}\n{json.dumps(tree)}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    content = {"version": 1, "sha256": digest.hexdigest(), "model": tree}
+    content = {"version": version(), "sha256": digest.hexdigest(), "model": tree}
     return to_bytes(arrays, {"bayesnb": json.dumps(content)})
 
 
