@@ -87,7 +87,7 @@ class Fitted:
         Of the reason, where there is a posterior and no evidence, and else None.
     table : function of X
         X as a `Table`; refuses one whose columns are not those of `fit`.
-    tally : function of an encoding, its rows, labels (N,) and weights (N,)
+    weighted_counts : function of an encoding, its rows, labels (N,) and weights (N,)
         The statistics of rows.
     prior_alone : function of columns with parents and of their family
         The prior of the same features given the class alone.

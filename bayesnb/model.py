@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.terms import linear
 
 Estimate = Literal["mle", "map", "mean", "predictive"]

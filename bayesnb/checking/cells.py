@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb._util.pair_counts import by_class, count_pairs, pieces
+from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet
 from bayesnb.fitted import Fitted
@@ -201,8 +202,13 @@ def _rank(cells: Cells) -> int:
     return 2 if cells.prior.correlates else 1
 
 
+@float64
+def _proper(family: Any) -> np.ndarray:
+    return family.proper()
+
+
 def _require_proper(columns: Columns, family: Any, at: np.ndarray) -> None:
-    bad = ~np.asarray(family.proper()).all(axis=0)
+    bad = ~_proper(family).all(axis=0)
     features = np.asarray(columns.axis()[0])[bad]
     found = features[np.isin(features, at)]
     if len(found):

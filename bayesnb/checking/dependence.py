@@ -42,7 +42,9 @@ def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
     moments = _moments(first, second, bounds)
     x, y, cross = moments
     if first.prior.correlates:  # the last in order, and so the second does too
-        terms = first.prior.log_bayes_factor_of_pairs(second.prior, _counted(first, x), _counted(second, y), cross)
+        terms = first.prior.log_bayes_factor_of_pairs(
+            second.prior, _counted(first, x, x.mean), _counted(second, y, y.mean), cross
+        )
         return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
     evidence = _levels_and_numbers(above_median(first, bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
@@ -119,17 +121,22 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     """Numbers with a mean of each level against one of the class; the levels share the rows of the prior."""
     n_classes, n_first, n_levels = first.alpha.shape
     shape = (n_classes, n_first, n_levels, len(second.index))
-    n, s, q = (np.zeros((n_classes, n_first * n_levels, len(second.index))) for _ in range(3))
+    n, s, q, total = (np.zeros((n_classes, n_first * n_levels, len(second.index))) for _ in range(4))
     for c, rows in pieces(bounds, max(n_first * n_levels, 3 * len(second.index))):
         hot = one_hot(first, rows, np.float64)
         seen, deviation = _deviations(second, c, rows)
         n[c] += hot.T @ seen
         s[c] += hot.T @ deviation
         q[c] += hot.T @ deviation**2
-    n, s, q = (v.reshape(shape) for v in (n, s, q))
+        total[c] += hot.T @ np.where(seen, second.values[rows], 0.0)
+    n, s, q, total = (v.reshape(shape) for v in (n, s, q, total))
     by_level = _Moments(n, s, q, second.centre[:, None, None])
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
-    gain = second.prior.log_bayes_factor_of_levels(_counted(second, by_level), _counted(second, by_class))
+    # A sum is not that of deviations from the mean of a class: of a level far below that nothing would be left.
+    counted = (
+        _counted(second, m, t / np.maximum(m.n, 1.0)) for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
+    )
+    gain = second.prior.log_bayes_factor_of_levels(*counted)
     within, whole = by_level.m2.sum(axis=2), by_class.m2
     varies = ~by_class.constant
     unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)
@@ -161,9 +168,9 @@ class _Moments:
         return self.m2 <= self.n * (_CONSTANT * self.mean) ** 2 + 1e-14 * self.q
 
 
-def _counted(cells: NumberCells, moments: _Moments) -> Any:
+def _counted(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
     """Statistics of numbers with these moments."""
-    return cells.prior.statistics.of_moments(moments.n, moments.mean, moments.m2)
+    return cells.prior.statistics.of_moments(moments.n, mean, moments.m2)
 
 
 def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:

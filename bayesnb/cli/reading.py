@@ -108,7 +108,10 @@ def _first_line(name: str, source: Path) -> tuple[list[str], str]:
         if not first.strip():
             raise InputError(f"{name} is empty." if not first else f"{name}: the first line is blank.")
         delimiter = max(",;\t", key=first.count)
-        cells = next(csv.reader(chain([first], text), delimiter=delimiter, skipinitialspace=True, strict=True))
+        try:
+            cells = next(csv.reader(chain([first], text), delimiter=delimiter, skipinitialspace=True, strict=True))
+        except csv.Error as error:
+            raise InputError(f"{name}, the first line: {error}.") from None
         if any("\ufffd" in cell for cell in cells):
             raise InputError(f"{name}: the first line is not in UTF-8; convert the file first.")
         names = _header(name, cells)

@@ -30,9 +30,9 @@ class Survey:
     values : Counter
         How often each distinct value occurs, in order of appearance.
     beyond : bool
-        Whether there are more than `improper` of them; `values` are then the first ones, counted only up to there.
+        Whether there are more than `limit` of them; `values` are then the first ones, counted only up to there.
     repeated : bool
-        Whether some value is known to occur twice. Beyond the limit a value is compared with the first `improper` and
+        Whether some value is known to occur twice. Beyond the limit a value is compared with the first `limit` and
         with those near it, so that repetition is missed only where it is both late and far apart.
     whole : bool
         Whether all numbers are integers.

@@ -27,7 +27,7 @@ def width(text: str) -> int:
 
 
 def shorten(text: str, limit: int) -> str:
-    """The text in at most `improper` columns, its end replaced by … where it is longer."""
+    """The text in at most `limit` columns, its end replaced by … where it is longer."""
     if width(text) <= limit:
         return text
     kept = ""
@@ -69,6 +69,6 @@ def fill(text: str, first: str = "", rest: str | None = None) -> str:
 
 
 def enumerate_names(names: Sequence[str], limit: int) -> str:
-    """At most `improper` names, and how many there are beyond."""
+    """At most `limit` names, and how many there are beyond."""
     shown = ", ".join(names[:limit])
     return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"

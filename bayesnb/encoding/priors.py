@@ -154,15 +154,18 @@ def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
         If its families, shapes or groups of levels are others.
     """
     classes = prior.class_prior
+    for i, (given_family, columns) in enumerate(zip(prior.blocks, encoding.blocks, strict=False)):
+        if type(given_family) is not columns.family:
+            raise ValueError(
+                f"prior.blocks[{i}] is a {type(given_family).__name__}, and {columns.kind} columns have a "
+                f"{columns.family.__name__}: pass the prior_ of a classifier over such columns."
+            )
     over_classes = classes.log_prob if classes.fixed else classes.concentration
-    given = [np.shape(over_classes)[1], *(_signature(b, getattr(b, "group", None)) for b in prior.blocks)]
+    given = [np.shape(over_classes)[1], *map(_signature, prior.blocks)]
     expected: list[Any] = [len(statistics.class_count)]
-    columns: Any
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        family: type | None = next((type(b) for b in prior.blocks if b.statistics is type(block)), None)
-        name = "a family of " + type(block).__name__ if family is None else family.__name__
-        groups = columns.groups() if hasattr(columns, "groups") else None
-        expected.append((name, block.count.shape, None if groups is None else _sizes(groups)))
+        groups = _sizes(columns.groups()) if hasattr(columns, "groups") else None
+        expected.append((columns.family.__name__, block.count.shape, groups))
     if given != expected:
         raise ValueError(
             f"prior is over {given} (number of classes, then family, shape and group sizes of each block), but the "
@@ -173,7 +176,6 @@ def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
             raise ValueError("prior.class_prior: the sum of the probabilities should be 1.")
     else:
         _at_least(np.asarray(classes.concentration), 0.0, "prior.class_prior.concentration")
-    given_family: Any
     for i, given_family in enumerate(prior.blocks):
         for name, bound in given_family.least.items():
             _field(given_family, name, statistics.blocks[i].count.shape, bound, f"prior.blocks[{i}]")
@@ -183,9 +185,9 @@ def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
     return prior
 
 
-def _signature(block: Any, group: Any) -> tuple[str, tuple[int, ...], Any]:
-    sizes = None if group is None else _sizes(group)
-    return type(block).__name__, np.shape(block.concentration), sizes
+def _signature(family: Any) -> tuple[str, tuple[int, ...], Any]:
+    shape = np.shape(getattr(family, next(iter(family.least))))
+    return type(family).__name__, shape, _sizes(family.group) if hasattr(family, "group") else None
 
 
 def _sizes(group: Any) -> list[int]:

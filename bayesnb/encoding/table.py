@@ -159,7 +159,7 @@ class Table:
             self._refuse(value, row, j)
         raise ValueError(
             f"Negative values in data passed to {self.owner} (input X): {plain(value)!r} at row {row}, column "
-            f"{self.names[j]!r}; counts must be at least 0."
+            f"{self.names[j]!r}; numbers of such columns must be at least 0."
         )
 
     def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
@@ -313,7 +313,8 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
         return _native(column)
     if column.dtype.kind in "mM":
         raise ValueError(
-            f"{where}: {column[0]!r} at row 0 is a date; turn it into a number, or declare it categorical."
+            f"{where}: {column[0]!r} at row 0 is a date or a time; turn it into a number, as "
+            "`.dt.total_seconds()` does, or declare it categorical."
         )
     if any(isinstance(v, complex) for v in column) or column.dtype.kind == "c":
         row = next(i for i, v in enumerate(column) if isinstance(v, complex))

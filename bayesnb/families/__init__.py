@@ -4,15 +4,17 @@ from typing import Any
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
 from bayesnb.families.cells import Complete
+from bayesnb.families.conjugate import pooled
 from bayesnb.families.count_matrix import OneHot
-from bayesnb.families.dirichlet import Dirichlet, LevelCounts
+from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
 from bayesnb.families.gamma_exponential import Durations, EmpiricalDuration, GammaExponential
 from bayesnb.families.gamma_poisson import EmpiricalRate, GammaPoisson, Totals
 from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
+from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
-from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics, pooled
+from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
 from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
 
 OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, GammaExponential)

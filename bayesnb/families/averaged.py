@@ -13,12 +13,13 @@ from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.conjugate import Conjugate
+from bayesnb.families.conjugate import pooled as _pooled
 from bayesnb.families.count_matrix import as_rows
-from bayesnb.families.dirichlet import Dirichlet, Multinomial
+from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.dirichlet_draws import draw_marginals
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.protocol import Conjugate
-from bayesnb.families.protocol import pooled as _pooled
+from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.special import log_rising
 from bayesnb.families.variates import Recorder, Replayer, Variates
 

@@ -11,82 +11,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families._types import Array
 from bayesnb.families.condensed import Histogram, Symmetric
+from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.count_matrix import as_rows
 from bayesnb.families.dirichlet_draws import draw_log_likelihood
-from bayesnb.families.protocol import Additive, Cells, Conjugate, Cumulants, Distribution, Hyperparameter, Site
+from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
+from bayesnb.families.protocol import Cells, Cumulants, Distribution, Hyperparameter, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.terms import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.variates import Variates
-
-
-@pytree
-class LevelCounts(Additive):
-    """How often each level occurred in each class: `count` (C, L)."""
-
-    count: Any
-
-    def pad(self, extra: int) -> LevelCounts:
-        """With so many more levels, of which there are none."""
-        return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
-
-    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
-        return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
-
-    @staticmethod
-    def log_base(x: Any) -> jax.Array:
-        """Multinomial coefficient of each row."""
-        return as_rows(x).log_base()
-
-
-@pytree
-class Multinomial:
-    """Level probabilities plugged in: `log_theta` (C, L)."""
-
-    log_theta: Any
-
-    @classmethod
-    def from_parameters(cls, theta: Any) -> Self:
-        return cls(jnp.log(theta))
-
-    @property
-    def theta(self) -> jax.Array:
-        return jnp.exp(self.log_theta)
-
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"theta": self.theta}
-
-    def prepare(self, x: Any) -> Tabulated:
-        return Tabulated(as_rows(x).layout(self.log_theta))
-
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
-        return self.prepare(x).log_prob(x)
-
-    def cells(self, x: jax.Array) -> jax.Array:
-        """x_l log θ_l of each level."""
-        return linear(x, self.log_theta)
-
-    def log_likelihood(self, statistics: LevelCounts) -> Float[jax.Array, "*C L"]:
-        """(C, L) Σ n log θ."""
-        return linear(statistics.count, self.log_theta)
-
-
-@pytree
-class Tabulated:
-    """A `Multinomial` laid out for one kind of rows."""
-
-    tables: Any
-
-    def prepare(self, x: Any) -> Tabulated:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        return as_rows(x).dot(self.tables)
 
 
 @pytree
@@ -242,11 +178,11 @@ class Dirichlet(Conjugate):
         return self._ratio(rising)
 
     def predictive_with_row(self, multiplicity: Any) -> Ratio:
-        """log B(α + (added + 1) x) - log B(α + added x)."""
+        """log B(α + (w + 1) x) - log B(α + w x), w the multiplicity."""
         return self._ratio(rising, multiplicity)
 
     def mean_with_row(self, multiplicity: Any) -> Ratio:
-        """Σ x log[(α + added x)/(α₀ + added t)]."""
+        """Σ x log[(α + w x)/(α₀ + w t)], w the multiplicity."""
         return self._ratio(plugged_in, multiplicity)
 
     def variance(self) -> dict[str, jax.Array]:
@@ -315,7 +251,7 @@ class Dirichlet(Conjugate):
         return (top + jnp.log(self._sum(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """With α = α' + added · x, the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
+        """With α = α' + multiplicity · x: the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), the mean's plus the base measure."""
 
         def all_three(x: Any, a: jax.Array) -> jax.Array:
             return jnp.concatenate(
@@ -378,7 +314,7 @@ class PriorAndCounts(Dirichlet):
     count: Any = None
 
     def update(self, statistics: LevelCounts) -> Dirichlet:  # type: ignore[override]
-        """α + (n + added)."""
+        """α + (n + further counts)."""
         return Dirichlet(with_counts(self.prior, self.count, statistics.count), self.group, self.num_groups)
 
     def pad(self, extra: int) -> PriorAndCounts:
@@ -388,43 +324,3 @@ class PriorAndCounts(Dirichlet):
 
     def _apart(self) -> tuple[jax.Array, jax.Array]:
         return jnp.asarray(self.prior), jnp.asarray(self.count)
-
-
-@pytree
-class Ratio:
-    """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
-
-    `multiplicity` (C,) is how often the row stands among the data already, `term` makes f of it; then `concentration`
-    and `total` are of a prior, and below it of counts. None: f of the posterior as it is.
-    """
-
-    concentration: Any
-    total: Any
-    group: Any
-    multiplicity: Any
-    term: Callable[[Any], Term] = static()
-
-    def prepare(self, x: Any) -> Contrasted:
-        x = as_rows(x, self.group, self.total.shape[1])
-        tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
-        return Contrasted(tables, self.multiplicity, self.term)
-
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class), without the multinomial coefficient."""
-        x = as_rows(x, self.group, self.total.shape[1])
-        return self.prepare(x).log_prob(x)
-
-
-@pytree
-class Contrasted:
-    """A `Ratio` laid out for one kind of rows."""
-
-    tables: Any
-    multiplicity: Any
-    term: Callable[[Any], Term] = static()
-
-    def prepare(self, x: Any) -> Contrasted:
-        return self
-
-    def log_prob(self, x: Any) -> jax.Array:
-        return as_rows(x).contrast(self.term(self.multiplicity), self.tables)

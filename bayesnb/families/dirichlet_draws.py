@@ -18,7 +18,7 @@ from bayesnb.families.variates import Variates
 def draw_log_likelihood(
     family: Any, variates: Variates, n: int, x: Any, multiplicity: float
 ) -> Float[jax.Array, "n N C"]:
-    """(n, N, C) draws of Σ x_l log θ_l with θ ~ Dirichlet(α + added · x), of each group and class its own.
+    """(n, N, C) draws of Σ x_l log θ_l with θ ~ Dirichlet(α + multiplicity · x), of each group and class its own.
 
     A Gamma(α + x) variate is a Gamma(α) one, shared by all rows, plus a row's own Gamma(x).
     """
@@ -47,7 +47,7 @@ def _one_each(family: Any, variates: Variates, n: int, x: OneHot | Presence, mul
 def draw_marginals(family: Any, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
     """Logarithms of gamma variates (n, C, L) of each level and of the others of its group, the level added.
 
-    Of one draw from each group only the marginal matters, θ_l ~ Beta(α_l + added, α₀ - α_l): a table.
+    Of one draw from each group only the marginal matters, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l): a table.
     """
     alpha = jnp.asarray(family.concentration)
     rest = jnp.maximum(family.total()[:, family.group] - alpha, 0.0)

@@ -12,7 +12,8 @@ from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import in_pieces, observed
-from bayesnb.families.protocol import Likelihood, pooled
+from bayesnb.families.conjugate import pooled
+from bayesnb.families.protocol import Likelihood
 
 
 class EmpiricalPrior:

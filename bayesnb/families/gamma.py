@@ -14,8 +14,9 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
 from bayesnb.families.cells import observed
+from bayesnb.families.conjugate import ROUNDING, Additive, Conjugate
 from bayesnb.families.leave_one_out import CellByCell, SumOfCells
-from bayesnb.families.protocol import ROUNDING, Additive, Conjugate, Site
+from bayesnb.families.protocol import Site
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 

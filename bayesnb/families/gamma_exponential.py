@@ -73,8 +73,21 @@ class Exponential(Rates):
         """A duration for each of the rates, by a NumPy generator."""
         return rng.exponential(1.0 / self.rate)
 
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_f log Exponential(x; λ); on the point mass of an infinite rate +inf, off it -inf."""
+        seen, x = observed(x)
+
+        def one_class(rate: jax.Array) -> jax.Array:
+            infinite = jnp.isinf(rate)
+            point, other = seen & infinite, Exponential(jnp.where(infinite, 1.0, rate))
+            score = sum_cells(seen & ~infinite, other.cells(x))
+            at_zero = jnp.where(jnp.any(point, axis=-1) & ~jnp.isnan(score), jnp.inf, score)
+            return jnp.where(jnp.any(point & (x > 0), axis=-1), -jnp.inf, at_zero)
+
+        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.rate))
+
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log λ - λx of one class."""
+        """(N, F) log λ - λx of one class, where no rate is infinite."""
         return jnp.log(self.rate) - self.rate * x
 
     def log_likelihood(self, statistics: Durations) -> Float[jax.Array, "*C F"]:
@@ -120,6 +133,11 @@ class GammaExponential(Gamma):
         a, b = self.concentration, self.rate
         return log_rising(a, weight + 0.0 * x) - a * jnp.log1p(weight * x / b) - weight * jnp.log(b + weight * x)
 
+    def mean(self) -> Exponential:
+        """a/b; infinite, a point mass, where all durations are 0 under an improper prior; NaN where there are none."""
+        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
+        return Exponential(jnp.where((a > 0) | (b > 0), a / b, jnp.nan))
+
     def predictive(self) -> Lomax:
         rate = self._rate()
         return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
@@ -162,4 +180,7 @@ class Lomax(SumOfCells):
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log a - log b - (a + 1) log(1 + x/b) of one class."""
         a, b = self.concentration, self.rate
-        return jnp.log(a) - jnp.log(b) - (a + 1.0) * jnp.log1p(x / b)
+        far = x > 1e100 * b  # where x/b may overflow
+        near = jnp.where(far, 0.0, x)
+        growth = jnp.where(far, jnp.log(jnp.where(far, x, 1.0)) - jnp.log(b), jnp.log1p(near / b))
+        return jnp.log(a) - jnp.log(b) - (a + 1.0) * growth

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.families.variates import KeyVariates, Variates
 

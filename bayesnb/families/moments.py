@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
 from bayesnb.families.cells import Complete, observed
-from bayesnb.families.protocol import ROUNDING, Unit, pooled
+from bayesnb.families.conjugate import ROUNDING, pooled
+from bayesnb.families.protocol import Unit
 
 
 @pytree

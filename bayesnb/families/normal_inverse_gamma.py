@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -15,67 +15,14 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.leave_one_out import CellByCell, SumOfCells
+from bayesnb.families.leave_one_out import CellByCell
 from bayesnb.families.moments import Moments
-from bayesnb.families.protocol import Conjugate, Cumulants, Distribution, Hyperparameter, Site, Words
+from bayesnb.families.normal import LOG_2PI, Normal, StudentT
+from bayesnb.families.protocol import Cumulants, Hyperparameter, Site, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
-
-_LOG_2PI = 1.8378770664093453
-
-
-@pytree
-class Normal(SumOfCells):
-    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
-
-    mu: Any
-    sigma2: Any
-
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"mu": self.mu, "sigma2": self.sigma2}
-
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
-        seen, x = observed(x)
-        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
-        point = sigma2 == 0
-        sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
-        precision_root = jnp.where(point, 0.0, 1.0 / sd)
-        constant = jnp.where(point, 0.0, -jnp.log(sd) - 0.5 * _LOG_2PI)
-
-        def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
-            z = (x - mu) * root
-            return sum_cells(seen, constant - 0.5 * z * z)
-
-        def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
-            point = point & seen
-            off = jnp.any(point & (x != mu), axis=-1)
-            return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
-
-        score = jax.vmap(regular, out_axes=1)(mu, precision_root, constant)
-
-        def with_points() -> jax.Array:
-            extra = jax.vmap(degenerate, out_axes=1)(mu, point)
-            return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
-
-        return jax.lax.cond(jnp.any(point), with_points, lambda: score)
-
-    def distribution(self) -> Distribution:
-        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
-
-    def simulate(self, rng: Any) -> np.ndarray:
-        """A number for each of the parameters, by a NumPy generator."""
-        return rng.normal(self.mu, np.sqrt(self.sigma2))
-
-    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log density of one class, where no variance is zero."""
-        return -0.5 * (_LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
-
-    def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
-        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
-        n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
-        return jnp.where(n > 0, -0.5 * (n * (_LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
 
 
 @pytree
@@ -140,6 +87,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
 
     def update(self, statistics: Moments) -> Self:
         """κ' = κ + n, m' = (κm + n x̄)/κ', a' = a + n/2, b' = b + M2/2 + κ n (x̄ - m)²/(2κ')."""
+        # With shares of κ': n/κ' is 0 where both are, and κm + n x̄ would leave float64 where its mean does not.
         n, mean = statistics.count, statistics.mean
         kappa = self.kappa + n
         share = n / (kappa + (kappa == 0))
@@ -182,7 +130,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         """(C, F) log Γ(a) - a log b - ½ log κ - a log 2π; the last term is -½ log 2π of every cell."""
         proper = self.proper()
         kappa, a, b = (jnp.where(proper, v, 1.0) for v in (self.kappa, self.concentration, self.rate))
-        value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * _LOG_2PI
+        value = gammaln(a) - a * jnp.log(b) - 0.5 * jnp.log(kappa) - a * LOG_2PI
         return jnp.where(proper, value, jnp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C F"]:
@@ -261,7 +209,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         def one_class(prior: NormalInverseGamma) -> Cumulants:
             distance, kappa, a, b = prior._with_cell(x, multiplicity)
             ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
-            mean = 0.5 * (psi - jnp.log(b) - _LOG_2PI - a * ratio - 1.0 / kappa)
+            mean = 0.5 * (psi - jnp.log(b) - LOG_2PI - a * ratio - 1.0 / kappa)
             # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
             variance = 0.25 * psi1 + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
             third = 0.125 * psi2 - 0.25 * a * ratio**2 * (ratio - 1.5 / a)
@@ -280,7 +228,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
             distance, kappa, _, b = prior._with_cell(x, multiplicity)
             log_precision = log_gamma - jnp.log(b)
             z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
-            return sum_cells(seen, 0.5 * (log_precision - _LOG_2PI - z * z))
+            return sum_cells(seen, 0.5 * (log_precision - LOG_2PI - z * z))
 
         fields = jax.tree.map(jnp.asarray, self)
         return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
@@ -340,7 +288,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         kappa, a, b = self.kappa, self.concentration, self.rate
         spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
         value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
-        return value - weight / 2 * (_LOG_2PI + jnp.log(b))
+        return value - weight / 2 * (LOG_2PI + jnp.log(b))
 
     def _with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Any, Any, Any, Any]:
         """x - m, κ, a and b after each cell of x (N, F) was seen `multiplicity` more times."""
@@ -357,52 +305,3 @@ class NormalInverseGamma(CellByCell, Conjugate):
 def _contrasts(moments: Moments) -> np.ndarray:
     """How many directions the rows have that do not tell where they lie: n - 1."""
     return np.maximum(moments.count - 1.0, 0.0)
-
-
-@pytree
-class StudentT(SumOfCells):
-    """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
-
-    loc: Any
-    width: Any
-    exponent: Any
-    constant: Any
-
-    @classmethod
-    def of(cls, posterior: NormalInverseGamma) -> StudentT:
-        """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
-        a, b, kappa = (
-            jnp.where(v > 0, v, jnp.nan)
-            for v in map(jnp.asarray, (posterior.concentration, posterior.rate, posterior.kappa))
-        )
-        width = jnp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
-        constant = (log_rising(a, jnp.full((), 0.5)) - 0.5 * jnp.log(jnp.pi)) - jnp.log(width)
-        return cls(jnp.asarray(posterior.loc), width, a + 0.5, constant)
-
-    def log_prob(self, x: Any) -> jax.Array:
-        if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
-            return super().log_prob(x)
-        seen, x = observed(x)
-        farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
-
-        def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
-            return jax.vmap(lambda one: sum_cells(seen, one.cells(x, log1p_square)), out_axes=1)(self)
-
-        return jax.lax.cond(
-            farthest < 1e150 * jnp.min(self.width, initial=1.0),
-            lambda: score(lambda z: jnp.log1p(z * z)),
-            lambda: score(_log1p_square),
-        )
-
-    def cells(
-        self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
-    ) -> Float[jax.Array, "N F"]:
-        """(N, F) log density of one class."""
-        return self.constant - self.exponent * (log1p_square or _log1p_square)((x - self.loc) / self.width)
-
-
-def _log1p_square(z: jax.Array) -> jax.Array:
-    """log(1 + z²) where z² may overflow."""
-    far = abs(z) > 1e100
-    near = jnp.where(far, 0.0, z)
-    return jnp.where(far, 2.0, 1.0) * jnp.log1p(jnp.where(far, abs(z), near * near))

@@ -59,7 +59,7 @@ def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], jax.Array]) -> T
 
 
 def with_counts(alpha: Any, count: Any, multiplicity: Any) -> jax.Array:
-    """α + (n + added): a small α is lost in α + n. What is left of a count is not below zero, but for rounding."""
+    """α + (n + multiplicity): a small α is lost in α + n. What is left of a count is not below 0, but for rounding."""
     return alpha + jnp.maximum(count + multiplicity, 0.0)
 
 

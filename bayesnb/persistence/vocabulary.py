@@ -59,6 +59,8 @@ def vocabulary(own: Iterable[Any] = ()) -> Vocabulary:
     TypeError
         If one of them is no class of a classifier of bayesnb, or is called as another.
     """
+    if isinstance(own, type):
+        raise TypeError(f"estimators={own.__name__}: give a list of classes, [{own.__name__}].")
     types, known = dict(_TYPES), dict(_ESTIMATORS)
     for cls in own:
         if not (isinstance(cls, type) and issubclass(cls, Displayed)):

@@ -18,7 +18,7 @@ import numpyro
 from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 
 from bayesnb.families import LevelCounts
-from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.multinomial import Multinomial
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty.draws import CLASS_PROB
 

@@ -98,8 +98,8 @@ def tune_alpha(
         "evidence": log p(X, y), how well the model predicts rows *and* labels, one after the other.
     tune : list of {"alpha", "class_alpha", "kappa", "a"}, optional
         "alpha" is the concentration of levels, of all blocks; "kappa" is the number of rows that the prior of μ is
-        worth; "a" is the concentration of gamma priors, of precisions 1/σ² and of rates, a/b kept. Default: all that
-        there are but "class_alpha".
+        worth; "a" is the concentration of gamma priors, of precisions 1/σ² and of rates, a/b kept. Each is one number
+        for all blocks. Default: all that there are but "class_alpha".
     bounds : (lower, upper)
         Interval for each of them.
     prior : {"derived", "fixed"}
@@ -153,7 +153,13 @@ def tune_alpha(
 
     own = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
     starts = [own, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
-    best = min(starts, key=lambda start: loss(start)[0])
+    losses = [loss(start)[0] for start in starts]
+    if not np.isfinite(losses).any():
+        raise ValueError(
+            f"tune_alpha: no strength of {', '.join(names)} gives the rows a finite score by {by}. Of the prior of "
+            f"{type(nb).__name__} only the strength is tuned: give one that is proper, with location and scale."
+        )
+    best = starts[int(np.nanargmin(losses))]
     found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
     values = dict(zip(names, np.exp(found.x).tolist(), strict=True))
     at_end = np.minimum(found.x - np.log(low), np.log(high) - found.x) < 0.01

@@ -30,7 +30,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[di
 
     A name that a parameter has already says whose prior it belongs to: "rate_of_sigma2" beside Poisson rates.
     """
-    taken = {site for own in sites for site in own.values()}
+    taken = {name for own in sites for pair in own.items() for name in pair}
 
     def named(family: Any, own: Mapping[str, str]) -> dict[str, str]:
         hyperprior = family.hyperprior(kind == "pooled")

@@ -1,6 +1,7 @@
 """Bayes factors against chains of predictives, integration and brute force; order, blocks, bad input."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.metrics import mutual_info_score
 from bayesnb import (
     BernoulliNB,
     CategoricalNB,
+    GammaExponential,
     GammaPoisson,
     GaussianNB,
     MixedNB,
@@ -501,3 +503,36 @@ def test_too_many_pairs_and_levels():
 def test_top_of_too_many_pairs():
     X = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2500, 2999])), (4, 3000))
     assert len(check_independence(MultinomialNB().fit(X, Y0), X, Y0, top=3)) == 3
+
+
+@pytest.mark.parametrize("scale", [1e-22, 1e30])
+def test_the_scale_of_numbers_changes_nothing(scale):
+    """In double precision, also where it is asked whether a prior is proper."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 40)
+    X = rng.normal(y[:, None], 1.0, (40, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = [check_independence(GaussianNB().fit(x, y), x, y, draws=5) for x in (X, X * scale)]
+    np.testing.assert_allclose(found[1]["log_bayes_factor"], found[0]["log_bayes_factor"], rtol=1e-9)
+
+
+def test_levels_and_durations_of_all_lengths_by_their_sums():
+    rng = np.random.default_rng(3)
+    level, y = rng.integers(0, 2, 40), np.repeat(["u", "v"], 20)
+    x = np.where(level == 1, 10.0 ** rng.integers(6, 17), 1e-3) * rng.exponential(1.0, 40)
+    a, b, nats = 1.0, 1e-3, 0.0
+
+    def log_evidence(own, share=1.0):
+        after = share * a + len(own)
+        of_prior = share * a * np.log(share * b) - gammaln(share * a)
+        return gammaln(after) - after * np.log(share * b + own.sum()) + of_prior
+
+    for c in ("u", "v"):
+        own = [x[(y == c) & (level == k)] for k in (0, 1)]
+        whole = np.concatenate(own)
+        nats += sum(log_evidence(part, len(part) / len(whole)) for part in own) - log_evidence(whole)
+    table = pd.DataFrame({"level": level.astype(str), "x": x})
+    nb = MixedNB(exponential="x", exponential_prior=GammaExponential(a, b)).fit(table, y)
+    found = check_independence(nb, table, y, draws=5)["log_bayes_factor"]
+    np.testing.assert_allclose(found, nats, rtol=1e-9)

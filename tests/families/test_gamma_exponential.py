@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+import bayesnb as bnb
 from bayesnb.families import Durations, EmpiricalDuration, GammaExponential
-from bayesnb.families.protocol import pooled
+from bayesnb.families.conjugate import pooled
 
 A, B = np.array([[0.7, 3.0], [2.0, 12.0]]), np.array([[0.4, 2.0], [5.0, 1.5]])
 X = np.array([[0.0, 1.5], [2.25, np.nan], [40.0, 0.125]])
@@ -75,3 +76,14 @@ def test_the_derived_prior_is_worth_a_durations_of_the_mean():
 def test_the_maximum_likelihood_estimate_is_one_over_the_mean(x64):
     counted = Durations(np.array([[4.0]]), np.array([[10.0]]))
     assert float(GammaExponential(A[:1, :1], B[:1, :1]).improper().update(counted).mean().rate[0, 0]) == 0.4
+
+
+def test_durations_of_zero_make_the_maximum_likelihood_a_point_mass():
+    nb = bnb.ExponentialNB(estimate="mle").fit([[0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [2.0, 3.0]], list("aabb"))
+    np.testing.assert_array_equal(nb.predict_proba([[0.0, 9.0], [1.5, 0.1]]), [[1, 0], [0, 1]])
+
+
+def test_a_duration_far_beyond_all_others_has_a_density(x64):
+    found = GammaExponential(A[:1, :1], np.array([[1e-300]])).predictive().log_prob(np.array([[1e300]]))
+    expected = np.log(A[0, 0]) + 300 * np.log(10) - (A[0, 0] + 1) * 600 * np.log(10)
+    assert float(found[0, 0]) == pytest.approx(expected, rel=1e-14)

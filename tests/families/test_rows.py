@@ -18,7 +18,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from bayesnb.encoding import BinaryColumns, CountColumns, LevelColumns, Levels, check_table
 from bayesnb.families import Dirichlet, LevelCounts
-from bayesnb.families.dirichlet import Multinomial
+from bayesnb.families.multinomial import Multinomial
 
 N_CLASSES = 3
 

@@ -16,8 +16,9 @@ from jax.scipy.special import gammaln
 from bayesnb.families import EmpiricalPrior
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.conjugate import Additive, Conjugate
 from bayesnb.families.leave_one_out import CellByCell, SumOfCells
-from bayesnb.families.protocol import Additive, Conjugate, Cumulants, Hyperparameter, Site
+from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
 from bayesnb.families.special import polygammas
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates

@@ -1,0 +1,122 @@
+"""Levels of one simplex or several: their counts, and their likelihood, plugged in or integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, Int
+
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families._types import Array
+from bayesnb.families.conjugate import Additive
+from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.terms import Term, linear
+
+
+@pytree
+class LevelCounts(Additive):
+    """How often each level occurred in each class: `count` (C, L)."""
+
+    count: Any
+
+    def pad(self, extra: int) -> LevelCounts:
+        """With so many more levels, of which there are none."""
+        return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
+
+    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
+        return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
+
+    @staticmethod
+    def log_base(x: Any) -> jax.Array:
+        """Multinomial coefficient of each row."""
+        return as_rows(x).log_base()
+
+
+@pytree
+class Multinomial:
+    """Level probabilities plugged in: `log_theta` (C, L)."""
+
+    log_theta: Any
+
+    @classmethod
+    def from_parameters(cls, theta: Any) -> Self:
+        return cls(jnp.log(theta))
+
+    @property
+    def theta(self) -> jax.Array:
+        return jnp.exp(self.log_theta)
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"theta": self.theta}
+
+    def prepare(self, x: Any) -> Tabulated:
+        return Tabulated(as_rows(x).layout(self.log_theta))
+
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
+        return self.prepare(x).log_prob(x)
+
+    def cells(self, x: jax.Array) -> jax.Array:
+        """x_l log θ_l of each level."""
+        return linear(x, self.log_theta)
+
+    def log_likelihood(self, statistics: LevelCounts) -> Float[jax.Array, "*C L"]:
+        """(C, L) Σ n log θ."""
+        return linear(statistics.count, self.log_theta)
+
+
+@pytree
+class Tabulated:
+    """A `Multinomial` laid out for one kind of rows."""
+
+    tables: Any
+
+    def prepare(self, x: Any) -> Tabulated:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        return as_rows(x).dot(self.tables)
+
+
+@pytree
+class Ratio:
+    """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
+
+    `multiplicity` (C,) is how often the row stands among the data already, `term` makes f of it; then `concentration`
+    and `total` are of a prior, and below it of counts. None: f of the posterior as it is.
+    """
+
+    concentration: Any
+    total: Any
+    group: Any
+    multiplicity: Any
+    term: Callable[[Any], Term] = static()
+
+    def prepare(self, x: Any) -> Contrasted:
+        x = as_rows(x, self.group, self.total.shape[1])
+        tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
+        return Contrasted(tables, self.multiplicity, self.term)
+
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) log p(row | class), without the multinomial coefficient."""
+        x = as_rows(x, self.group, self.total.shape[1])
+        return self.prepare(x).log_prob(x)
+
+
+@pytree
+class Contrasted:
+    """A `Ratio` laid out for one kind of rows."""
+
+    tables: Any
+    multiplicity: Any
+    term: Callable[[Any], Term] = static()
+
+    def prepare(self, x: Any) -> Contrasted:
+        return self
+
+    def log_prob(self, x: Any) -> jax.Array:
+        return as_rows(x).contrast(self.term(self.multiplicity), self.tables)

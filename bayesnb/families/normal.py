@@ -1,0 +1,122 @@
+"""Normal cells: means and variances plugged in, or integrated out to Student's t."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from bayesnb.families._pytree import pytree
+from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.leave_one_out import SumOfCells
+from bayesnb.families.moments import Moments
+from bayesnb.families.protocol import Distribution
+from bayesnb.families.special import log_rising
+
+LOG_2PI = 1.8378770664093453
+
+
+@pytree
+class Normal(SumOfCells):
+    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
+
+    mu: Any
+    sigma2: Any
+
+    def parameters(self) -> dict[str, jax.Array]:
+        return {"mu": self.mu, "sigma2": self.sigma2}
+
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
+        seen, x = observed(x)
+        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
+        point = sigma2 == 0
+        sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
+        precision_root = jnp.where(point, 0.0, 1.0 / sd)
+        constant = jnp.where(point, 0.0, -jnp.log(sd) - 0.5 * LOG_2PI)
+
+        def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
+            z = (x - mu) * root
+            return sum_cells(seen, constant - 0.5 * z * z)
+
+        def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
+            point = point & seen
+            off = jnp.any(point & (x != mu), axis=-1)
+            return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
+
+        score = jax.vmap(regular, out_axes=1)(mu, precision_root, constant)
+
+        def with_points() -> jax.Array:
+            extra = jax.vmap(degenerate, out_axes=1)(mu, point)
+            return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
+
+        return jax.lax.cond(jnp.any(point), with_points, lambda: score)
+
+    def distribution(self) -> Distribution:
+        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """A number for each of the parameters, by a NumPy generator."""
+        return rng.normal(self.mu, np.sqrt(self.sigma2))
+
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
+        """(N, F) log density of one class, where no variance is zero."""
+        return -0.5 * (LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
+
+    def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
+        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
+        n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
+        return jnp.where(n > 0, -0.5 * (n * (LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
+
+
+@pytree
+class StudentT(SumOfCells):
+    """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
+
+    loc: Any
+    width: Any
+    exponent: Any
+    constant: Any
+
+    @classmethod
+    def of(cls, posterior: Any) -> StudentT:
+        """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
+        a, b, kappa = (
+            jnp.where(v > 0, v, jnp.nan)
+            for v in map(jnp.asarray, (posterior.concentration, posterior.rate, posterior.kappa))
+        )
+        width = jnp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
+        constant = (log_rising(a, jnp.full((), 0.5)) - 0.5 * jnp.log(jnp.pi)) - jnp.log(width)
+        return cls(jnp.asarray(posterior.loc), width, a + 0.5, constant)
+
+    def log_prob(self, x: Any) -> jax.Array:
+        if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
+            return super().log_prob(x)
+        seen, x = observed(x)
+        farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
+
+        def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            return jax.vmap(lambda one: sum_cells(seen, one.cells(x, log1p_square)), out_axes=1)(self)
+
+        return jax.lax.cond(
+            farthest < 1e150 * jnp.min(self.width, initial=1.0),
+            lambda: score(lambda z: jnp.log1p(z * z)),
+            lambda: score(_log1p_square),
+        )
+
+    def cells(
+        self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
+    ) -> Float[jax.Array, "N F"]:
+        """(N, F) log density of one class."""
+        return self.constant - self.exponent * (log1p_square or _log1p_square)((x - self.loc) / self.width)
+
+
+def _log1p_square(z: jax.Array) -> jax.Array:
+    """log(1 + z²) where z² may overflow."""
+    far = abs(z) > 1e100
+    near = jnp.where(far, 0.0, z)
+    return jnp.where(far, 2.0, 1.0) * jnp.log1p(jnp.where(far, abs(z), near * near))
