@@ -251,7 +251,7 @@ class Dirichlet(Conjugate):
         return (top + jnp.log(self._sum(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """With α = α' + multiplicity · x: the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), the mean's plus the base measure."""
+        """With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
 
         def all_three(x: Any, a: jax.Array) -> jax.Array:
             return jnp.concatenate(
