@@ -15,6 +15,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, Table, check_labels, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.families import OF_NUMBERS
 from bayesnb.fitted import require_classifier
 
 UNLABELED = -1
@@ -198,7 +199,7 @@ def of_unknown_classes(nb: NaiveBayesClassifier) -> NaiveBayesClassifier:
 
     EM is looking for the classes still: of theirs, each iteration would have another prior.
     """
-    for name in ("prior", "gaussian_prior"):
+    for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
         value: Any = getattr(nb, name, None)
         if hasattr(value, "of_unknown_classes"):
             nb.set_params(**{name: value.of_unknown_classes()})

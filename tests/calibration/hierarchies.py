@@ -173,10 +173,11 @@ WORLDS = {
 class OffByOne(Hierarchy):
     """Mistaken: the concentrations of the features are one too large."""
 
-    def sample_prior(self) -> NaiveBayes:
-        model = super().sample_prior()
+    def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
+        model = super().sample_prior(into)
         (family,) = model.blocks
-        return replace(model, blocks=(replace(family, concentration=family.concentration + 1.0),))
+        name = "alpha" if hasattr(family, "alpha") else "concentration"  # condensed, or not
+        return replace(model, blocks=(replace(family, **{name: getattr(family, name) + 1.0}),))
 
 
 def condensed(hierarchy: Hierarchy, statistics: Statistics) -> Statistics:
