@@ -1,8 +1,8 @@
 """What became of the names in older files: each version's tree as the next one writes it.
 
-A field that was added with a default needs nothing, as older files are read without it; but of statistics all fields are
-arrays. A field that was renamed, removed or given another meaning, and a type that was, need a function here, and with it
-the version goes up by one. Files of all versions are kept in `tests/fixtures`.
+A field that was added with a default needs nothing, as older files are read without it; but of statistics all fields
+are arrays. A field that was renamed, removed or given another meaning, and a type that was, need a function here, and
+with it the version goes up by one. Files of all versions are kept in `tests/fixtures`.
 """
 
 from __future__ import annotations
