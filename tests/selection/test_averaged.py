@@ -32,6 +32,8 @@ def with_fixed_priors(problem: Problem) -> Problem:
         nb.set_params(prior=NORMAL)
     if problem.kind == "poisson":
         nb.set_params(prior=POISSON)
+    if problem.kind == "exponential":
+        nb.set_params(prior=bnb.GammaExponential(1.5, 0.5))
     if problem.kind == "mixed":
         X = X[["colour", "size", "heads", "visits"]]
         nb = bnb.MixedNB(bernoulli="heads", poisson="visits", alpha=0.8, gaussian_prior=NORMAL, poisson_prior=POISSON)

@@ -68,8 +68,9 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
 def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(WORDS, LABEL)
     names = ("alpha", "class_alpha")
-    unit = tune._unit(nb, nb.fitted_, names)
-    of = tune._by_loo(unit, WORDS, LABEL, None, names, "derived") if by == "loo" else tune._by_evidence(unit, names)
+    fitted = nb.fitted_
+    by_loo = tune._by_loo(fitted, fitted.prior, WORDS, LABEL, None, names)
+    of = by_loo if by == "loo" else tune._by_evidence(fitted.prior, fitted.statistics, names)
     for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
 
@@ -92,7 +93,8 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
         (bnb.MultinomialNB(), {"tune": ["kappa"]}, ValueError, r"must name some of \['alpha', 'class_alpha'\]"),
         (bnb.MultinomialNB(), {"bounds": (0, 1)}, ValueError, r"bounds=\(0, 1\) must be two numbers"),
         (bnb.MultinomialNB(alpha=np.full(20, 0.5)), {}, ValueError, "(?s)alpha=.* must be one positive number"),
-        (bnb.PoissonNB(), {}, ValueError, r"must name some of \['class_alpha'\]"),
+        (bnb.PoissonNB(), {"tune": "kappa"}, ValueError, r"must name some of \['class_alpha', 'a'\]"),
+        (bnb.PoissonNB(prior=bnb.GammaPoisson(0.0, 0.0)), {}, ValueError, "no strength of a gives the rows a finite"),
         (bnb.FeatureAveragedNB(bnb.BernoulliNB(binarize=1.0)), {}, NotImplementedError, "Tune that one first"),
     ],
 )
