@@ -9,11 +9,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from jaxtyping import install_import_hook
 
-from tests import shapes
+from tests import shapes, tiers
 
-install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before anything imports the package
-
-from tests import tiers  # noqa: E402
+install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
 
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {

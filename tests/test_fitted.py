@@ -23,6 +23,7 @@ ANALYSES = {
     "decide": lambda nb: bnb.decide(nb, X, [[0, 1], [1, 0]]),
     "to_arviz": lambda nb: bnb.to_arviz(nb, X, Y, draws=5, chains=2),
     "tune_alpha": lambda nb: bnb.tune_alpha(nb, X, Y, tune=["kappa"]),
+    "tune_alpha by evidence": lambda nb: bnb.tune_alpha(nb, X, Y, by="evidence", tune=["kappa"]),
     "loo": lambda nb: bnb.loo(nb, X, Y, prior="fixed"),
     "posterior_draws": lambda nb: bnb.posterior_draws(nb, 5),
     "parameter_table": bnb.parameter_table,

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from bayesnb._util.pair_counts import by_class, count_pairs, pieces
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
-from bayesnb.families import Complete, Dirichlet
+from bayesnb.families import Complete, Dirichlet, Family
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty.proper import ImproperPosteriorError
 
@@ -45,7 +45,7 @@ class NumberCells:
     index: np.ndarray
     values: np.ndarray
     centre: np.ndarray
-    prior: Any
+    prior: Family
 
 
 Cells = LevelCells | PresenceCells | NumberCells
@@ -203,11 +203,11 @@ def _rank(cells: Cells) -> int:
 
 
 @float64
-def _proper(family: Any) -> np.ndarray:
-    return family.proper()
+def _proper(family: Family) -> np.ndarray:
+    return np.asarray(family.proper())
 
 
-def _require_proper(columns: Columns, family: Any, at: np.ndarray) -> None:
+def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
     bad = ~_proper(family).all(axis=0)
     features = np.asarray(columns.axis()[0])[bad]
     found = features[np.isin(features, at)]

@@ -19,6 +19,7 @@ from numpyro import distributions as dist  # not `import numpyro.distributions a
 
 from bayesnb.families import LevelCounts
 from bayesnb.families.multinomial import Multinomial
+from bayesnb.families.protocol import Cells, Distribution
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty.draws import CLASS_PROB
 
@@ -145,12 +146,12 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     return family.likelihood.from_parameters(**found)
 
 
-def distribution_of_cells(site: Any) -> dist.Distribution:
+def distribution_of_cells(site: Cells) -> dist.Distribution:
     """Of the cells of rows, event (K,)."""
     return _distribution(site.distribution).mask(site.seen).to_event(1)
 
 
-def _distribution(named: tuple[str, dict[str, Any]]) -> dist.Distribution:
+def _distribution(named: Distribution) -> dist.Distribution:
     name, arguments = named
     # Cells that are no possible values have the density that the closed form gives them.
     return getattr(dist, name)(**arguments, validate_args=False)

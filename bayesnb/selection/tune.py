@@ -139,11 +139,12 @@ def tune_alpha(
         raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
     names = _names(nb, fitted, tune)
     # Concentrations, which may be shares of α, at α = 1.
-    unit = float64(_prior)(prior_of(fitted, prior), {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
+    source = prior_of(fitted, prior) if by == "loo" else fitted.prior
+    unit = float64(_prior)(source, {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
     if by == "loo":
         objective = _by_loo(fitted, unit, X, y, sample_weight, names)
     else:
-        objective = _by_evidence(unit.derive(fitted.statistics), fitted.statistics, names)
+        objective = _by_evidence(unit, fitted.statistics, names)
     path: list[np.ndarray] = []
 
     def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
