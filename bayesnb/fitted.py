@@ -14,8 +14,10 @@ from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, Unknown, report_unknown
+from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, Unknown, priors, report_unknown
 from bayesnb.model import Estimate, NaiveBayes, Statistics
+
+_ESTIMATES = ("mle", "map", "mean", "predictive")
 
 
 class NotOfferedError(NotImplementedError, AttributeError):
@@ -144,6 +146,16 @@ class Fitted:
         """(C,) log of the posterior mean of each class probability."""
         return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
 
+    def read(self, estimate: Estimate | None = None, class_prior: Any = None) -> tuple[NaiveBayes, Estimate]:
+        """What scores rows, and how it is read; `class_prior` (C,) in place of the learned one."""
+        estimate = self.estimate if estimate is None else estimate
+        require_estimate(estimate)
+        model = scoring.update(self.prior.improper(), self.statistics) if estimate == "mle" else self.posterior
+        if class_prior is not None:
+            classes = priors.class_distribution(class_prior, 1.0, len(self.encoding.classes))
+            model = replace(model, class_prior=classes)
+        return model, "mean" if estimate == "mle" else estimate
+
     def encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
         """The rows of X, and how many they are."""
         table = self.table(X)
@@ -178,6 +190,12 @@ class Fitted:
             odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
             note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
         report_unknown(columns, unknown, note)
+
+
+def require_estimate(estimate: Any) -> None:
+    """Raise ValueError unless it is a reading of the posterior."""
+    if not isinstance(estimate, str) or estimate not in _ESTIMATES:
+        raise ValueError(f"estimate={shown(estimate)} is unknown; use one of {_ESTIMATES}.")
 
 
 def warn_undefined(undefined: np.ndarray) -> None:

@@ -18,10 +18,10 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, blocks
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes, kernel_log_base, log_normalize
+from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import draws_of, kept, origin
-from bayesnb.uncertainty.given_draws import likelihoods
+from bayesnb.uncertainty.given_draws import read_as_classes
 from bayesnb.uncertainty.importance import joint_of_draws
 from bayesnb.version import __version__
 
@@ -340,9 +340,9 @@ def _score_draws(
         for first in range(0, n_draws, chunk):
             # The last chunk overlaps the one before: one shape, one compilation.
             part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
-            log_class, parts = likelihoods(encoding, posterior, drawn, part)
+            draws = read_as_classes(encoding, posterior, drawn, part)
             uniform = rng.random((chunk, len(labels)))
-            found = _score_chunk(posterior, log_class, parts, x, labels, log_base, uniform)
+            found = _score_chunk(posterior, draws, x, labels, log_base, uniform)
             for out, values in zip((row, own, predicted), found, strict=True):
                 out[part, piece] = values[:, :n]
         _require_defined(own[:, piece], piece.start)
@@ -367,15 +367,14 @@ def _score_chunk(*arguments: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @jax.jit
 def _score_kernel(
     posterior: NaiveBayes,
-    log_class: jax.Array,
-    likelihoods: tuple[Any, ...],
+    draws: JointLikelihood,
     x: tuple[Any, ...],
     label: jax.Array,
     log_base: jax.Array,
     uniform: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """For S draws and N rows, each (S, N)."""
-    joint = joint_of_draws(log_class, likelihoods, x)
+    joint = joint_of_draws(draws, x)
     log_base = log_base + kernel_log_base(posterior.blocks, x)
     log_prob = log_normalize(joint)
     index = label[None, :, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -13,6 +14,8 @@ from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
 from bayesnb.families.multinomial import Multinomial
+from bayesnb.families.powers import Raised, Tempered
+from bayesnb.families.protocol import Prepared
 from bayesnb.families.terms import linear
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
@@ -81,6 +84,32 @@ def kernel_log_base(parts: tuple[Any, ...], x: tuple[Any, ...]) -> Any:
 
 
 @pytree
+class TermWeights:
+    """How much each term of a row's log-likelihood counts: s_c(x) = b_c + log π_c + Σ_t w_t log p(x_t | c).
+
+    Parameters
+    ----------
+    class_bias : (C,) array
+        b.
+    blocks : tuple
+        For each block w of its terms, (T,), or of all of them, ().
+    exponents : tuple
+        For each block how fast w falls with the number of draws of a row, see `Tempered`; None: it does not.
+    """
+
+    class_bias: Any
+    blocks: tuple[Any, ...]
+    exponents: tuple[Any, ...]
+
+    def apply(self, b: int, likelihood: Likelihood) -> Prepared:
+        """The likelihood of block b, its terms to their powers."""
+        weight, exponent = self.blocks[b], self.exponents[b]
+        if jnp.ndim(weight):
+            return Raised(likelihood, weight)
+        return Tempered(likelihood, weight, exponent)
+
+
+@pytree
 class NaiveBayes:
     """p(c, x | π, θ) = π_c Π_b p(x_b | θ_cb): a prior, and after `update` a posterior, over (π, θ).
 
@@ -91,6 +120,9 @@ class NaiveBayes:
     blocks : tuple of families
         Over θ, one family a block of features. An *empirical* prior has functions of the statistics to a family in
         their places, and `derive` makes the prior of it.
+    weights : TermWeights, optional
+        Of the terms of a row, where rows are scored; updates and evidence do not know them. Given, what scores a row
+        is no joint distribution any more.
 
     Notes
     -----
@@ -100,6 +132,7 @@ class NaiveBayes:
 
     class_prior: Dirichlet | Known
     blocks: tuple[Any, ...]
+    weights: TermWeights | None = None
 
     @property
     def n_classes(self) -> int:
@@ -113,7 +146,8 @@ class NaiveBayes:
     def update(self, statistics: Statistics) -> Self:
         """The posterior: an object of the same type."""
         blocks = tuple(f.update(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
-        return type(self)(self.class_prior.update(LevelCounts(statistics.class_count[None])), blocks)
+        classes = self.class_prior.update(LevelCounts(statistics.class_count[None]))
+        return replace(self, class_prior=classes, blocks=blocks)
 
     def update_apart(self, statistics: Statistics) -> Self:
         """As `update`, for `read(…, added)` with rows left out.
@@ -121,16 +155,17 @@ class NaiveBayes:
         A small prior is not lost beside large counts, and rows are left out of priors derived from the data, too.
         """
         blocks = tuple(f.update_apart(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
-        return type(self)(self.class_prior.update_apart(LevelCounts(statistics.class_count[None])), blocks)
+        classes: Any = self.class_prior.update_apart(LevelCounts(statistics.class_count[None]))
+        return replace(self, class_prior=classes, blocks=blocks)
 
     def derive(self, statistics: Statistics) -> Self:
         """The prior, where blocks are functions of the statistics."""
         blocks = zip(self.blocks, statistics.blocks, strict=True)
-        return type(self)(self.class_prior, tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
+        return replace(self, blocks=tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
 
     def unit(self) -> Self:
         """The prior into which drawn hyperparameters are put, see `Family.unit`."""
-        return type(self)(self.class_prior.unit(), tuple(f.unit() for f in self.blocks))
+        return replace(self, class_prior=self.class_prior.unit(), blocks=tuple(f.unit() for f in self.blocks))
 
     def condensed(self) -> Self:
         """As much of the prior as `log_evidence` needs while nothing but its strength changes."""
@@ -143,7 +178,7 @@ class NaiveBayes:
 
     def improper(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
-        return type(self)(self.class_prior.improper(), tuple(f.improper() for f in self.blocks))
+        return replace(self, class_prior=self.class_prior.improper(), blocks=tuple(f.improper() for f in self.blocks))
 
     def penalized_mle(self) -> JointLikelihood:
         """The parameters that maximise `log_penalty`: of a posterior, the penalised likelihood of its rows."""
@@ -173,13 +208,18 @@ class NaiveBayes:
         """
         if multiplicity is not None:
             log_class = self.class_prior.update(LevelCounts(multiplicity[None])).mean().log_theta[0]
-            return JointLikelihood(
-                log_class, tuple(_read_with_row(block, estimate, multiplicity) for block in self.blocks)
-            )
+            return self.weighted(log_class, [_read_with_row(block, estimate, multiplicity) for block in self.blocks])
         if estimate == "penalized_mle":
             return self.penalized_mle()
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
-        return JointLikelihood(jnp.asarray(log_class), tuple(_read(block, estimate) for block in self.blocks))
+        return self.weighted(jnp.asarray(log_class), [_read(block, estimate) for block in self.blocks])
+
+    def weighted(self, log_class: Any, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
+        """What scores rows by log class probabilities (…, C) and the likelihoods of the blocks, with the weights."""
+        if (weights := self.weights) is None:
+            return JointLikelihood(log_class, tuple(likelihoods))
+        parts = tuple(weights.apply(b, likelihood) for b, likelihood in enumerate(likelihoods))
+        return JointLikelihood(log_class + weights.class_bias, parts)
 
     def sample(self, key: jax.Array, n: int) -> JointLikelihood:
         """n independent draws of all parameters: a reading whose arrays have a leading axis."""
@@ -222,6 +262,11 @@ class JointLikelihood:
         parts = [linear(statistics.class_count, self.log_class)]
         parts += [p.log_likelihood(s) for p, s in zip(self.likelihoods, statistics.blocks, strict=True)]
         return sum((jnp.sum(part) for part in parts), jnp.asarray(statistics.log_base))
+
+    def terms(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C T"]:
+        """(N, C, T) the terms of log p(row | class), one block after the other; of a reading as `read` gives it."""
+        parts = zip(self.likelihoods, x, strict=True)
+        return jnp.concatenate([likelihood.terms(rows) for likelihood, rows in parts], axis=-1)
 
     def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class)."""

@@ -46,6 +46,26 @@ def score_rows(
 
 
 @float64
+def terms_of_rows(
+    encoding: Encoding,
+    model: NaiveBayes,
+    rows: tuple[Rows, ...],
+    n: int,
+    estimate: Estimate,
+    multiplicity: np.ndarray | None = None,
+) -> Float[np.ndarray, "n C T"]:
+    """(n, C, T) the terms of log p(row | class), see `JointLikelihood.terms`; arguments as for `score_rows`."""
+    reading = _read(pad(encoding, model), multiplicity, estimate)
+    return map_rows(rows, n, lambda x: _terms(reading, x), cells=model.n_classes * encoding.n_terms)
+
+
+@float64
+def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
+    """(C,) log P(class | D) under a reading, with the bias of the weights, if there are any."""
+    return replace(model, blocks=()).read(estimate).log_class
+
+
+@float64
 def map_rows(
     rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
 ) -> Shaped[np.ndarray, "n ..."]:
@@ -146,6 +166,16 @@ def _prepare(
     model: NaiveBayes, x: tuple[Any, ...], multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
 ) -> JointLikelihood:
     return model.read(estimate, multiplicity).prepare(x)
+
+
+@jax.jit(static_argnames="estimate")
+def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate) -> JointLikelihood:
+    return model.read(estimate, multiplicity)
+
+
+@jax.jit
+def _terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    return reading.terms(x)
 
 
 @jax.jit(static_argnames="output")

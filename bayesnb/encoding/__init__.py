@@ -100,6 +100,16 @@ class Encoding:
         return np.concatenate(list(of_blocks))[self._order()]
 
     @property
+    def n_terms(self) -> int:
+        """How many terms the log-likelihood of a row has: one a column, or one of all draws from a simplex."""
+        return sum(1 if block.one_simplex else len(block.index) for block in self.blocks)
+
+    @property
+    def term_names(self) -> list[str]:
+        """What each term is about, one block after the other: a column, or all columns of a kind."""
+        return [name for block in self.blocks for name in ([block.kind] if block.one_simplex else block.names)]
+
+    @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X, in their order."""
         names = [name for block in self.blocks for name in block.names]

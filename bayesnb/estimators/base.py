@@ -31,8 +31,8 @@ from bayesnb.encoding import (
 )
 from bayesnb.estimators import drafts
 from bayesnb.estimators.display import Displayed
-from bayesnb.estimators.predictions import Predictions, require_estimate
-from bayesnb.fitted import Fitted
+from bayesnb.estimators.predictions import Predictions
+from bayesnb.fitted import Fitted, require_estimate
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
 

@@ -17,9 +17,8 @@ from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, Node
 from bayesnb.encoding.network_rows import NodeRows
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
-from bayesnb.estimators.predictions import model_of, require_estimate
 from bayesnb.families import Dirichlet, NormalInverseGamma
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import Fitted, require_estimate
 from bayesnb.model import Estimate
 from bayesnb.uncertainty.proper import CLASS
 
@@ -231,7 +230,7 @@ class StructuredNB(NaiveBayesClassifier):
         if np.isnan(scores).any():
             # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
             # something else makes the row impossible, such as the parent itself.
-            model, reading = model_of(fitted, estimate, class_prior)
+            model, reading = fitted.read(estimate, class_prior)
             blocks = [
                 family if columns.network is None else _with_estimates(columns.network, family, reading)
                 for columns, family in zip(fitted.encoding.blocks, model.blocks, strict=True)

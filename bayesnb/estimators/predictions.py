@@ -9,20 +9,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
-from bayesnb._util.arguments import shown
 from bayesnb._util.lazy import computed, lazily
 from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
 from bayesnb.fitted import Fitted, warn_undefined
-from bayesnb.model import Estimate, NaiveBayes
+from bayesnb.model import Estimate
 from bayesnb.uncertainty.given_draws import read_draws, score_draws
-
-_ESTIMATES = ("mle", "map", "mean", "predictive")
-
-
-def require_estimate(estimate: Any) -> None:
-    """Raise ValueError unless it is a reading of the posterior."""
-    if not isinstance(estimate, str) or estimate not in _ESTIMATES:
-        raise ValueError(f"estimate={shown(estimate)} is unknown; use one of {_ESTIMATES}.")
 
 
 def _labels(nb: Predictions, no_rows: Any) -> np.ndarray:
@@ -161,7 +152,7 @@ class Predictions:
         output: Callable,
     ) -> np.ndarray:
         """Apply `output` to the joint log probabilities of n encoded rows."""
-        model, reading = model_of(fitted, estimate, class_prior)
+        model, reading = fitted.read(estimate, class_prior)
         return scoring.score_rows(fitted.encoding, model, rows, n, reading, output)
 
     @lazily(_indices)
@@ -173,14 +164,3 @@ class Predictions:
         warn_undefined(undefined)
         a_priori = fitted.class_log_prior if class_prior is None and undefined.any() else class_prior
         return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
-
-
-def model_of(fitted: Fitted, estimate: Estimate | None, class_prior: Any) -> tuple[NaiveBayes, Estimate]:
-    """What scores rows, and how it is read."""
-    estimate = fitted.estimate if estimate is None else estimate
-    require_estimate(estimate)
-    model = scoring.update(fitted.prior.improper(), fitted.statistics) if estimate == "mle" else fitted.posterior
-    if class_prior is not None:
-        classes = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
-        model = NaiveBayes(classes, model.blocks)
-    return model, "mean" if estimate == "mle" else estimate

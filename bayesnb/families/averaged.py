@@ -12,13 +12,14 @@ from jax.nn import log_sigmoid
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.conjugate import pooled as _pooled
 from bayesnb.families.count_matrix import as_rows
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.dirichlet_draws import draw_marginals
 from bayesnb.families.empirical import EmpiricalPrior
+from bayesnb.families.leave_one_out import OfCells
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.special import log_rising
 from bayesnb.families.variates import Recorder, Replayer, Variates
@@ -194,7 +195,9 @@ class AveragedLevels(Averaged):
         apart, together = self.dependent.mean().log_theta, self.shared.mean().log_theta
         return Multinomial(self._mixed(self._spread(self.log_odds), apart, together))
 
-    predictive = mean
+    def predictive(self) -> Multinomial:
+        """The mean: a row has one level a feature."""
+        return self.mean()
 
     def predictive_with_row(self, multiplicity: Any) -> Multinomial:
         """Levels as a row that stands `multiplicity` (C,) more times has them; so the odds change with the level."""
@@ -333,7 +336,14 @@ class Mixture:
     def prepare(self, x: Any) -> Mixture:
         return self
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        return self._of_cells(sum_cells, x)
+
+    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+        """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]."""
+        return self._of_cells(only, x)
+
+    def _of_cells(self, of: OfCells, x: Any) -> jax.Array:
         seen, x = observed(x)
         log_odds, dependent, shared = (
             self.posterior.log_odds,
@@ -350,7 +360,7 @@ class Mixture:
         def one_class(family: Any, multiplicity: Any) -> jax.Array:
             family = family if multiplicity is None else family.with_cell(x, multiplicity)
             apart = getattr(family, self.reading)().cells(x)
-            return sum_cells(seen, self.posterior._mixed(log_odds, apart, together))
+            return of(seen, self.posterior._mixed(log_odds, apart, together))
 
         return jax.vmap(one_class, in_axes=(0, None if self.multiplicity is None else 0), out_axes=1)(
             dependent, self.multiplicity

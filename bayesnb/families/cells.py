@@ -42,12 +42,17 @@ def observed(x: Any) -> tuple[jax.Array, jax.Array]:
 
 def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
     """Sum over the features of real-valued rows; a missing cell contributes nothing."""
-    return jnp.sum(jnp.where(seen, terms, 0.0), axis=-1)
+    return jnp.sum(only(seen, terms), axis=-1)
 
 
-def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> Float[jax.Array, "N C"]:
-    """(N, C) `of_rows` of some rows at a time: where each cell of each class has parameters of its own, they fit the
-    cache.
+def only(seen: jax.Array, terms: jax.Array) -> jax.Array:
+    """The terms of observed cells; those of missing ones are 0."""
+    return jnp.where(seen, terms, 0.0)
+
+
+def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> Float[jax.Array, "N C ..."]:
+    """(N, C, …) `of_rows` of some rows at a time: where each cell of each class has parameters of its own, they fit
+    the cache.
     """
     x = x if isinstance(x, Complete) else jnp.asarray(x)
     n, features = x.shape
@@ -58,4 +63,5 @@ def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> Fl
     def cut(cells: Any) -> jax.Array:
         return jnp.pad(cells, ((0, pieces * size - n), (0, 0))).reshape(pieces, size, features)
 
-    return jax.lax.map(of_rows, jax.tree.map(cut, x)).reshape(pieces * size, n_classes)[:n]
+    found = jax.lax.map(of_rows, jax.tree.map(cut, x))
+    return found.reshape(pieces * size, *found.shape[2:])[:n]

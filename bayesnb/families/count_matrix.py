@@ -2,7 +2,8 @@
 
 Counting is `weighted_counts`, weights times rows; scoring is `dot`, rows times a table of log probabilities. What is
 not linear in the counts (predictives, moments) has the form Σ_l f(x_l, a_l) - Σ_g f(t_g, a0_g) over levels
-l and group totals t_g: `contrast`. A table is first laid out for its kind of rows, once for many blocks.
+l and group totals t_g: `contrast`. A table is first laid out for its kind of rows, once for many blocks. `dot_terms`
+and `contrast_terms` are the same group by group, of tables as they are.
 """
 
 from __future__ import annotations
@@ -46,6 +47,25 @@ class Dense:
 
         level, total = tables
         return summed(self.count, level) - summed(self._totals(), total)
+
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
+
+    def contrast_terms(
+        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
+    ) -> Float[jax.Array, "N C G"]:
+        def apart(x: jax.Array, a: jax.Array) -> jax.Array:
+            x = jnp.asarray(x)[..., None]
+            return jnp.where(x == 0, 0.0, term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
+
+        return self._by_group(apart(self.count, table)) - apart(self._totals(), total)
+
+    def _by_group(self, values: jax.Array) -> jax.Array:
+        return jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis(values, -1, 0), self.group, self.num_groups), 0, -1)
+
+    def length(self) -> Float[jax.Array, "N"]:
+        """(N,) how many draws a row is."""
+        return jnp.sum(self._totals(), axis=-1)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return count + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
@@ -113,6 +133,15 @@ class OneHot:
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
+
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
+        start = jnp.asarray(self.start)
+        index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
+        return table.at[index].get(mode="promise_in_bounds").swapaxes(1, 2)
+
+    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+        return self.dot_terms(single(term, table, total, group))
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         n_classes, n_levels = count.shape

@@ -253,16 +253,16 @@ class Dirichlet(Conjugate):
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
 
-        def all_three(x: Any, a: jax.Array) -> jax.Array:
-            return jnp.concatenate(
-                [linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1
-            )
-
-        once = partial(all_three, 1.0)
-        x, term = self._rows(x), Term(all_three, once, lambda a, total, group: once(a) - once(total)[group])
+        x, term = self._rows(x), _cumulants(multiplicity)
         tables = x.contrast_layout(term, self.concentration, self.total(), self.group)
         mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
         return Cumulants(mean + x.log_base()[:, None], variance, third)
+
+    def cumulants_of_terms(self, x: Any) -> Cumulants:
+        """(N, C, G) the same of each group, without the base measure."""
+        x = self._rows(x)
+        found = x.contrast_terms(_cumulants(0.0), self.concentration, self.total(), self.group)
+        return Cumulants(*jnp.split(found, 3, axis=1))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         return draw_log_likelihood(self, variates, n, self._rows(x), multiplicity)
@@ -304,6 +304,18 @@ class Dirichlet(Conjugate):
         values = jnp.asarray(values)
         values = values.astype(jnp.asarray(self.concentration).dtype) if values.dtype == bool else values
         return jax.ops.segment_sum(values.T, self.group, self.num_groups, indices_are_sorted=True).T
+
+
+def _cumulants(multiplicity: float) -> Term:
+    """Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3, side by side."""
+
+    def all_three(x: Any, a: jax.Array) -> jax.Array:
+        return jnp.concatenate(
+            [linear(x**k, psi) for k, psi in enumerate(polygammas(a + multiplicity * x), 1)], axis=-1
+        )
+
+    once = partial(all_three, 1.0)
+    return Term(all_three, once, lambda a, total, group: once(a) - once(total)[group])
 
 
 @pytree

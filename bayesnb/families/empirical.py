@@ -74,12 +74,17 @@ class Refitted:
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class)."""
-        return in_pieces(self._of_rows, x, self.multiplicity.shape[0])
+        return in_pieces(lambda rows: self._without(rows).log_prob(rows), x, self.multiplicity.shape[0])
 
-    def _of_rows(self, x: Any) -> jax.Array:
+    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+        """(N, C, F) log p(x_f | class)."""
+        return in_pieces(lambda rows: self._without(rows).terms(rows), x, self.multiplicity.shape[0])
+
+    def _without(self, x: Any) -> Likelihood:
+        """The likelihood in which each of these rows has a posterior of its own."""
         # Rows are an axis between classes and features, which what is the same for all rows does without.
         statistics = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self.statistics)
         weight, cells = -self.multiplicity[:, None, None], observed(x)[1]
         others = statistics.without(cells, weight)
         prior = self.prior(others, pooled(statistics).without(cells, jnp.sum(weight)))
-        return getattr(prior.update(others), self.reading)().log_prob(x)
+        return getattr(prior.update(others), self.reading)()

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
 from bayesnb.families.leave_one_out import SumOfCells
@@ -87,8 +87,10 @@ class Exponential(Rates):
         return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.rate))
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log λ - λx of one class, where no rate is infinite."""
-        return jnp.log(self.rate) - self.rate * x
+        """(N, F) log λ - λx of one class; of an infinite rate, a point mass at 0, +inf on it and -inf off it."""
+        point = jnp.isinf(jnp.asarray(self.rate))
+        rate = jnp.where(point, 1.0, self.rate)
+        return jnp.where(point, jnp.where(x > 0, -jnp.inf, jnp.inf), jnp.log(rate) - rate * x)
 
     def log_likelihood(self, statistics: Durations) -> Float[jax.Array, "*C F"]:
         """(C, F) n log λ - λ Σx."""
@@ -142,8 +144,8 @@ class GammaExponential(Gamma):
         rate = self._rate()
         return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b², over the features."""
+    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+        """ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b²."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
@@ -152,7 +154,7 @@ class GammaExponential(Gamma):
             mean = psi - jnp.log(b) - a * share
             variance = psi1 + (a * share - 2.0) * share
             third = psi2 - (2.0 * a * share - 3.0) * share**2
-            return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
+            return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
 
         return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
 

@@ -11,7 +11,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import Gamma, Rates, Sums
 from bayesnb.families.leave_one_out import SumOfCells
@@ -123,8 +123,8 @@ class GammaPoisson(Gamma):
         rate = self._rate()
         return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b², over the features."""
+    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+        """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b²."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
@@ -133,7 +133,7 @@ class GammaPoisson(Gamma):
             mean = linear(x, psi - jnp.log(b)) - a / b - gammaln(x + 1.0)
             variance = linear(x * x, psi1) + (a / b - 2.0 * x) / b
             third = linear(x**3, psi2) - (2.0 * a / b - 3.0 * x) / b**2
-            return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
+            return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
 
         return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import jax
@@ -9,7 +11,11 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import in_pieces, observed, sum_cells
+from bayesnb.families.cells import in_pieces, observed, only, sum_cells
+from bayesnb.families.protocol import Cumulants
+
+OfCells = Callable[[jax.Array, jax.Array], jax.Array]
+"""What is made of which cells are observed, and of their log probabilities: `sum_cells`, or `only` theirs."""
 
 
 class CellByCell:
@@ -22,6 +28,13 @@ class CellByCell:
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> Float[jax.Array, "N F"]:
         """(N, F) log p of each cell of x counted `weight` times, of one class, without its base measure."""
         return self.with_cell(x, weight).log_partition() - self.log_partition()
+
+    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+        """(N, C, F) those of each cell, as `log_likelihood_cumulants` sums them."""
+        raise NotImplementedError
+
+    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+        return self.cumulants_of_terms(x, multiplicity).sum()
 
     def mean_with_row(self, multiplicity: Any) -> WithRow:
         return WithRow(self, multiplicity, "mean")
@@ -50,8 +63,15 @@ class SumOfCells:
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class), without the base measure."""
+        return self._of_cells(sum_cells, x)
+
+    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+        """(N, C, F) log p(x_f | class), without the base measure."""
+        return self._of_cells(only, x)
+
+    def _of_cells(self, of: OfCells, x: Any) -> jax.Array:
         seen, x = observed(x)
-        return jax.vmap(lambda one: sum_cells(seen, one.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, self))
+        return jax.vmap(lambda one: of(seen, one.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, self))
 
 
 @pytree
@@ -67,13 +87,17 @@ class WithRow:
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class), the parameters of each cell its own."""
-        return in_pieces(self._of_rows, x, self.multiplicity.shape[0])
+        return in_pieces(partial(self._of_rows, sum_cells), x, self.multiplicity.shape[0])
 
-    def _of_rows(self, x: Any) -> jax.Array:
+    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+        """(N, C, F) log p(x_f | class)."""
+        return in_pieces(partial(self._of_rows, only), x, self.multiplicity.shape[0])
+
+    def _of_rows(self, of: OfCells, x: Any) -> jax.Array:
         seen, x = observed(x)
 
         def one_class(posterior: Any, multiplicity: jax.Array) -> jax.Array:
             likelihood = getattr(posterior.with_cell(x, multiplicity), self.reading)()
-            return sum_cells(seen, likelihood.cells(x))
+            return of(seen, likelihood.cells(x))
 
         return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self.posterior), self.multiplicity)

@@ -60,6 +60,10 @@ class Multinomial:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return self.prepare(x).log_prob(x)
 
+    def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) the same of each group of levels."""
+        return as_rows(x).dot_terms(self.log_theta)
+
     def cells(self, x: jax.Array) -> jax.Array:
         """x_l log θ_l of each level."""
         return linear(x, self.log_theta)
@@ -105,6 +109,11 @@ class Ratio:
         """(N, C) log p(row | class), without the multinomial coefficient."""
         x = as_rows(x, self.group, self.total.shape[1])
         return self.prepare(x).log_prob(x)
+
+    def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) the same of each group of levels."""
+        x = as_rows(x, self.group, self.total.shape[1])
+        return x.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
 
 @pytree

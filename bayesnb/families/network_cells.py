@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
@@ -124,21 +125,41 @@ class NetworkCells:
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
-        summed = _over_rows(
-            lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room()
-        )
-        summed = _plus(summed, score.at[self.which].get(mode="fill", fill_value=0.0))
+        summed = _plus(self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0))
         return score.at[self.which].set(summed, mode="drop")
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
         """A cell counts where it and its parents are observed: only there is the row among the data, or left out."""
-        if term.apart is None:
-            raise NotImplementedError("Of rows with missing cells on arcs there are no cumulants in closed form.")
-        theta = jnp.exp(term.apart(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
-        return self.observed.layout(single(term, table, total, group)), theta
+        return self.observed.layout(single(term, table, total, group)), self._apart(term, table, total, group)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
+
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        return self._terms(table, jnp.exp(table))
+
+    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+        return self._terms(single(term, table, total, group), self._apart(term, table, total, group))
+
+    def _terms(self, table: jax.Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
+        """What is summed out is shared equally by the tables that are summed over."""
+        cells, tables = self._rows()
+        at, child = (np.array(v, np.int32) for v in (self.network.at, [s[-1] for s in self.network.scopes]))
+        open_ = jnp.zeros(tables.shape, bool).at[:, at].set((tables[:, at] < 0) & (cells[:, child] != BARREN))
+        share = self._log_sums(theta) / jnp.maximum(jnp.sum(open_, axis=1), 1)[:, None]
+        shared = jnp.where(open_[:, None], share[..., None], 0.0)
+        return self.observed.dot_terms(table).at[self.which].add(shared, mode="drop")
+
+    def _log_sums(self, theta: jax.Array) -> Float[jax.Array, "M C"]:
+        return _over_rows(
+            lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room()
+        )
+
+    def _apart(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+        """Probabilities of levels that the row is not among the data of."""
+        if term.apart is None:
+            raise NotImplementedError("Of rows with missing cells on arcs there are no cumulants in closed form.")
+        return jnp.exp(term.apart(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return self.observed.weighted_counts(count, label, weight)

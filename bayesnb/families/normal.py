@@ -64,8 +64,11 @@ class Normal(SumOfCells):
         return rng.normal(self.mu, np.sqrt(self.sigma2))
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log density of one class, where no variance is zero."""
-        return -0.5 * (LOG_2PI + jnp.log(self.sigma2) + (x - self.mu) ** 2 / self.sigma2)
+        """(N, F) log density of one class; on a point mass +inf, off it -inf."""
+        point, square = jnp.asarray(self.sigma2) == 0, (x - self.mu) ** 2
+        sigma2 = jnp.where(point, 1.0, self.sigma2)
+        density = -0.5 * (LOG_2PI + jnp.log(sigma2) + square / sigma2)
+        return jnp.where(point, jnp.where(square > 0, -jnp.inf, jnp.inf), density)
 
     def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
         """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""

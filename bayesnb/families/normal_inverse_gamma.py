@@ -14,7 +14,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.leave_one_out import CellByCell
@@ -199,8 +199,8 @@ class NormalInverseGamma(CellByCell, Conjugate):
 
     log_base = staticmethod(Moments.log_base)
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """Of Σ_f log Normal(x; μ, σ²) over (μ, σ²); r = (x - m)²/b.
+    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+        """Of log Normal(x; μ, σ²) over (μ, σ²); r = (x - m)²/b.
 
         Mean -½ log 2π + ½[ψ(a) - log b] - ½[a r + 1/κ], variance ¼ψ₁(a) + a r²/4 - r/2 + a r/κ + 1/(2κ²), third
         ⅛ψ₂(a) - a r³/4 + 3r²/8 - 3a r²/(2κ) + 3r/(2κ) - 3a r/κ² - 1/κ³.
@@ -214,7 +214,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
             variance = 0.25 * psi1 + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
             third = 0.125 * psi2 - 0.25 * a * ratio**2 * (ratio - 1.5 / a)
             third = third - 1.5 * a * ratio * (ratio - 1.0 / a) / kappa - 3.0 * a * ratio / kappa**2 - 1.0 / kappa**3
-            return Cumulants(*(sum_cells(seen, cumulant) for cumulant in (mean, variance, third)))
+            return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
 
         seen, x = observed(x)
         return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self))

@@ -70,15 +70,23 @@ class Cells(NamedTuple):
     seen: Any = True
 
 
-class Likelihood(Protocol):
-    """p(x | c), one reading of a posterior: with parameters plugged in, or with them integrated out."""
+class Prepared(Protocol):
+    """A likelihood whose tables may be laid out for one kind of rows."""
 
-    def prepare(self, x: Any) -> Likelihood:
+    def prepare(self, x: Any) -> Prepared:
         """The same likelihood with its tables laid out for rows of the kind of `x`."""
         ...
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the base measure that no class changes."""
+        ...
+
+
+class Likelihood(Prepared, Protocol):
+    """p(x | c), one reading of a posterior: with parameters plugged in, or with them integrated out."""
+
+    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+        """(N, C, T) the terms that it is the sum of: one a feature, or one of all draws from a simplex."""
         ...
 
 
@@ -121,6 +129,14 @@ class Cumulants:
 
     def __add__(self, other: Cumulants) -> Cumulants:
         return jax.tree.map(operator.add, self, other)
+
+    def __mul__(self, factor: Any) -> Cumulants:
+        """Of the variate times a factor."""
+        return Cumulants(self.mean * factor, self.variance * factor**2, self.third * factor**3)
+
+    def sum(self) -> Cumulants:
+        """Of the sum over the last axis."""
+        return jax.tree.map(lambda cumulant: cumulant.sum(axis=-1), self)
 
 
 class SufficientStatistics(Protocol):
@@ -351,6 +367,10 @@ class Family(Protocol):
         θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. They
         are the first derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of the one before.
         """
+        ...
+
+    def cumulants_of_terms(self, x: Any) -> Cumulants:
+        """(N, C, T) those of the terms of the row, over the posterior; they sum up, but for the base measure."""
         ...
 
     def draw_log_likelihood(

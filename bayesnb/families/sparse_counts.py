@@ -15,8 +15,33 @@ from bayesnb.families._types import Array
 from bayesnb.families.terms import Term, add_at, index_of, single
 
 
+class OneSimplex:
+    """Rows of draws from one simplex: they have one term."""
+
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C 1"]:
+        return self.dot(self.layout(table))[..., None]
+
+    def contrast_terms(
+        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
+    ) -> Float[jax.Array, "N C 1"]:
+        return self.contrast(term, self.contrast_layout(term, table, total, group))[..., None]
+
+    # Supplied by each kind.
+    def layout(self, table: jax.Array) -> Any:
+        raise NotImplementedError
+
+    def dot(self, table: Any) -> jax.Array:
+        raise NotImplementedError
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        raise NotImplementedError
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        raise NotImplementedError
+
+
 @pytree
-class Counts:
+class Counts(OneSimplex):
     """Sparse count vectors over one simplex: a bag of words.
 
     Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are of no account.
@@ -58,16 +83,19 @@ class Counts:
     def log_base(self) -> jax.Array:
         return self._paired().log_base()
 
+    def length(self) -> Float[jax.Array, "N"]:
+        """(N,) how many draws a row is."""
+        return _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
+
     def _paired(self) -> PairedCounts:
         """Every entry as a pair of its own."""
         every = jnp.arange(self.level.shape[0])
         rows = jnp.arange(self.indptr.shape[0] - 1)
-        total = _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
-        return PairedCounts(self, every, self.indptr, self.level, self.count, rows, total)
+        return PairedCounts(self, every, self.indptr, self.level, self.count, rows, self.length())
 
 
 @pytree
-class PairedCounts:
+class PairedCounts(OneSimplex):
     """`Counts` with what makes the exact predictive a matrix product: few distinct (level, count).
 
     Parameters
@@ -118,6 +146,10 @@ class PairedCounts:
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return self.entries.weighted_counts(count, label, weight)
 
+    def length(self) -> Float[jax.Array, "N"]:
+        """(N,) how many draws a row is."""
+        return jnp.asarray(self.total_count)[self.total]
+
     def log_base(self) -> jax.Array:
         """log t! - Σ log x_l!"""
         coefficient = gammaln(jnp.asarray(self.pair_count) + 1.0)[:, None]
@@ -159,6 +191,16 @@ class Presence:
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
+
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C F"]:
+        absent, present = (jnp.asarray(table)[:, level::2] for level in (0, 1))
+        n = self.indptr.shape[0] - 1
+        row = jnp.where(jnp.arange(self.level.shape[0]) < self.indptr[-1], self.row.astype(jnp.int32), n)
+        there = jnp.zeros((n, absent.shape[1]), bool).at[row, self.level].set(True, mode="drop")
+        return jnp.where(there[:, None], present, absent)
+
+    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+        return self.dot_terms(single(term, table, total, group))
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""

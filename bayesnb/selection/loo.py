@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,10 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_choice
+from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
-from bayesnb.encoding import Table, check_weights
+from bayesnb.encoding import Encoding, Table, check_weights
+from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
 from bayesnb.selection.permutation import chosen_on_rows
@@ -154,7 +157,7 @@ def loo(
     Vehtari, Gelman & Gabry, *Practical Bayesian model evaluation using leave-one-out cross-validation and WAIC*, Stat.
     Comput. 27 (2017).
     """
-    fitted = _with_leave_one_out(nb)
+    fitted = require_leave_one_out(nb, "loo")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     require_choice("prior", prior, ("derived", "fixed"))
     table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo")
@@ -163,24 +166,25 @@ def loo(
 
         def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
             own = table.take(which), rows, label[which], weight[which]
-            return _scores(member.fitted_, *own, estimate, prior)[:, 0]
+            return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
 
         log_proba = scoring.read_scores(fitted.average(table, rows, joint_of, less=weight), scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
     else:
-        joint, log_proba = _scores(fitted, table, rows, label, weight, estimate, prior).swapaxes(0, 1)
+        found = left_out(fitted, table, rows, label, weight, estimate, prior, SCORES)
+        joint, log_proba = found.swapaxes(0, 1)
         row = joint[each, label] + scoring.log_base(rows, table.n_rows)
     chosen = chosen_on_rows(fitted)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
     return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
 
 
-def _with_leave_one_out(nb: Classifier) -> Fitted:
+def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     """What was fitted: of an average of models too, as leaving out is exact in each of them."""
-    require_fitted(nb, "loo")
+    require_fitted(nb, who)
     fitted = getattr(nb, "fitted_", None)  # PolyaNB has none
     if fitted is None or (nb.no_posterior is not None and fitted.average is None):
-        raise NotImplementedError(f"loo: {nb.no_posterior}")
+        raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return fitted
 
 
@@ -225,7 +229,20 @@ def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
-def _scores(
+class Asked(NamedTuple):
+    """What is asked of rows that are left out.
+
+    `of_own` is the answer for a block of rows by the likelihoods with and without a row, `prepare`d, and by
+    log P(class) (n, C) without it; `shared`, as `scoring.score_rows`, that of rows of one class and weight, whose
+    `multiplicity` says how they are left out of all classes.
+    """
+
+    prepare: Callable[[JointLikelihood, tuple[Any, ...]], JointLikelihood]
+    of_own: Callable[[JointLikelihood, JointLikelihood, jax.Array, jax.Array, tuple[Any, ...]], jax.Array]
+    shared: Callable[..., np.ndarray]
+
+
+def left_out(
     fitted: Fitted,
     table: Table,
     rows: tuple[Any, ...],
@@ -233,71 +250,123 @@ def _scores(
     weight: np.ndarray,
     estimate: Estimate,
     prior: PriorOf,
+    asked: Asked,
 ) -> np.ndarray:
-    """(N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows)."""
+    """(N, …) of rows of a table, encoded too, each by the posterior of the other rows.
+
+    `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
+    (N, C, T) terms of log p(row | class, the other rows).
+    """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
     model, weights = scoring.pad(encoding, posterior), np.unique(weight)
-    apart = not posterior.classes_share_parameters
+    apart, parts = not posterior.classes_share_parameters, []
     if apart and len(weights) == 1:
-        return _own_class_without(model, rows, label, float(weights[0]), estimate)
-    scores = np.empty((table.n_rows, 2, n_classes))
+        return _own_class_without(model, encoding, rows, label, float(weights[0]), estimate, asked)
     if apart:
         for w in weights:
             mask = weight == w
             own = encoding.rows(table.take(mask))
-            scores[mask] = _own_class_without(model, own, label[mask], float(w), estimate)
-        return scores
+            parts.append((mask, _own_class_without(model, encoding, own, label[mask], float(w), estimate, asked)))
+        return _in_place(parts)
 
     device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
 
-    def score_those(group: tuple[int, float]) -> None:
+    def of_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
         c, w = group
         mask, multiplicity = (label == c) & (weight == w), -w * np.eye(n_classes)[c]
         own, n = encoding.rows(table.take(mask), lambda columns, unknown: None), int(mask.sum())
         with jax.default_device(device):
-            scores[mask] = scoring.score_rows(encoding, posterior, own, n, estimate, _with_log_proba, multiplicity)
+            return mask, asked.shared(encoding, posterior, own, n, estimate, multiplicity=multiplicity)
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(score_those, alike(label, weight)))  # raises what they raise
-    return scores
+        return _in_place(list(pool.map(of_group, alike(label, weight))))  # raises what they raise
+
+
+def log_class_without(fitted: Fitted, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(N, C) log P(class | the other rows), with the bias of the weights, if there are any."""
+    count, weights = fitted.statistics.class_count, fitted.prior.weights
+    posterior: Any = float64(fitted.prior.class_prior.update_apart)(LevelCounts(count[None]))
+    found = np.empty((len(label), len(count)))
+    for c, w in alike(label, weight):
+        without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
+        found[(label == c) & (weight == w)] = scoring.plug_in(without).log_theta[0]
+    return found if weights is None else found + weights.class_bias
+
+
+def _in_place(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """What was found for some of N rows, `mask` (N,), and for others, in one array."""
+    found = np.empty((len(parts[0][0]), *parts[0][1].shape[1:]))
+    for mask, part in parts:
+        found[mask] = part
+    return found
 
 
 def _own_class_without(
-    model: NaiveBayes, rows: tuple[Any, ...], label: np.ndarray, weight: float, estimate: Estimate
+    model: NaiveBayes,
+    encoding: Encoding,
+    rows: tuple[Any, ...],
+    label: np.ndarray,
+    weight: float,
+    estimate: Estimate,
+    asked: Asked,
 ) -> np.ndarray:
-    """As `_scores`, where only the parameters of a row's own class know it: those of the others are as they are."""
+    """As `left_out`, where only the parameters of a row's own class know it: those of the others are as they are."""
     readings: list[Any] = []
 
     def answer(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
         if not readings:
-            readings.append(_readings(model, x, weight, estimate))
-        return _score(*readings[0], x, label)
+            readings.append(_readings(model, x, weight, estimate, asked.prepare))
+        return _answer(*readings[0], x, label, asked.of_own)
 
-    return scoring.map_rows(rows, len(label), answer, label)
+    cells = model.n_classes * encoding.n_terms if asked is TERMS else 0.0
+    return scoring.map_rows(rows, len(label), answer, label, cells=cells)
 
 
-@jax.jit(static_argnames="estimate")
-def _readings(model: NaiveBayes, x: tuple[Any, ...], weight: Any, estimate: Estimate) -> tuple[Any, Any, jax.Array]:
+@jax.jit(static_argnames=("estimate", "prepare"))
+def _readings(
+    model: NaiveBayes, x: tuple[Any, ...], weight: Any, estimate: Estimate, prepare: Callable[..., JointLikelihood]
+) -> tuple[JointLikelihood, JointLikelihood, jax.Array]:
     """With every row, without this row, and (C, C) log P(class) without a row of each class; ready for rows like x."""
     without = model.read(estimate, jnp.full(model.n_classes, -weight))
     each = -weight * jnp.eye(model.n_classes)
     log_class = jax.vmap(lambda multiplicity: model.read(estimate, multiplicity).log_class)(each)
-    return model.read(estimate).prepare(x), without.prepare(x), log_class
+    return prepare(model.read(estimate), x), prepare(without, x), log_class
 
 
-@jax.jit
-def _score(
-    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, x: tuple[Any, ...], label: jax.Array
+@jax.jit(static_argnames="of_own")
+def _answer(
+    every: JointLikelihood,
+    without: JointLikelihood,
+    log_class: jax.Array,
+    x: tuple[Any, ...],
+    label: jax.Array,
+    of_own: Callable[..., jax.Array],
 ) -> jax.Array:
     own = label[:, None] == jnp.arange(log_class.shape[1])
-    likelihood = jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
-    return _with_log_proba(plus(likelihood, log_class[label]))
+    return of_own(every, without, log_class[label], own, x)
 
 
 def _with_log_proba(joint: jax.Array) -> jax.Array:
     return jnp.stack([joint, log_normalize(joint)], axis=1)
+
+
+def _scores_of_own(
+    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
+) -> jax.Array:
+    likelihood = jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
+    return _with_log_proba(plus(likelihood, log_class))
+
+
+def _terms_of_own(
+    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
+) -> jax.Array:
+    return jnp.where(own[..., None], without.terms(x), every.terms(x))
+
+
+SCORES = Asked(JointLikelihood.prepare, _scores_of_own, partial(scoring.score_rows, output=_with_log_proba))
+TERMS = Asked(lambda reading, x: reading, _terms_of_own, scoring.terms_of_rows)
 
 
 def _standard_error(weight: np.ndarray, pointwise: np.ndarray) -> float:

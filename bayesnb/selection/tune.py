@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -216,7 +216,7 @@ def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
     """The prior with the hyperparameters in `values` in place of its own; concentrations are factors."""
     of_classes = {"alpha": values["class_alpha"]} if "class_alpha" in values else {}
     blocks = tuple(family.with_hyperparameters(values) for family in prior.blocks)
-    return NaiveBayes(prior.class_prior.with_hyperparameters(of_classes), blocks)
+    return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
 def _by_evidence(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:

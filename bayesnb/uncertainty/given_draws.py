@@ -19,7 +19,7 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import Likelihood
 from bayesnb.fitted import Fitted
-from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.model import JointLikelihood, NaiveBayes, log_normalize
 from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks
 from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, origin, site_names
 from bayesnb.uncertainty.hyperparameters import Hyperparameters, hyperparameter_sites, shapes
@@ -58,7 +58,7 @@ class Parameters:
         size = max(1, _MOST_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
-            yield joint_of_draws(*likelihoods(fitted.encoding, fitted.prior, self.values, part), x)
+            yield joint_of_draws(read_as_classes(fitted.encoding, fitted.prior, self.values, part), x)
 
 
 def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
@@ -158,16 +158,14 @@ def _over_draws(
 
 
 @float64
-def likelihoods(
-    encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice
-) -> tuple[np.ndarray, tuple[Likelihood, ...]]:
+def read_as_classes(encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice) -> JointLikelihood:
     """Log class probabilities (S, C), and the likelihood of each block with a "class" for each of the S · C."""
-    found = []
+    found: list[Likelihood] = []
     for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
         values = {own: drawn[site][part] for own, site in sites.items()}
         flat = {own: v.reshape(-1, v.shape[-1]) for own, v in values.items()}
         found.append(family.likelihood.from_parameters(**flat))
-    return _log(drawn[CLASS_PROB][part]), tuple(found)
+    return model.weighted(_log(drawn[CLASS_PROB][part]), found)
 
 
 def _flat(draws: Any) -> dict[str, np.ndarray]:

@@ -53,7 +53,7 @@ def prior_given(prior: NaiveBayes, names: Sequence[Mapping[str, str]], values: M
     parts = zip(prior.blocks, names, strict=True)
     blocks = tuple(f.with_hyperparameters({h: values[site] for h, site in own.items()}) for f, own in parts)
     classes = prior.class_prior.with_hyperparameters({"alpha": values[CLASS_ALPHA]} if CLASS_ALPHA in values else {})
-    return NaiveBayes(classes, blocks)
+    return replace(prior, class_prior=classes, blocks=blocks)
 
 
 def shapes(prior: NaiveBayes, kind: Kind, names: Sequence[Mapping[str, str]]) -> dict[str, tuple[int, ...]]:

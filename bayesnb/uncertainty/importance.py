@@ -16,17 +16,17 @@ _LEAST_SIZE = 100  # beyond each end of a 90% interval are five draws
 
 
 @jax.jit
-def joint_of_draws(log_class: jax.Array, likelihoods: tuple[Any, ...], x: tuple[Any, ...]) -> jax.Array:
-    """(S, N, C) log p(class, row | draw), log class probabilities (S, C). Draws are scored as so many more classes."""
-    joint = JointLikelihood(jnp.ravel(log_class), likelihoods).prepare(x).log_joint(x)
-    return jnp.reshape(joint, (-1, *log_class.shape)).swapaxes(0, 1)
+def joint_of_draws(draws: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    """(S, N, C) log p(class, row | draw): class probabilities (S, C), and likelihoods of so many more classes."""
+    joint = JointLikelihood(jnp.ravel(draws.log_class), draws.likelihoods).prepare(x).log_joint(x)
+    return jnp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
 
 
 @jax.jit
 def joint_given(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
-    predictives = tuple(family.predictive() for family in model.blocks)
-    return joint_of_draws(jnp.asarray(model.class_prior.mean().log_theta), predictives, x)
+    predictives = [family.predictive() for family in model.blocks]
+    return joint_of_draws(model.weighted(jnp.asarray(model.class_prior.mean().log_theta), predictives), x)
 
 
 @jax.jit

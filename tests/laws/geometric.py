@@ -15,7 +15,7 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families import EmpiricalPrior
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.conjugate import Additive, Conjugate
 from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
@@ -167,14 +167,14 @@ class BetaGeometric(CellByCell, Conjugate):
         success, failure = (jnp.exp(variates.log_gamma(v, n)) for v in (self.successes, self.failures))
         return Geometric(success / (success + failure))
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """Those of log p + x log(1 - p)."""
         seen, x = observed(jnp.asarray(x)[:, None])
         a, b = self.successes + multiplicity, self.failures + multiplicity * x
 
         powers = zip(polygammas(a), polygammas(b), polygammas(a + b), (1, 2, 3), strict=True)
         parts = (one + x**k * other - (1.0 + x) ** k * both for one, other, both, k in powers)
-        return Cumulants(*(sum_cells(seen, part) for part in parts))
+        return Cumulants(*(only(seen, part) for part in parts))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         """A Gamma(b + x) variate is a Gamma(b) one, which rows share, plus a row's own Gamma(x)."""

@@ -1,0 +1,187 @@
+"""Terms: what each feature says of each class, of new rows and, leave-one-out, of the rows that were counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bayesnb import scoring
+from bayesnb._util.pair_counts import require_memory
+from bayesnb.encoding import Table
+from bayesnb.fitted import Classifier, Fitted
+from bayesnb.model import Estimate
+from bayesnb.selection.loo import (
+    SCORES,
+    TERMS,
+    PriorOf,
+    counted_rows,
+    left_out,
+    log_class_without,
+    of_the_others,
+    require_leave_one_out,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """log p(x_t | class, D) of each row, class and term: what the class probabilities of a row are made of.
+
+    Attributes
+    ----------
+    values : (N, C, T) array
+        In nats, without what no class changes; 0 where the cell is missing.
+    log_class_prior : (N, C) array
+        log P(class | D): with the sum of the terms it is log p(class, row | D).
+    names : tuple of str
+        Of the terms: a column; of a structure a column given its parents; of counts that share a simplex all of them;
+        of an average of models the average.
+    classes : (C,) array
+    """
+
+    values: np.ndarray
+    log_class_prior: np.ndarray
+    names: tuple[str, ...]
+    classes: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.values, dtype=dtype, copy=copy)
+
+    def joint(self) -> np.ndarray:
+        """(N, C) log p(class, row | D), without what no class changes."""
+        return self.log_class_prior + self.values.sum(axis=2)
+
+    def __repr__(self) -> str:
+        n, n_classes, n_terms = self.values.shape
+        names = ", ".join(self.names[:6]) + ", …" * (n_terms > 6)
+        return f"Terms({n} rows, {n_classes} classes, {n_terms} terms: {names})"
+
+
+def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
+    """The terms of log p(row | class, D) of new rows.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        One that `loo` takes.
+    X : (N, F) rows
+    estimate : {"predictive", "mean", "map", "mle"}, optional
+        Reading of the posterior; default: the estimator's.
+
+    Returns
+    -------
+    Terms
+        Of a `WeightedNB` they are weighted, and the log class prior has the bias of the classes in it.
+
+    Notes
+    -----
+    Features are independent given the class, or given the class and their parents, so that log-likelihoods add. Where
+    missing cells of a structure are summed out, the logarithm of the sum is shared equally by the columns in it.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, terms
+    >>> nb = CategoricalNB().fit([["sun", "dry"], ["sun", "dry"], ["rain", "dry"]], ["out", "out", "in"])
+    >>> found = terms(nb, [["sun", "dry"]])
+    >>> found.values.round(2)
+    array([[[-1.1 ,  0.  ],
+            [-0.29,  0.  ]]])
+    """
+    fitted = require_leave_one_out(nb, "terms")
+    if fitted.average is not None:
+        joint = fitted.score(fitted, X, estimate, scoring.joint)
+        return of_average(fitted, joint, np.broadcast_to(fitted.class_log_prior, joint.shape))
+    model, reading = fitted.read(estimate)
+    rows, n = fitted.encode(X)
+    _require_room(n, fitted)
+    values = scoring.terms_of_rows(fitted.encoding, model, rows, n, reading)
+    log_class = np.broadcast_to(scoring.log_class(model, reading), values.shape[:2])
+    return Terms(values, log_class, tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
+
+
+def loo_terms(
+    nb: Classifier,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    estimate: Estimate | None = None,
+    prior: PriorOf = "derived",
+) -> Terms:
+    """Exact leave-one-out terms: log p(x_t | class, D without the row) of the rows that `nb` was fitted on.
+
+    Parameters
+    ----------
+    nb, X, y, sample_weight, estimate, prior
+        As for `bayesnb.loo`.
+
+    Returns
+    -------
+    Terms
+        The terms of the row's own class are those of the posterior without it; those of other classes too, where
+        classes share parameters or a prior that is derived from the data.
+
+    Raises
+    ------
+    ValueError
+        As `bayesnb.loo`.
+    MemoryError
+        If the array would not fit into memory.
+
+    Notes
+    -----
+    They are the terms of N refits. Weights, temperatures and calibration are functions of this array, and so is
+    `loo(nb, X, y).log_proba`, the normalised sum of the terms and the log class prior.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import CategoricalNB, loo, loo_terms
+    >>> X, y = [["sun"], ["sun"], ["rain"], ["rain"]], ["out", "out", "in", "out"]
+    >>> nb = CategoricalNB().fit(X, y)
+    >>> joint = loo_terms(nb, X, y).joint()
+    >>> bool(np.allclose(np.exp(loo(nb, X, y).log_proba), np.exp(joint) / np.exp(joint).sum(axis=1, keepdims=True)))
+    True
+    """
+    fitted = require_leave_one_out(nb, "loo_terms")
+    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
+    table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo_terms")
+    _require_room(table.n_rows, fitted)
+    return loo_terms_of(fitted, table, rows, label, weight, estimate, prior)
+
+
+def loo_terms_of(
+    fitted: Fitted,
+    table: Table,
+    rows: tuple[Any, ...],
+    label: np.ndarray,
+    weight: np.ndarray,
+    estimate: Estimate,
+    prior: PriorOf = "derived",
+) -> Terms:
+    """As `loo_terms`, of rows that are checked and encoded, with index of class and weight."""
+    log_class = log_class_without(fitted, label, weight)
+    if fitted.average is not None:
+
+        def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
+            own = table.take(which), rows, label[which], weight[which]
+            return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
+
+        return of_average(fitted, fitted.average(table, rows, joint_of, less=weight), log_class)
+    values = left_out(fitted, table, rows, label, weight, estimate, prior, TERMS)
+    return Terms(values, log_class, tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
+
+
+def of_average(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
+    """The one term of an average of models, of its joint scores (N, C)."""
+    return Terms((joint - log_class)[..., None], log_class, (fitted.name,), fitted.encoding.classes.array())
+
+
+def _require_room(n_rows: int, fitted: Fitted) -> None:
+    n_classes, n_terms = len(fitted.encoding.classes), fitted.encoding.n_terms
+    require_memory(
+        n_rows * n_classes * n_terms,
+        f"Terms of {n_rows:,} rows, {n_classes} classes and {n_terms:,} columns",
+        "Take some of the rows at a time.",
+    )
