@@ -21,6 +21,7 @@ from bayesnb.estimators import (
     NetworkNB,
     PoissonNB,
     PolyaNB,
+    WeightedNB,
 )
 from bayesnb.estimators.semi_supervised import fit_em
 from bayesnb.evaluation import compare_estimates, learning_curve
@@ -28,6 +29,7 @@ from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalIn
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
+from bayesnb.prediction import loo_terms, terms
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -62,6 +64,7 @@ __all__ = [
     "NormalInverseGamma",
     "PoissonNB",
     "PolyaNB",
+    "WeightedNB",
     "__version__",
     "bayes_factor",
     "check_independence",
@@ -77,6 +80,7 @@ __all__ = [
     "load",
     "log_odds_moments",
     "loo",
+    "loo_terms",
     "parameter_table",
     "permutation_null",
     "plots",
@@ -87,6 +91,7 @@ __all__ = [
     "prior_sensitivity",
     "run_nuts",
     "save",
+    "terms",
     "text",
     "to_arviz",
     "tune_alpha",

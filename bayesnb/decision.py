@@ -36,7 +36,8 @@ class Decisions:
         probability that the action turns out well: that is in `risk`.
     regret : (N,) array
         Posterior expected loss of this action above that of the best one given the parameters: what it would be worth
-        to know them. Like `p_optimal` NaN where the parameters have no exact posterior, as those of `AODE`.
+        to know them. Like `p_optimal` NaN where the parameters have no exact posterior, as those of `AODE`, and under
+        `given="row"` where terms are weighted.
     loss : DataFrame, actions × classes
         As it was read.
     """
@@ -129,7 +130,8 @@ def decide(
     require_fitted(nb, "decide")
     require_seed(seed)
     fitted = None if nb.no_posterior else nb.fitted_
-    drawing = None if fitted is None else sampler(fitted, given, method, draws, seed)
+    weighted = fitted is not None and fitted.prior.weights is not None
+    drawing = None if fitted is None or (weighted and given == "row") else sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 

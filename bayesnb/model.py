@@ -108,6 +108,10 @@ class TermWeights:
             return Raised(likelihood, weight)
         return Tempered(likelihood, weight, exponent)
 
+    def of_average(self, joint: Any, log_class: Any) -> Any:
+        """(N, C) scores of an average of models, whose one term is log p(class, row) - log P(class)."""
+        return log_class + self.class_bias + self.blocks[0] * (joint - log_class)
+
 
 @pytree
 class NaiveBayes:

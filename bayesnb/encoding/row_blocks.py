@@ -242,6 +242,10 @@ class CountRows(PlainRows):
         _, row, count, total = self._often(start, stop)
         return log_factorial(total) - np.bincount(row, log_factorial(count), minlength=stop - start)
 
+    def length(self) -> np.ndarray:
+        """(N,) how many draws each row is."""
+        return np.asarray(self.matrix.sum(axis=1)).ravel()
+
     def _often(self, start: int, stop: int) -> tuple[np.ndarray, ...]:
         """Entries that are not 1, their rows and counts, and the totals of all rows: most words occur once."""
         indptr = self.matrix.indptr[start : stop + 1]
@@ -261,12 +265,12 @@ class CountRows(PlainRows):
         total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
         return PairedCounts(
             Counts(count, level, row, indptr),
-            pad_rows(pair, _capacity(len(pair))),
+            pad_rows(pair, padded_size(len(pair))),
             np.concatenate([[0], np.cumsum(np.bincount(often_row, minlength=size))]).astype(np.int32),
-            pad_rows(pair_level, _capacity(len(pair_level))),
-            pad_rows(pair_count, _capacity(len(pair_count)), 1.0),
+            pad_rows(pair_level, padded_size(len(pair_level))),
+            pad_rows(pair_count, padded_size(len(pair_count)), 1.0),
             total.astype(np.int32),
-            pad_rows(total_count, _capacity(len(total_count), least=_FEWEST_ROWS)),
+            pad_rows(total_count, padded_size(len(total_count), least=_FEWEST_ROWS)),
         )
 
 
@@ -292,7 +296,7 @@ def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np
     indptr = np.full(size + 1, last - first, np.int32)
     indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
     row = _row_of_entry(indptr)
-    capacity = _capacity(len(row))
+    capacity = padded_size(len(row))
     return _from(matrix.indices, first, capacity).astype(np.int32, copy=False), pad_rows(row, capacity), indptr
 
 
@@ -330,7 +334,7 @@ def _is_range(code: np.ndarray) -> bool:
     return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
 
 
-def _capacity(n: int, least: int = 1024) -> int:
+def padded_size(n: int, least: int = 1024) -> int:
     """Smallest of least · {1, 1.5, 2, 3, 4, 6, …} that holds n."""
     capacity = least
     while capacity < n:

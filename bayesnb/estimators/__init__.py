@@ -8,6 +8,7 @@ from bayesnb.estimators.mixture import NaiveBayesMixture
 from bayesnb.estimators.networks import SPODE, TAN, NetworkNB
 from bayesnb.estimators.numbers import ExponentialNB, GaussianNB, PoissonNB
 from bayesnb.estimators.polya import PolyaNB
+from bayesnb.estimators.weighted import WeightedNB
 
 __all__ = [
     "AODE",
@@ -24,4 +25,5 @@ __all__ = [
     "NetworkNB",
     "PoissonNB",
     "PolyaNB",
+    "WeightedNB",
 ]

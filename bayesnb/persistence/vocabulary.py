@@ -10,7 +10,8 @@ from bayesnb import encoding, estimators, families
 from bayesnb._util.arguments import shown
 from bayesnb.encoding.table import Positions
 from bayesnb.estimators.display import Displayed
-from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.model import NaiveBayes, Statistics, TermWeights
+from bayesnb.prediction import Weights
 
 FORMAT = "bayesnb"
 TAG = "type"
@@ -25,6 +26,8 @@ _DATA = (
     Positions,
     Statistics,
     NaiveBayes,
+    TermWeights,
+    Weights,
     families.AveragedCells,
     families.AveragedLevels,
     families.Dirichlet,

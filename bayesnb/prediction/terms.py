@@ -13,15 +13,18 @@ from bayesnb.encoding import Table
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.selection.loo import (
-    SCORES,
     TERMS,
     PriorOf,
+    average_left_out,
     counted_rows,
     left_out,
     log_class_without,
     of_the_others,
     require_leave_one_out,
 )
+
+AVERAGE = "average"
+"""What the one term of an average of models is called."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,7 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
     fitted = require_leave_one_out(nb, "terms")
     if fitted.average is not None:
         joint = fitted.score(fitted, X, estimate, scoring.joint)
-        return of_average(fitted, joint, np.broadcast_to(fitted.class_log_prior, joint.shape))
+        return of_average(fitted, joint, _biased(fitted, np.broadcast_to(fitted.class_log_prior, joint.shape)))
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_room(n, fitted)
@@ -161,21 +164,23 @@ def loo_terms_of(
     prior: PriorOf = "derived",
 ) -> Terms:
     """As `loo_terms`, of rows that are checked and encoded, with index of class and weight."""
-    log_class = log_class_without(fitted, label, weight)
+    log_class, weights = log_class_without(fitted, label, weight), fitted.prior.weights
     if fitted.average is not None:
-
-        def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
-            own = table.take(which), rows, label[which], weight[which]
-            return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
-
-        return of_average(fitted, fitted.average(table, rows, joint_of, less=weight), log_class)
+        joint = average_left_out(fitted, table, rows, label, weight, estimate, prior)
+        joint = joint if weights is None else weights.of_average(joint, log_class)
+        return of_average(fitted, joint, _biased(fitted, log_class))
     values = left_out(fitted, table, rows, label, weight, estimate, prior, TERMS)
-    return Terms(values, log_class, tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
+    return Terms(values, _biased(fitted, log_class), tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
 
 
 def of_average(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
     """The one term of an average of models, of its joint scores (N, C)."""
-    return Terms((joint - log_class)[..., None], log_class, (fitted.name,), fitted.encoding.classes.array())
+    return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), fitted.encoding.classes.array())
+
+
+def _biased(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
+    """With the bias of the weights, if there are any."""
+    return log_class if fitted.prior.weights is None else log_class + fitted.prior.weights.class_bias
 
 
 def _require_room(n_rows: int, fitted: Fitted) -> None:

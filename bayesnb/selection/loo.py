@@ -37,7 +37,7 @@ class LeaveOneOut:
         log p(y_i | x_i, D₋ᵢ): the label.
     row_pointwise : (N,) array
         log p(x_i, y_i | D₋ᵢ): the row, multinomial coefficients and -log x! included. NaN for `AODE`, whose members
-        are other ones from row to row.
+        are other ones from row to row, and where terms are weighted, which leaves no density of rows.
     log_proba : (N, C) array
         log P(class | x_i, D₋ᵢ), classes in the order of `classes`; NaN where it is undefined.
     weight : (N,) array
@@ -94,7 +94,7 @@ class LeaveOneOut:
         require_choice("kind", kind, ("label", "row"))
         pointwise = self.pointwise if kind == "label" else self.row_pointwise
         if np.isnan(pointwise).any() and kind == "row":
-            raise NotImplementedError("to_elpd: of AODE there are labels only, kind='label'.")
+            raise NotImplementedError("to_elpd: of averages and weighted terms there are labels only, kind='label'.")
         return elpd_data(self.weight * pointwise, _standard_error(self.weight, pointwise))
 
     def __repr__(self) -> str:
@@ -163,17 +163,17 @@ def loo(
     table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo")
     each = np.arange(table.n_rows)
     if fitted.average is not None:
-
-        def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
-            own = table.take(which), rows, label[which], weight[which]
-            return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
-
-        log_proba = scoring.read_scores(fitted.average(table, rows, joint_of, less=weight), scoring.log_proba)
+        joint = average_left_out(fitted, table, rows, label, weight, estimate, prior)
+        if (weights := fitted.prior.weights) is not None:
+            joint = weights.of_average(joint, log_class_without(fitted, label, weight))
+        log_proba = scoring.read_scores(joint, scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
     else:
         found = left_out(fitted, table, rows, label, weight, estimate, prior, SCORES)
         joint, log_proba = found.swapaxes(0, 1)
         row = joint[each, label] + scoring.log_base(rows, table.n_rows)
+        if fitted.prior.weights is not None:
+            row = np.full(table.n_rows, np.nan)
     chosen = chosen_on_rows(fitted)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
     return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
@@ -284,15 +284,34 @@ def left_out(
         return _in_place(list(pool.map(of_group, alike(label, weight))))  # raises what they raise
 
 
+def average_left_out(
+    fitted: Fitted,
+    table: Table,
+    rows: tuple[Any, ...],
+    label: np.ndarray,
+    weight: np.ndarray,
+    estimate: Estimate,
+    prior: PriorOf,
+) -> np.ndarray:
+    """(N, C) log p(class, row | the other rows) of an average of models, without weights."""
+    assert fitted.average is not None
+
+    def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
+        own = table.take(which), rows, label[which], weight[which]
+        return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
+
+    return fitted.average(table, rows, joint_of, less=weight)
+
+
 def log_class_without(fitted: Fitted, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(N, C) log P(class | the other rows), with the bias of the weights, if there are any."""
-    count, weights = fitted.statistics.class_count, fitted.prior.weights
+    """(N, C) log P(class | the other rows)."""
+    count = fitted.statistics.class_count
     posterior: Any = float64(fitted.prior.class_prior.update_apart)(LevelCounts(count[None]))
     found = np.empty((len(label), len(count)))
     for c, w in alike(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
         found[(label == c) & (weight == w)] = scoring.plug_in(without).log_theta[0]
-    return found if weights is None else found + weights.class_bias
+    return found
 
 
 def _in_place(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:

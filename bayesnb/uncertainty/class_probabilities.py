@@ -21,6 +21,7 @@ from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks, proper_posterior
+from bayesnb.uncertainty.draws import draws_of
 from bayesnb.uncertainty.given_draws import DrawnSampler, sampler_of
 from bayesnb.uncertainty.probability_draws import Sampler
 from bayesnb.uncertainty.score_cumulants import given_data, given_row, row_cumulants
@@ -193,7 +194,7 @@ def log_odds_moments(
     (`docs/derivations.md`).
     """
     fitted = require_posterior(nb, "log_odds_moments")
-    require_choice("given", given, _GIVEN)
+    require_given(fitted, given)
     labels = list(fitted.encoding.classes.values)
     if against is not None and not (isinstance(against, Hashable) and against in labels):
         raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {labels}.")
@@ -230,13 +231,26 @@ def _distribution(
 
 def sampler(fitted: Fitted, given: Replayer, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
     """What draws log P(class | row, θ); there are no moments where classes share parameters."""
-    require_choice("given", given, _GIVEN)
+    require_given(fitted, given)
     require_choice("method", method, ("moments", "draws"))
     if not isinstance(draws, int | float | np.number):
         return sampler_of(fitted, draws, given, seed)
     require_integer("draws", draws)
     require_seed(seed)
+    sums = any(columns.network is not None for columns in fitted.encoding.blocks)
+    if fitted.prior.weights is not None and (method == "draws" or sums or fitted.prior.classes_share_parameters):
+        return sampler_of(fitted, dict(draws_of(fitted, int(draws), seed)), given, seed)
     return Sampler("draws" if fitted.prior.classes_share_parameters else method, given, int(draws), seed)
+
+
+def require_given(fitted: Fitted, given: Replayer) -> None:
+    """Raise unless the distribution of θ that is asked for exists: of weighted terms there is none given the row."""
+    require_choice("given", given, _GIVEN)
+    if given == "row" and fitted.prior.weights is not None:
+        raise NotImplementedError(
+            "given='row': weighted terms are no distribution of rows, so that a row does not tell of its parameters; "
+            "pass given='data', for what the posterior of the parameters leaves open."
+        )
 
 
 def _from_scores(fitted: Fitted, given: Replayer, output: OfScores) -> PerBlock:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -10,9 +12,10 @@ import jax
 import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families.powers import length_power
 from bayesnb.families.protocol import Cumulants
 from bayesnb.families.special import polygammas
-from bayesnb.model import NaiveBayes, log_normalize
+from bayesnb.model import NaiveBayes, TermWeights, log_normalize
 
 
 @pytree
@@ -36,12 +39,31 @@ def predictive(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
 
 @jax.jit
 def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
-    """Of each row of a block; features are independent given the class, so that cumulants add."""
-    parts = [
-        [family.log_likelihood_cumulants(rows, multiplicity) for family, rows in zip(model.blocks, x, strict=True)]
+    """Of each row of a block; features are independent given the class, so that cumulants add.
+
+    Of weighted terms those of scores, and none that know the row: what they say is no distribution of rows.
+    """
+    if model.weights is not None:
+        parts = [_weighted(model.weights, b, family, rows) for b, (family, rows) in enumerate(_pairs(model, x))]
+        every = reduce(operator.add, parts)
+        return RowCumulants(predictive(model, x), every, every)
+    other, own = (
+        reduce(operator.add, (family.log_likelihood_cumulants(rows, multiplicity) for family, rows in _pairs(model, x)))
         for multiplicity in (0.0, 1.0)
-    ]
-    return RowCumulants(predictive(model, x), *(reduce(operator.add, part) for part in parts))
+    )
+    return RowCumulants(predictive(model, x), other, own)
+
+
+def _weighted(weights: TermWeights, b: int, family: Any, rows: Any) -> Cumulants:
+    """κ_k = Σ_t w_tᵏ κ_k,t of the terms of block b."""
+    weight = weights.blocks[b]
+    if jnp.ndim(weight):
+        return (family.cumulants_of_terms(rows) * weight).sum()
+    return family.log_likelihood_cumulants(rows) * length_power(rows, weight, weights.exponents[b])[:, None]
+
+
+def _pairs(model: NaiveBayes, x: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    return zip(model.blocks, x, strict=True)
 
 
 def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
@@ -60,6 +82,8 @@ def given_data(model: NaiveBayes, row: RowCumulants) -> tuple[jax.Array, Cumulan
     """Weight (N, 1) and cumulants (N, 1, C) of the scores log π_c + log p(row | c, θ), θ | D."""
     n, n_classes = row.log_proba.shape
     scores = row.other + class_cumulants(model.class_prior, jnp.zeros(n_classes))
+    if model.weights is not None:
+        scores = replace(scores, mean=scores.mean + model.weights.class_bias)
     return jnp.ones((n, 1)), jax.tree.map(lambda m: m[:, None], scores)
 
 

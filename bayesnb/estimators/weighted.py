@@ -1,0 +1,349 @@
+"""Naive Bayes whose terms are weighted by exact leave-one-out."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from bayesnb import scoring
+from bayesnb._util.arguments import require_integer, require_seed, shown
+from bayesnb.counting import Counted
+from bayesnb.encoding import Columns, Encoding, Rows, Table, check_weights
+from bayesnb.estimators import drafts
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.discrete import CategoricalNB
+from bayesnb.fitted import Fitted
+from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
+from bayesnb.prediction.weighting import Weights, term_names, weigh
+from bayesnb.selection.loo import counted_rows
+
+_KINDS = ("auto", "feature", "temperature")
+_COUNTED = ("encoding_", "statistics_", "n_features_in_", "feature_names_in_", "tuned_")
+
+
+class WeightedNB(NaiveBayesClassifier):
+    r"""Class probabilities one can believe: the terms of a classifier, weighted by exact leave-one-out.
+
+    Features depend on each other, so that naive Bayes counts the same evidence more than once and is far too sure. Here
+
+        P(c | x) ∝ exp(b_c + log π_c + Σ_t w_t log p(x_t | c, D)),
+
+    with weights w and biases b under which the leave-one-out scores log p(x_it | c, D without row i) predict the
+    labels best. They are exact, so that no rows are held out and nothing is fitted again.
+
+    Parameters
+    ----------
+    estimator : classifier of bayesnb, default CategoricalNB()
+        One that `loo` takes. Its terms are a column each; of a structure a column given its parents; of counts that
+        share a simplex (`MultinomialNB`) all of them, with a weight that falls with the length of the row as
+        (t + 1)^-β; of an average of models (`AODE`) the average.
+    weights : {"auto", "feature", "temperature"} or Weights
+        "feature": a weight a term, shrunk to a common temperature by as much as the data say. "temperature": one for
+        all. "auto": the first up to 256 terms. Or `weights_` of another `WeightedNB`, which `fit` then keeps: such as
+        were fitted on other rows.
+    max_rows : int, default 100,000
+        Most rows to weight on: of more a sample, stratified by class. Leave-one-out is that of all rows even so.
+    seed : int, default 0
+        Of the sample.
+
+    Attributes
+    ----------
+    weight_ : (T,) array
+        May be negative: a term whose evidence others have already counted too often.
+    term_names_ : tuple of str
+    class_bias_ : (C,) array
+        In nats.
+    temperature_ : float
+        What the weights are shrunk to.
+    shrinkage_ : float
+        τ, how far the weights may be from it: of 0, .03, .1, .3 and 1 the smallest within a Bayes factor of 10 of the
+        best; 0 is temperature scaling.
+    length_exponent_ : float
+        β; 0 where no term is of rows of several draws.
+    loo_log_loss_ : float
+        Mean leave-one-out loss of a label, in nats. The weights have seen each label once, so that it is too good, to
+        the order of the number of weights over the number of rows.
+    weights_ : Weights
+        All of this, with the precision that intervals come from, see `weight_table`.
+    estimator_ : the estimator, fitted, without the weights
+    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_
+        As of the estimator: weights do not change what is known of the parameters.
+
+    Notes
+    -----
+    With b ~ N(0, 1), T ~ N(1, 10²) and w_t ~ N(T, τ²) the optimum is unique; Newton's method finds it. What is said is
+    no longer a joint distribution of row and label, so there is no evidence, and no `given="row"`; intervals
+    `given="data"` say how the posterior of the parameters moves the weighted scores.
+
+    `partial_fit`, `forget` and `decay` count, and keep the weights; so do `fit_stream` and `distributed.fit`, after
+    which there are none yet: `weigh` finds them anew, from rows that were counted. Where leave-one-out says nothing
+    (not two classes with two rows or more) `fit` warns, and the weights are 1.
+
+    References
+    ----------
+    Hand & Yu, *Idiot's Bayes: not so stupid after all?*, Int. Stat. Rev. 69 (2001), for why; Guo et al., *On
+    calibration of modern neural networks*, ICML 2017, for temperatures.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import CategoricalNB, WeightedNB
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 500)
+    >>> x = np.where(rng.random(500) < 0.8, y, 1 - y)
+    >>> X = np.column_stack([x, x, x])  # one witness, heard three times
+    >>> [float(nb.fit(X, y).predict_proba([[1, 1, 1]])[0, 1].round(2)) for nb in (CategoricalNB(), WeightedNB())]
+    [0.98, 0.79]
+    """
+
+    def __init__(self, estimator: Any = None, weights: Any = "auto", *, max_rows: int = 100_000, seed: int = 0) -> None:
+        self.estimator = estimator
+        self.weights = weights
+        self.max_rows = max_rows
+        self.seed = seed
+
+    @property
+    def estimate(self) -> Estimate:  # type: ignore[override]
+        """How the posterior is read: as the estimator reads it."""
+        return self._base().estimate
+
+    # -- fitting ---------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        self._require_arguments()
+        base = copy.copy(self._base()).fit(X, y, sample_weight)
+        draft = self._around(base)
+        draft._find(base.fitted_, *_rows(base, X, y, sample_weight))
+        return drafts.commit(self, draft, drafts.counted_by(draft))
+
+    fit.__doc__ = f"{NaiveBayesClassifier.fit.__doc__}".replace(
+        "Count the rows of X.", "Count the rows of X, and weigh."
+    )
+
+    def _counts(self) -> bool:
+        return hasattr(self._base(), "partial_fit")  # or it says why not
+
+    @available_if(_counts)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Count further rows; the weights stay as they are. As `NaiveBayesClassifier.partial_fit`."""
+        self._require_arguments()
+        return super().partial_fit(X, y, classes, sample_weight)
+
+    def weigh(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Find the weights, from rows that were counted: all of them, or some.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As they were counted, by `fit`, `partial_fit`, `fit_stream` or `distributed.fit`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the rows were not counted, as far as counts tell; if a leave-one-out score is infinite.
+        """
+        check_is_fitted(self)
+        self._require_arguments()
+        draft, base = copy.copy(self), self.estimator_
+        table, _, label, weight = counted_rows(base.fitted_, X, y, sample_weight, "weigh")
+        draft._find(base.fitted_, table, label, weight)
+        return drafts.commit(self, draft, drafts.counted_by(draft), on_top=True)
+
+    def _find(self, fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> None:
+        if isinstance(self.weights, Weights):
+            self.weights_: Weights | None = self.weights
+        else:
+            self.weights_ = weigh(fitted, table, label, weight, self.weights, int(self.max_rows), self.seed)
+
+    # -- what was found --------------------------------------------------------------------------
+
+    @property
+    def estimator_(self) -> Any:
+        """The estimator, fitted, without the weights."""
+        self._require_fitted("estimator_")
+        return self._base()
+
+    @property
+    def weight_(self) -> np.ndarray:
+        """(T,) weight of each term."""
+        found = self._found("weight_")
+        return np.ones(len(self.term_names_)) if found is None else found.weight
+
+    @property
+    def term_names_(self) -> tuple[str, ...]:
+        """(T,) what each term is about."""
+        self._require_fitted("term_names_")
+        return term_names(self.encoding_, average=self._average is not None)
+
+    @property
+    def class_bias_(self) -> np.ndarray:
+        """(C,) what is added to the log probability of each class, in nats."""
+        self._require_fitted("class_bias_")
+        found = self._term_weights(self.encoding_)
+        return np.zeros(len(self.encoding_.classes)) if found is None else np.asarray(found.class_bias)
+
+    @property
+    def temperature_(self) -> float:
+        """The common mean of the weights."""
+        found = self._found("temperature_")
+        return 1.0 if found is None else found.temperature
+
+    @property
+    def shrinkage_(self) -> float:
+        """How far the weights may be from the temperature."""
+        found = self._found("shrinkage_")
+        return 0.0 if found is None else found.shrinkage
+
+    @property
+    def length_exponent_(self) -> float:
+        """How fast the weight of a row of several draws falls with their number."""
+        found = self._found("length_exponent_")
+        return 0.0 if found is None else found.exponent
+
+    @property
+    def loo_log_loss_(self) -> float:
+        """Mean leave-one-out loss of a label, in nats; NaN without weights."""
+        found = self._found("loo_log_loss_")
+        return np.nan if found is None else found.log_loss
+
+    def _found(self, name: str) -> Weights | None:
+        self._require_fitted(name)
+        return vars(self).get("weights_")
+
+    @property
+    def no_evidence(self) -> str | None:
+        return (
+            "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
+            "of the model without weights is estimator_.log_evidence_."
+        )
+
+    # -- as the estimator does it ----------------------------------------------------------------
+
+    def _require_arguments(self) -> None:
+        if not isinstance(self.weights, Weights) and not (isinstance(self.weights, str) and self.weights in _KINDS):
+            raise ValueError(
+                f"weights={shown(self.weights)} is unknown; use one of {_KINDS}, or `weights_` of a fitted WeightedNB."
+            )
+        require_integer("max_rows", self.max_rows)
+        require_seed(self.seed)
+
+    def _base(self) -> Any:
+        """The estimator, with what was counted."""
+        base = CategoricalNB() if self.estimator is None else self.estimator
+        if not isinstance(base, NaiveBayesClassifier) or isinstance(base, WeightedNB):
+            raise ValueError(
+                f"estimator={base!r} must be a classifier of bayesnb with exact leave-one-out, such as TAN()."
+            )
+        return _with_counts(drafts.blank(base), self)
+
+    def _around(self, base: NaiveBayesClassifier) -> Self:
+        """A copy of this with what a fitted estimator has."""
+        return _with_counts(drafts.blank(self), base)
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        return self._base()._columns(table)
+
+    def _structured(
+        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        return self._base()._structured(encoding, rows, label, weight)
+
+    def _weighted_counts(
+        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> Statistics:
+        return self._base()._weighted_counts(encoding, rows, label, weight)
+
+    def _empirical_prior(self, counted: Counted) -> NaiveBayes:
+        prior = self._base()._empirical_prior(counted)
+        return replace(prior, weights=self._term_weights(counted.encoding))
+
+    def _term_weights(self, encoding: Encoding) -> TermWeights | None:
+        found = vars(self).get("weights_")
+        return None if found is None else found.of(encoding, average=self._average is not None)
+
+    def _prior_argument(self, columns: Columns) -> str:
+        return self._base()._prior_argument(columns)
+
+    def _prior_alone(self, columns: Columns, family: Any) -> Any:
+        return self._base()._prior_alone(columns, family)
+
+    @property
+    def _average(self) -> Callable[..., np.ndarray] | None:  # type: ignore[override]
+        return self._base()._average
+
+    @property
+    def no_posterior(self) -> str | None:
+        return self._base().no_posterior
+
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        mine = ("weights of terms",) if vars(self).get("weights_") is not None and self._finds else ()
+        return (*self._base()._chosen, *mine)
+
+    @property
+    def _finds(self) -> bool:
+        """Whether weights are found, or given."""
+        return not isinstance(self.weights, Weights)
+
+    def _check(self) -> None:
+        self._base()._check()
+        self._require_arguments()
+        if (found := vars(self).get("weights_")) is not None:
+            found.check()
+            self._term_weights(self.encoding_)
+
+    def _read(
+        self,
+        fitted: Fitted,
+        rows: tuple[Rows, ...],
+        n: int,
+        estimate: Estimate | None,
+        class_prior: Any,
+        output: Callable,
+    ) -> np.ndarray:
+        return self._base()._read(fitted, rows, n, estimate, class_prior, output)
+
+    def _score(
+        self,
+        fitted: Fitted,
+        X: Any,
+        estimate: Estimate | None,
+        output: Callable,
+        class_prior: Any = None,
+        draws: Any = None,
+    ) -> np.ndarray:
+        if fitted.average is None or (weights := fitted.prior.weights) is None:
+            return super()._score(fitted, X, estimate, output, class_prior, draws)
+        base = self._base()
+        joint = base._score(base.fitted_, X, estimate, scoring.joint, class_prior, draws)
+        log_class = fitted.class_log_prior
+        if class_prior is not None:
+            log_class = scoring.plug_in(fitted.read(estimate, class_prior)[0].class_prior).log_theta[0]
+        return scoring.read_scores(weights.of_average(joint, log_class), output)
+
+    def __sklearn_tags__(self) -> Any:
+        return self._base().__sklearn_tags__()
+
+
+def _with_counts(nb: Any, other: Any) -> Any:
+    """`nb`, with what another has counted."""
+    for name in _COUNTED:
+        if name in vars(other):
+            setattr(nb, name, vars(other)[name])
+    return nb
+
+
+def _rows(base: Any, X: Any, y: Any, sample_weight: Any) -> tuple[Table, np.ndarray, np.ndarray]:
+    """Rows that a classifier has just counted, the index of the class of each, and its weight."""
+    table, fitted = base._table(X), base.fitted_
+    return table, fitted.label_index(y, table.n_rows), check_weights(sample_weight, table.n_rows)

@@ -1,0 +1,234 @@
+"""From a fitted classifier and rows that it has counted to the weights of its terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from bayesnb._util.warnings import warn
+from bayesnb.counting import require_numbers
+from bayesnb.encoding import Encoding, Levels, Table
+from bayesnb.encoding.row_blocks import pad_rows, padded_size
+from bayesnb.fitted import Fitted
+from bayesnb.model import TermWeights
+from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
+from bayesnb.prediction.weights import SHRINKAGE, Scores, Source, fit_weights, log_score
+from bayesnb.selection.loo import of_the_others
+
+Kind = Literal["feature", "temperature", "auto"]
+
+MOST_TERMS = 256
+_KEPT = 2**27
+_CHUNK = 2**23
+_FEWEST = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Weights of the terms of a classifier, and the bias of its classes.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What each term is about.
+    weight : (T,) array
+    classes : Levels
+        Those of `class_bias`.
+    class_bias : (C,) array
+        In nats.
+    temperature : float
+        Common mean of the weights.
+    shrinkage : float
+        τ: how far the weights may be from it; 0 is temperature scaling.
+    of_draws : (T,) array of bool
+        Which terms are of rows of several draws from one simplex: their weight is `weight` · (t + 1)^-`exponent` for a
+        row of t draws.
+    exponent : float
+    log_length : float
+        Mean of log(t + 1) over the rows that were weighted on; 0 without such terms.
+    precision : (P, P) array
+        Minus the Hessian of the penalised log score, over the bias, the temperature and, unless `shrinkage` is 0, the
+        deviations of the weights from it in units of `shrinkage`.
+    n_rows : int
+        Rows that were weighted on.
+    log_loss, plain_log_loss : float
+        Mean leave-one-out loss of the label of these rows, with the weights, which saw each label once, and without.
+    """
+
+    names: tuple[str, ...]
+    weight: np.ndarray
+    classes: Levels
+    class_bias: np.ndarray
+    temperature: float
+    shrinkage: float
+    of_draws: np.ndarray
+    exponent: float
+    log_length: float
+    precision: np.ndarray
+    n_rows: int
+    log_loss: float
+    plain_log_loss: float
+
+    def check(self) -> None:
+        """Raise ValueError unless the parts fit together."""
+        self.classes.check()
+        n_classes, n_terms = len(self.classes), len(self.names)
+        free = n_classes + 1 + (n_terms if self.shrinkage else 0)
+        shapes = {"weight": (n_terms,), "class_bias": (n_classes,), "precision": (free, free)}
+        for name, shape in shapes.items():
+            require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
+        if self.of_draws.dtype != bool or self.of_draws.shape != (n_terms,):
+            raise ValueError(f"weights_.of_draws is {self.of_draws.dtype} {self.of_draws.shape}.")
+        numbers = ("temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss")
+        if not all(np.isfinite(getattr(self, name)) for name in numbers):
+            raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
+
+    def of(self, encoding: Encoding, *, average: bool = False) -> TermWeights:
+        """As models take them; classes that came later have no bias.
+
+        Raises
+        ------
+        ValueError
+            If the terms are others.
+        """
+        names = term_names(encoding, average)
+        if names != self.names:
+            other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
+            raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
+        at = self.classes.index(encoding.classes.values)
+        bias = np.where(at < 0, 0.0, self.class_bias[np.maximum(at, 0)])
+        if average:
+            return TermWeights(bias, (self.weight[0],), (None,))
+        blocks, exponents, first = [], [], 0
+        for columns in encoding.blocks:
+            n = 1 if columns.one_simplex else len(columns.index)
+            own = self.weight[first : first + n]
+            alike = n > 0 and (own == own[0]).all()
+            blocks.append(own[0] if alike else own)
+            exponents.append(self.exponent if columns.one_simplex else None)
+            first += n
+        return TermWeights(bias, tuple(blocks), tuple(exponents))
+
+
+def weigh(
+    fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray, kind: Kind, max_rows: int, seed: int
+) -> Weights | None:
+    """The weights, by leave-one-out of counted rows, or a stratified sample of them; None, said, if they are too few.
+
+    Parameters
+    ----------
+    fitted : Fitted
+        Without weights.
+    table, label, weight
+        Rows that were counted, the index of the class of each, and the weights that they were counted with.
+    kind : {"feature", "temperature", "auto"}
+    max_rows, seed : int
+    """
+    keep = _rows(fitted, label, weight, max_rows, seed)
+    if keep is None:
+        return None
+    encoding, average, at = fitted.encoding, fitted.average is not None, np.flatnonzero(keep)
+    table, label, weight = table.take(keep), label[keep], weight[keep]
+    names = term_names(encoding, average)
+    of_draws = np.zeros(1, bool) if average else _of_draws(encoding)
+    common = kind == "temperature" or (kind == "auto" and len(names) > MOST_TERMS)
+    # Terms that have one weight are one term, but for those whose weight falls with the number of draws.
+    group = np.searchsorted(np.unique(of_draws), of_draws) if common else np.arange(len(names))
+    log_length = _log_lengths(encoding, table, of_draws)
+    typical = float(np.average(log_length, weights=weight))
+    n_groups, n_classes = int(group.max()) + 1, len(encoding.classes)
+    size = min(padded_size(len(label), _FEWEST), max(_FEWEST, _CHUNK // (n_classes * max(1, encoding.n_terms))))
+
+    def blocks() -> Iterator[Scores]:
+        for start in range(0, len(label), size):
+            part = slice(start, start + size)
+            chunk = np.zeros(len(label), bool)
+            chunk[part] = True
+            own = table.take(chunk)
+            rows = encoding.rows(own, lambda columns, unknown: None)
+            found = loo_terms_of(fitted, own, rows, label[part], weight[part], of_the_others(fitted.estimate))
+            _require_finite(found, at[part])
+            values = np.stack([found.values[..., group == g].sum(axis=2) for g in range(n_groups)], axis=2)
+            length = (log_length[part, None] - typical) * np.isin(np.arange(n_groups), group[of_draws])
+            arrays = found.log_class_prior, values, length, label[part], weight[part]
+            yield Scores(*(pad_rows(np.asarray(array), size) for array in arrays))
+
+    kept = list(blocks()) if len(label) * n_classes * n_groups <= _KEPT else None
+    source: Source = blocks if kept is None else lambda: kept
+    shrinkage = (0.0,) if common or n_groups == 1 else SHRINKAGE
+    found = fit_weights(source, n_classes, n_groups, of_draws=bool(of_draws.any()), shrinkage=shrinkage)
+    free = n_classes + 1 + (n_groups if found.shrinkage else 0)
+    total = weight.sum()
+    return Weights(
+        names,
+        found.weight[group] * np.where(of_draws, np.exp(found.exponent * typical), 1.0),
+        encoding.classes,
+        found.bias,
+        found.temperature,
+        found.shrinkage,
+        of_draws,
+        found.exponent,
+        typical,
+        found.precision[:free, :free],
+        len(label),
+        -found.log_score / total,
+        -log_score(source, np.append(np.zeros(n_classes), np.ones(n_groups)), n_classes) / total,
+    )
+
+
+def term_names(encoding: Encoding, average: bool) -> tuple[str, ...]:
+    """(T,) what each term of a classifier is about."""
+    return (AVERAGE,) if average else tuple(encoding.term_names)
+
+
+def _of_draws(encoding: Encoding) -> np.ndarray:
+    """(T,) which terms are of several draws from one simplex."""
+    return np.concatenate([np.full(1 if b.one_simplex else len(b.index), b.one_simplex) for b in encoding.blocks])
+
+
+def _log_lengths(encoding: Encoding, table: Table, of_draws: np.ndarray) -> np.ndarray:
+    """(N,) log(t + 1) of rows of t draws from one simplex; 0 where there is none."""
+    if not of_draws.any():
+        return np.zeros(table.n_rows)
+    rows: Any = encoding.rows(table, lambda columns, unknown: None)
+    return np.log1p(next(r.length() for b, r in zip(encoding.blocks, rows, strict=True) if b.one_simplex))
+
+
+def _rows(fitted: Fitted, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int) -> np.ndarray | None:
+    """(N,) which rows to weight on: of each class its share, of rows that others of the class are beside."""
+    names, count = fitted.encoding.classes.values, fitted.statistics.class_count
+    usable = (weight > 0) & (count[label] - weight > 1e-9 * count[label])
+    alone = np.flatnonzero((weight > 0) & ~usable)
+    if len(np.unique(label[usable])) < 2:
+        warn(
+            f"{fitted.name} is not weighted: leave-one-out needs two classes with two rows or more, and there are "
+            f"{len(np.unique(label[usable]))}. Its predictions are those of the plain model."
+        )
+        return None
+    if len(alone):
+        warn(
+            f"{fitted.name}: classes {[names[c] for c in np.unique(label[alone])][:8]} have one row each, and without "
+            "it nothing is known of them: these rows do not enter the weights."
+        )
+    if usable.sum() <= max_rows:
+        return usable
+    rng, keep = np.random.default_rng(seed), np.zeros(len(label), bool)
+    share = max_rows / usable.sum()
+    for c in np.unique(label[usable]):
+        own = np.flatnonzero(usable & (label == c))
+        keep[rng.permutation(own)[: max(2, round(share * len(own)))]] = True
+    return keep
+
+
+def _require_finite(found: Terms, rows: np.ndarray) -> None:
+    if np.isfinite(found.values).all():
+        return
+    i, c, t = (int(v[0]) for v in np.nonzero(~np.isfinite(found.values)))
+    raise ValueError(
+        f"weights: without row {rows[i]} the leave-one-out term of {found.names[t]!r} in class "
+        f"{found.classes[c]!r} is {found.values[i, c, t]}, and no weight makes that a probability. A prior with "
+        "positive concentrations has finite terms: alpha > 0, estimate='predictive'."
+    )
