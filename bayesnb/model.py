@@ -272,6 +272,10 @@ class JointLikelihood:
         parts = zip(self.likelihoods, x, strict=True)
         return jnp.concatenate([likelihood.terms(rows) for likelihood, rows in parts], axis=-1)
 
+    def by_block(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C B"]:
+        """(N, C, B) log p(row | class) of each block."""
+        return jnp.stack([p.log_prob(rows) for p, rows in zip(self.likelihoods, x, strict=True)], axis=-1)
+
     def log_likelihood(self, x: tuple[Any, ...]) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class)."""
         score = jnp.zeros(())

@@ -16,6 +16,9 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, undefined
 
+Parts = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
+"""Of a block of rows (N, C, T): `JointLikelihood.terms`, or `JointLikelihood.by_block`."""
+
 
 @float64
 def score_rows(
@@ -53,10 +56,12 @@ def terms_of_rows(
     n: int,
     estimate: Estimate,
     multiplicity: np.ndarray | None = None,
+    parts: Parts = JointLikelihood.terms,
 ) -> Float[np.ndarray, "n C T"]:
-    """(n, C, T) the terms of log p(row | class), see `JointLikelihood.terms`; arguments as for `score_rows`."""
+    """(n, C, T) the terms of log p(row | class), or other `parts` of it; arguments as for `score_rows`."""
     reading = _read(pad(encoding, model), multiplicity, estimate)
-    return map_rows(rows, n, lambda x: _terms(reading, x), cells=model.n_classes * encoding.n_terms)
+    cells = model.n_classes * encoding.n_terms if parts is JointLikelihood.terms else 0.0
+    return map_rows(rows, n, lambda x: _parts(reading, x, parts), cells=cells)
 
 
 @float64
@@ -173,9 +178,9 @@ def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate) -> JointLike
     return model.read(estimate, multiplicity)
 
 
-@jax.jit
-def _terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    return reading.terms(x)
+@jax.jit(static_argnames="parts")
+def _parts(reading: JointLikelihood, x: tuple[Any, ...], parts: Parts) -> jax.Array:
+    return parts(reading, x)
 
 
 @jax.jit(static_argnames="output")

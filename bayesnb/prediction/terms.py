@@ -14,6 +14,7 @@ from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.selection.loo import (
     TERMS,
+    Asked,
     PriorOf,
     average_left_out,
     counted_rows,
@@ -162,15 +163,17 @@ def loo_terms_of(
     weight: np.ndarray,
     estimate: Estimate,
     prior: PriorOf = "derived",
+    asked: Asked = TERMS,
 ) -> Terms:
-    """As `loo_terms`, of rows that are checked and encoded, with index of class and weight."""
+    """As `loo_terms`, of rows that are checked and encoded, with index of class and weight; of `BLOCKS` a sum each."""
     log_class, weights = log_class_without(fitted, label, weight), fitted.prior.weights
     if fitted.average is not None:
         joint = average_left_out(fitted, table, rows, label, weight, estimate, prior)
         joint = joint if weights is None else weights.of_average(joint, log_class)
         return of_average(fitted, joint, _biased(fitted, log_class))
-    values = left_out(fitted, table, rows, label, weight, estimate, prior, TERMS)
-    return Terms(values, _biased(fitted, log_class), tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
+    values, encoding = left_out(fitted, table, rows, label, weight, estimate, prior, asked), fitted.encoding
+    names = encoding.term_names if asked is TERMS else [columns.kind for columns in encoding.blocks]
+    return Terms(values, _biased(fitted, log_class), tuple(names), encoding.classes.array())
 
 
 def of_average(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,14 +17,14 @@ from bayesnb.fitted import Fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
 from bayesnb.prediction.weights import SHRINKAGE, Scores, Source, fit_weights, log_score
-from bayesnb.selection.loo import of_the_others
+from bayesnb.selection.loo import BLOCKS, TERMS, Asked, of_the_others
 
 Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
 _KEPT = 2**27
 _CHUNK = 2**23
-_FEWEST = 256
+_FEWEST = 1024  # in multiples of 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +51,8 @@ class Weights:
     log_length : float
         Mean of log(t + 1) over the rows that were weighted on; 0 without such terms.
     precision : (P, P) array
-        Minus the Hessian of the penalised log score, over the bias, the temperature and, unless `shrinkage` is 0, the
-        deviations of the weights from it in units of `shrinkage`.
+        Minus the Hessian of the penalised log score, over what is free of the bias, the temperature and the deviations
+        of the weights from it in units of `shrinkage`.
     n_rows : int
         Rows that were weighted on.
     log_loss, plain_log_loss : float
@@ -76,7 +77,9 @@ class Weights:
         """Raise ValueError unless the parts fit together."""
         self.classes.check()
         n_classes, n_terms = len(self.classes), len(self.names)
-        free = n_classes + 1 + (n_terms if self.shrinkage else 0)
+        free = len(self.precision)
+        if free not in ((1, n_classes + 1) if not self.shrinkage else (n_classes + 1 + n_terms,)):
+            raise ValueError(f"weights_.precision is of {free} parameters.")
         shapes = {"weight": (n_terms,), "class_bias": (n_classes,), "precision": (free, free)}
         for name, shape in shapes.items():
             require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
@@ -94,7 +97,7 @@ class Weights:
         ValueError
             If the terms are others.
         """
-        names = term_names(encoding, average)
+        names = term_names(encoding, average=average)
         if names != self.names:
             other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
             raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
@@ -130,41 +133,24 @@ def weigh(
     keep = _rows(fitted, label, weight, max_rows, seed)
     if keep is None:
         return None
-    encoding, average, at = fitted.encoding, fitted.average is not None, np.flatnonzero(keep)
-    table, label, weight = table.take(keep), label[keep], weight[keep]
-    names = term_names(encoding, average)
-    of_draws = np.zeros(1, bool) if average else _of_draws(encoding)
-    common = kind == "temperature" or (kind == "auto" and len(names) > MOST_TERMS)
-    # Terms that have one weight are one term, but for those whose weight falls with the number of draws.
-    group = np.searchsorted(np.unique(of_draws), of_draws) if common else np.arange(len(names))
-    log_length = _log_lengths(encoding, table, of_draws)
-    typical = float(np.average(log_length, weights=weight))
-    n_groups, n_classes = int(group.max()) + 1, len(encoding.classes)
-    size = min(padded_size(len(label), _FEWEST), max(_FEWEST, _CHUNK // (n_classes * max(1, encoding.n_terms))))
-
-    def blocks() -> Iterator[Scores]:
-        for start in range(0, len(label), size):
-            part = slice(start, start + size)
-            chunk = np.zeros(len(label), bool)
-            chunk[part] = True
-            own = table.take(chunk)
-            rows = encoding.rows(own, lambda columns, unknown: None)
-            found = loo_terms_of(fitted, own, rows, label[part], weight[part], of_the_others(fitted.estimate))
-            _require_finite(found, at[part])
-            values = np.stack([found.values[..., group == g].sum(axis=2) for g in range(n_groups)], axis=2)
-            length = (log_length[part, None] - typical) * np.isin(np.arange(n_groups), group[of_draws])
-            arrays = found.log_class_prior, values, length, label[part], weight[part]
-            yield Scores(*(pad_rows(np.asarray(array), size) for array in arrays))
-
-    kept = list(blocks()) if len(label) * n_classes * n_groups <= _KEPT else None
-    source: Source = blocks if kept is None else lambda: kept
-    shrinkage = (0.0,) if common or n_groups == 1 else SHRINKAGE
-    found = fit_weights(source, n_classes, n_groups, of_draws=bool(of_draws.any()), shrinkage=shrinkage)
-    free = n_classes + 1 + (n_groups if found.shrinkage else 0)
-    total = weight.sum()
+    encoding, at = fitted.encoding, np.flatnonzero(keep)
+    sample = table.take(keep), label[keep], weight[keep]
+    names = term_names(encoding, average=fitted.average is not None)
+    common = kind == "temperature" or len(names) == 1 or (kind == "auto" and len(names) > MOST_TERMS)
+    groups = _groups(fitted, common)
+    log_length = _log_lengths(encoding, sample[0])
+    typical = float(np.average(log_length, weights=sample[2]))
+    source = _source(fitted, groups, *sample, log_length - typical, at)
+    n_classes, n_groups = len(encoding.classes), len(groups.falls)
+    shrinkage = (0.0,) if common else SHRINKAGE
+    found = fit_weights(
+        source, n_classes, n_groups, of_draws=bool(groups.falls.any()), shrinkage=shrinkage, biased=not common
+    )
+    plain = log_score(source, np.repeat([0.0, 1.0], [n_classes, n_groups]), n_classes)
+    of_draws, total = groups.falls[groups.of_terms], sample[2].sum()
     return Weights(
         names,
-        found.weight[group] * np.where(of_draws, np.exp(found.exponent * typical), 1.0),
+        found.weight[groups.of_terms] * np.where(of_draws, np.exp(found.exponent * typical), 1.0),
         encoding.classes,
         found.bias,
         found.temperature,
@@ -172,29 +158,88 @@ def weigh(
         of_draws,
         found.exponent,
         typical,
-        found.precision[:free, :free],
-        len(label),
+        found.precision,
+        len(at),
         -found.log_score / total,
-        -log_score(source, np.append(np.zeros(n_classes), np.ones(n_groups)), n_classes) / total,
+        -plain / total,
     )
 
 
-def term_names(encoding: Encoding, average: bool) -> tuple[str, ...]:
+class _Groups(NamedTuple):
+    """Terms that have one weight.
+
+    `of_terms` (T,) is the group of each term, `of_parts` that of each part of a row's log-likelihood that is `asked`
+    for, and `falls` (G,) says whose weight falls with the number of draws that a row is.
+    """
+
+    asked: Asked
+    of_parts: np.ndarray
+    of_terms: np.ndarray
+    falls: np.ndarray
+
+
+def _groups(fitted: Fitted, common: bool) -> _Groups:
+    """A term each; or, of a `common` weight, all together, but for rows of several draws."""
+    if fitted.average is not None:
+        return _Groups(TERMS, np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool))
+    blocks = fitted.encoding.blocks
+    block = np.repeat(np.arange(len(blocks)), [1 if b.one_simplex else len(b.index) for b in blocks])
+    of_draws = np.array([b.one_simplex for b in blocks])
+    if not common:
+        each = np.arange(len(block))
+        return _Groups(TERMS, each, each, of_draws[block])
+    falls, of_blocks = np.unique(of_draws, return_inverse=True)
+    return _Groups(BLOCKS, of_blocks, of_blocks[block], falls)
+
+
+def _source(
+    fitted: Fitted,
+    groups: _Groups,
+    table: Table,
+    label: np.ndarray,
+    weight: np.ndarray,
+    log_length: np.ndarray,
+    at: np.ndarray,
+) -> Source:
+    """Leave-one-out terms of rows, which stand at `at` among those of the user: kept, or found anew at each pass."""
+    estimate, n_rows, n_groups = of_the_others(fitted.estimate), len(label), len(groups.falls)
+    cells = len(fitted.encoding.classes) * max(1, len(groups.of_parts))
+    size = min(padded_size(n_rows, _FEWEST), max(1, _CHUNK // (_FEWEST * cells)) * _FEWEST)
+    alone = len(groups.of_parts) == n_groups
+
+    def scores() -> Iterator[Scores]:
+        for start in range(0, n_rows, size):
+            part = slice(start, start + size)
+            own = table.take(_mask(part, n_rows))
+            rows = fitted.encoding.rows(own, lambda columns, unknown: None)
+            found = loo_terms_of(fitted, own, rows, label[part], weight[part], estimate, asked=groups.asked)
+            _require_finite(found, at[part])
+            sums = [found.values[..., groups.of_parts == g].sum(axis=2) for g in range(0 if alone else n_groups)]
+            terms = found.values if alone else np.stack(sums, axis=2)
+            arrays = found.log_class_prior, terms, log_length[part, None] * groups.falls, label[part], weight[part]
+            yield Scores(*(pad_rows(np.asarray(array), size) for array in arrays))
+
+    return partial(list, list(scores())) if n_rows * cells <= _KEPT else scores
+
+
+def _mask(part: slice, n: int) -> np.ndarray:
+    mask = np.zeros(n, bool)
+    mask[part] = True
+    return mask
+
+
+def term_names(encoding: Encoding, *, average: bool) -> tuple[str, ...]:
     """(T,) what each term of a classifier is about."""
     return (AVERAGE,) if average else tuple(encoding.term_names)
 
 
-def _of_draws(encoding: Encoding) -> np.ndarray:
-    """(T,) which terms are of several draws from one simplex."""
-    return np.concatenate([np.full(1 if b.one_simplex else len(b.index), b.one_simplex) for b in encoding.blocks])
-
-
-def _log_lengths(encoding: Encoding, table: Table, of_draws: np.ndarray) -> np.ndarray:
+def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:
     """(N,) log(t + 1) of rows of t draws from one simplex; 0 where there is none."""
-    if not of_draws.any():
-        return np.zeros(table.n_rows)
-    rows: Any = encoding.rows(table, lambda columns, unknown: None)
-    return np.log1p(next(r.length() for b, r in zip(encoding.blocks, rows, strict=True) if b.one_simplex))
+    for columns in encoding.blocks:
+        if columns.one_simplex:
+            rows: Any = columns.rows(columns.open(table))
+            return np.log1p(rows.length())
+    return np.zeros(table.n_rows)
 
 
 def _rows(fitted: Fitted, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int) -> np.ndarray | None:

@@ -10,6 +10,8 @@ rows that are t draws from one simplex is ℓ (t + 1)^-β, with β at the optimu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -26,6 +28,7 @@ _STEPS = 100
 _DECREMENT = 1e-11
 _SMALLEST_STEP = 1e-10
 _LARGEST_EXPONENT = 2.0
+_IN_CACHE = 2**17
 
 
 @pytree
@@ -50,21 +53,20 @@ class Scores:
     weight: Any
 
 
-#: Blocks of scores, as often as they are asked for.
 Source = Callable[[], Iterable[Scores]]
+"""Blocks of scores, of as many rows each, a multiple of 512; as often as they are asked for."""
 
 
 class Optimum(NamedTuple):
     """Where the objective is greatest.
 
-    `bias` (C,), `temperature` and `deviation` d (T,) are the parameters, `weight` (T,) is T + τ d; `precision` (P, P)
-    is minus the Hessian of the penalised log score there, over (b, T, d). `log_score` is Σ_i w_i log P(y_i | x_i), and
-    `log_evidence` Laplace's approximation, up to a constant that all τ share.
+    `bias` b (C,), `temperature` T, `weight` w (T,), `shrinkage` τ and `exponent` β are those of the module. `precision`
+    (P, P) is minus the Hessian of the penalised log score over what is free of (b, T, d), see `Free`. `log_score` is
+    Σ_i w_i log P(y_i | x_i), and `log_evidence` Laplace's approximation, up to a constant that all τ share.
     """
 
     bias: np.ndarray
     temperature: float
-    deviation: np.ndarray
     weight: np.ndarray
     shrinkage: float
     exponent: float
@@ -73,131 +75,180 @@ class Optimum(NamedTuple):
     log_evidence: float
 
 
-def fit_weights(source: Source, n_classes: int, n_terms: int, *, of_draws: bool, shrinkage: Iterable[float]) -> Optimum:
+@dataclass(frozen=True, eq=False)
+class Free:
+    """The parameters that there are, of (b, T, d): none of b without a bias of classes, none of d under τ = 0.
+
+    Parameters
+    ----------
+    n_classes : int
+    into : (C + T, P) array
+        (b, w) as a linear function of them.
+    mean, precision : (P,) arrays
+        Of their normal prior.
+    """
+
+    n_classes: int
+    into: np.ndarray
+    mean: np.ndarray
+    precision: np.ndarray
+
+    @classmethod
+    def of(cls, n_classes: int, n_terms: int, tau: float, *, biased: bool) -> Free:
+        each = np.eye(n_classes + n_terms)
+        bias, deviations = each[:, : n_classes * biased], tau * each[:, n_classes:] if tau else each[:, :0]
+        common = np.repeat([0.0, 1.0], [n_classes, n_terms])[:, None]
+        sizes = [bias.shape[1], 1, deviations.shape[1]]
+        return cls(
+            n_classes,
+            np.concatenate([bias, common, deviations], axis=1),
+            np.repeat([0.0, 1.0, 0.0], sizes),
+            np.repeat([1.0, _PRECISION_OF_T, 1.0], sizes),
+        )
+
+    def of_weights(self, at: np.ndarray) -> np.ndarray:
+        """(P,) parameters for which (b, w) are nearest to those given."""
+        return np.linalg.lstsq(self.into, at, rcond=None)[0]
+
+
+@float64
+def fit_weights(
+    source: Source, n_classes: int, n_terms: int, *, of_draws: bool, shrinkage: Iterable[float], biased: bool
+) -> Optimum:
     """The optimum under the smallest τ that there is no strong evidence against.
 
     Parameters
     ----------
     source : function
-        Blocks of scores; they are gone through some ten times for each τ.
+        Gone through some four times for each τ; what is a list stays in memory.
     n_classes, n_terms : int
     of_draws : bool
         Whether some terms are those of draws from one simplex, so that β is fitted.
     shrinkage : τ, one or several
+    biased : bool
+        Whether classes have a bias.
     """
-    start = np.concatenate([np.zeros(n_classes), np.ones(n_terms)])
-    exponent = _exponent(source, start, n_classes) if of_draws else 0.0
+    if isinstance(kept := source(), list):
+        source = partial(list, jax.tree.map(jnp.asarray, kept))
+    at = np.repeat([0.0, 1.0], [n_classes, n_terms])
+    exponent = _exponent(source, at, Free.of(n_classes, n_terms, 0.0, biased=biased)) if of_draws else 0.0
     found: list[Optimum] = []
     for tau in sorted(shrinkage):
-        found.append(_maximize(source, start, n_classes, tau, exponent))
-        start = np.concatenate([found[-1].bias, found[-1].weight])
+        free = Free.of(n_classes, n_terms, tau, biased=biased)
+        theta, there = _maximize(source, at, free, exponent)
+        at = free.into @ theta
+        found.append(
+            Optimum(
+                bias=at[:n_classes],
+                temperature=float(theta[n_classes * biased]),
+                weight=at[n_classes:],
+                shrinkage=tau,
+                exponent=exponent,
+                precision=there.precision,
+                log_score=there.log_score,
+                log_evidence=there.objective - 0.5 * float(np.linalg.slogdet(there.precision)[1]),
+            )
+        )
     best = max(one.log_evidence for one in found)
     return next(one for one in found if one.log_evidence >= best - _STRONG)
 
 
-def _exponent(source: Source, start: np.ndarray, n_classes: int) -> float:
+@float64
+def log_score(source: Source, at: np.ndarray, n_classes: int) -> float:
+    """Σ_i w_i log P(y_i | x_i) at (b, w), where β is 0."""
+    return float(_derivatives(source, at, n_classes, 0.0)[0])
+
+
+def _exponent(source: Source, at: np.ndarray, free: Free) -> float:
     """β at the optimum under a common temperature."""
     from scipy.optimize import minimize_scalar
 
     def loss(exponent: float) -> float:
-        found = _maximize(source, start, n_classes, 0.0, exponent)
-        penalty = found.bias @ found.bias + _PRECISION_OF_T * (found.temperature - 1.0) ** 2
-        return 0.5 * float(penalty) - found.log_score
+        return -_maximize(source, at, free, exponent)[1].objective
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
 
 
-def _maximize(source: Source, start: np.ndarray, n_classes: int, tau: float, exponent: float) -> Optimum:
+class _Point(NamedTuple):
+    """The penalised log score, its gradient and minus its Hessian, and the log score."""
+
+    objective: float
+    gradient: np.ndarray
+    precision: np.ndarray
+    log_score: float
+
+
+def _maximize(source: Source, at: np.ndarray, free: Free, exponent: float) -> tuple[np.ndarray, _Point]:
     """Newton's method from (b, w), with steps that are halved until the objective rises."""
-    n_terms = len(start) - n_classes
-    # (b, w) as a linear map of (b, T, d); under τ = 0 the deviations are their prior's.
-    into = np.zeros((n_classes + n_terms, n_classes + 1 + n_terms))
-    into[:n_classes, :n_classes] = np.eye(n_classes)
-    into[n_classes:, n_classes] = 1.0
-    into[n_classes:, n_classes + 1 :] = tau * np.eye(n_terms)
-    prior = np.concatenate([np.ones(n_classes), [_PRECISION_OF_T], np.ones(n_terms)])
-    center = np.zeros(len(prior))
-    center[n_classes] = 1.0
 
-    temperature = start[n_classes:].mean() if n_terms else 1.0
-    deviation = (start[n_classes:] - temperature) / tau if tau else np.zeros(n_terms)
-    at = np.concatenate([start[:n_classes], [temperature], deviation])
+    def evaluate(theta: np.ndarray) -> _Point:
+        value, gradient, hessian = _derivatives(source, free.into @ theta, free.n_classes, exponent)
+        away = theta - free.mean
+        return _Point(
+            value - 0.5 * float(free.precision @ away**2),
+            free.into.T @ gradient - free.precision * away,
+            free.into.T @ hessian @ free.into + np.diag(free.precision),
+            value,
+        )
 
-    def evaluate(at: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, float]:
-        value, gradient, hessian = _derivatives(source, into @ at, n_classes, exponent)
-        away = at - center
-        objective = value - 0.5 * float(prior @ away**2)
-        return objective, into.T @ gradient - prior * away, into.T @ hessian @ into + np.diag(prior), value
-
-    objective, gradient, precision, value = evaluate(at)
+    theta = free.of_weights(at)
+    here = evaluate(theta)
     for _ in range(_STEPS):
-        step = np.linalg.solve(precision, gradient)
-        size, decrement = 1.0, float(gradient @ step)
-        while True:
-            there = evaluate(at + size * step)
-            if there[0] >= objective - 1e-13 * abs(objective) or size < _SMALLEST_STEP:
-                break
+        step = np.linalg.solve(here.precision, here.gradient)
+        size, there = 1.0, evaluate(theta + step)
+        while there.objective < here.objective - 1e-13 * abs(here.objective) and size > _SMALLEST_STEP:
             size /= 2
-        if size >= _SMALLEST_STEP:
-            at = at + size * step
-            objective, gradient, precision, value = there
-        if decrement < _DECREMENT or size < _SMALLEST_STEP:
+            there = evaluate(theta + size * step)
+        if size <= _SMALLEST_STEP:
             break
-    bias, temperature, deviation = at[:n_classes], float(at[n_classes]), at[n_classes + 1 :]
-    return Optimum(
-        bias,
-        temperature,
-        deviation,
-        temperature + tau * deviation,
-        tau,
-        exponent,
-        precision,
-        value,
-        objective - 0.5 * float(np.linalg.slogdet(precision)[1]),
-    )
-
-
-def log_score(source: Source, at: np.ndarray, n_classes: int) -> float:
-    """Σ_i w_i log P(y_i | x_i) at (b, w), where β is 0."""
-    return _derivatives(source, at, n_classes, 0.0)[0]
+        theta, decrement, here = theta + size * step, float(here.gradient @ step), there
+        if decrement < _DECREMENT:
+            break
+    return theta, here
 
 
 def _derivatives(
     source: Source, at: np.ndarray, n_classes: int, exponent: float
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Σ_i w_i log P(y_i | x_i), its gradient over (b, w), and minus its Hessian."""
-    total: Any = None
+    total: Any = 0.0, 0.0, 0.0
     for block in source():
         found = _of_block(block, at[:n_classes], at[n_classes:], exponent)
-        total = found if total is None else tuple(a + b for a, b in zip(total, found, strict=True))
+        total = tuple(a + np.asarray(b) for a, b in zip(total, found, strict=True))
     return float(total[0]), total[1], total[2]
 
 
-@float64
-def _of_block(*arguments: Any) -> tuple[np.ndarray, ...]:
-    return _derivatives_of_block(*arguments)
-
-
 @jax.jit
-def _derivatives_of_block(
+def _of_block(
     block: Scores, bias: jax.Array, weight: jax.Array, exponent: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    terms = _tempered(block, exponent)
-    log_proba = jax.nn.log_softmax(bias + block.log_class + jnp.einsum("nct,t->nc", terms, weight))
-    proba, rows = jnp.exp(log_proba), jnp.asarray(block.weight)
-    own = jnp.asarray(block.label)[:, None] == jnp.arange(proba.shape[1])
-    value = jnp.sum(rows * jnp.sum(jnp.where(own, log_proba, 0.0), axis=1))
-    rest = rows[:, None] * (own - proba)
+    """The same of a block, some rows at a time, so that they stay in the cache."""
+    n, n_classes, n_terms = block.terms.shape
+    most = max(1, _IN_CACHE // max(1, n_classes * n_terms))
+    size = min(512, 2 ** (most.bit_length() - 1))
+
+    def of_piece(piece: Scores) -> tuple[jax.Array, jax.Array, jax.Array]:
+        return _of_rows(piece, bias, weight, exponent)
+
+    pieces = jax.tree.map(lambda v: jnp.reshape(v, (n // size, size, *v.shape[1:])), block)
+    shapes = jax.eval_shape(of_piece, jax.tree.map(lambda v: v[0], pieces))
+    zeros = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), shapes)
+    return jax.lax.scan(lambda total, piece: (jax.tree.map(jnp.add, total, of_piece(piece)), None), zeros, pieces)[0]
+
+
+def _of_rows(
+    rows: Scores, bias: jax.Array, weight: jax.Array, exponent: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    terms = rows.terms * jnp.exp(-exponent * rows.log_length)[:, None]
+    log_proba = jax.nn.log_softmax(bias + rows.log_class + jnp.einsum("nct,t->nc", terms, weight))
+    proba = jnp.exp(log_proba)
+    own = rows.label[:, None] == jnp.arange(proba.shape[1])
+    rest, share = rows.weight[:, None] * (own - proba), rows.weight[:, None] * proba
+    value = jnp.sum(jnp.where(own, rows.weight[:, None] * log_proba, 0.0))
     gradient = jnp.concatenate([jnp.sum(rest, axis=0), jnp.einsum("nc,nct->t", rest, terms)])
     # Covariances under P(c | x) of the indicators of the classes and of the terms.
-    share = rows[:, None] * proba
     centered = terms - jnp.einsum("nc,nct->nt", proba, terms)[:, None]
     root = (jnp.sqrt(share)[..., None] * centered).reshape(-1, terms.shape[2])
     classes = jnp.diag(jnp.sum(share, axis=0)) - share.T @ proba
     mixed = jnp.einsum("nc,nct->ct", share, centered)
     return value, gradient, jnp.block([[classes, mixed], [mixed.T, root.T @ root]])
-
-
-def _tempered(block: Scores, exponent: Any) -> jax.Array:
-    """Terms times (t + 1)^-β, relative to a typical t."""
-    return block.terms * jnp.exp(-exponent * block.log_length)[:, None]

@@ -255,7 +255,7 @@ def left_out(
     """(N, …) of rows of a table, encoded too, each by the posterior of the other rows.
 
     `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
-    (N, C, T) terms of log p(row | class, the other rows).
+    (N, C, T) terms of log p(row | class, the other rows), and `BLOCKS` their sums over each block.
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
@@ -378,14 +378,24 @@ def _scores_of_own(
     return _with_log_proba(plus(likelihood, log_class))
 
 
-def _terms_of_own(
-    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
+def _parts_of_own(
+    parts: scoring.Parts,
+    every: JointLikelihood,
+    without: JointLikelihood,
+    log_class: jax.Array,
+    own: jax.Array,
+    x: tuple[Any, ...],
 ) -> jax.Array:
-    return jnp.where(own[..., None], without.terms(x), every.terms(x))
+    return jnp.where(own[..., None], parts(without, x), parts(every, x))
 
 
 SCORES = Asked(JointLikelihood.prepare, _scores_of_own, partial(scoring.score_rows, output=_with_log_proba))
-TERMS = Asked(lambda reading, x: reading, _terms_of_own, scoring.terms_of_rows)
+TERMS = Asked(lambda reading, x: reading, partial(_parts_of_own, JointLikelihood.terms), scoring.terms_of_rows)
+BLOCKS = Asked(
+    JointLikelihood.prepare,
+    partial(_parts_of_own, JointLikelihood.by_block),
+    partial(scoring.terms_of_rows, parts=JointLikelihood.by_block),
+)
 
 
 def _standard_error(weight: np.ndarray, pointwise: np.ndarray) -> float:
