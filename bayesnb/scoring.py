@@ -67,7 +67,7 @@ def terms_of_rows(
 @float64
 def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
     """(C,) log P(class | D) under a reading, with the bias of the weights, if there are any."""
-    return replace(model, blocks=()).read(estimate).log_class
+    return np.asarray(replace(model, blocks=()).read(estimate).log_class)
 
 
 @float64
