@@ -212,7 +212,9 @@ def _source(
             part = slice(start, start + size)
             own = table.take(_mask(part, n_rows))
             rows = fitted.encoding.rows(own, lambda columns, unknown: None)
-            found = loo_terms_of(fitted, own, rows, label[part], weight[part], estimate, asked=groups.asked)
+            # A row of weight 2 is that row twice, of which one is left out.
+            less = np.minimum(weight[part], 1.0)
+            found = loo_terms_of(fitted, own, rows, label[part], less, estimate, asked=groups.asked)
             _require_finite(found, at[part])
             sums = [found.values[..., groups.of_parts == g].sum(axis=2) for g in range(0 if alone else n_groups)]
             terms = found.values if alone else np.stack(sums, axis=2)
@@ -245,7 +247,7 @@ def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:
 def _rows(fitted: Fitted, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int) -> np.ndarray | None:
     """(N,) which rows to weight on: of each class its share, of rows that others of the class are beside."""
     names, count = fitted.encoding.classes.values, fitted.statistics.class_count
-    usable = (weight > 0) & (count[label] - weight > 1e-9 * count[label])
+    usable = (weight > 0) & (count[label] - np.minimum(weight, 1.0) > 1e-9 * count[label])
     alone = np.flatnonzero((weight > 0) & ~usable)
     if len(np.unique(label[usable])) < 2:
         warn(
@@ -274,6 +276,6 @@ def _require_finite(found: Terms, rows: np.ndarray) -> None:
     i, c, t = (int(v[0]) for v in np.nonzero(~np.isfinite(found.values)))
     raise ValueError(
         f"weights: without row {rows[i]} the leave-one-out term of {found.names[t]!r} in class "
-        f"{found.classes[c]!r} is {found.values[i, c, t]}, and no weight makes that a probability. A prior with "
+        f"{found.classes.tolist()[c]!r} is {found.values[i, c, t]}, and no weight makes that a probability. A prior with "
         "positive concentrations has finite terms: alpha > 0, estimate='predictive'."
     )

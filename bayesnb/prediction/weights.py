@@ -164,7 +164,10 @@ def _exponent(source: Source, at: np.ndarray, free: Free) -> float:
     from scipy.optimize import minimize_scalar
 
     def loss(exponent: float) -> float:
-        return -_maximize(source, at, free, exponent)[1].objective
+        nonlocal at
+        theta, there = _maximize(source, at, free, exponent)
+        at = free.into @ theta  # not far from that of the next exponent
+        return -there.objective
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
 

@@ -1,0 +1,373 @@
+"""Weighted terms: the optimum by another solver, what weights do and do not change, and what they are for."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import log_softmax
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bayesnb as bnb
+from bayesnb.prediction import weighting
+from bayesnb.prediction.weights import SHRINKAGE
+
+RNG = np.random.default_rng(11)
+N = 120
+LABEL = np.array(["ash", "elm", "oak"])[RNG.permutation(np.arange(N) % 3)]
+CODE = np.searchsorted(["ash", "elm", "oak"], LABEL)
+NOISY = np.where(RNG.random((N, 4)) < 0.6, CODE[:, None], RNG.integers(0, 3, (N, 4)))
+LEVELS = np.column_stack([NOISY, NOISY[:, 0]]).astype(float)  # the first witness is heard twice
+NUMBERS = RNG.normal(size=(N, 5)) + 1.5 * (LABEL == "elm")[:, None]
+COUNTS = RNG.poisson(1 + 2 * np.eye(3)[CODE][:, [0, 1, 2, 0, 1]] * RNG.exponential(1, (N, 1)))
+
+CASES = {
+    "categorical": (bnb.CategoricalNB(), LEVELS),
+    "gaussian": (bnb.GaussianNB(), NUMBERS),
+    "tree": (bnb.TAN(gaussian=None), LEVELS),
+}
+
+
+@parametrize_with_checks([bnb.WeightedNB()])
+def test_check_estimator(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks([bnb.WeightedNB(bnb.GaussianNB()), bnb.WeightedNB(bnb.MultinomialNB())])
+def test_check_estimator_of_numbers_and_words(estimator, check):
+    check(estimator)
+
+
+# -- the optimum ---------------------------------------------------------------------------------
+
+
+def objective(scores: bnb.prediction.Terms, label: np.ndarray, tau: float, biased: bool = True):
+    """Minus the penalised log score of (b, T, d), and its gradient, written out once more."""
+    _, n_classes, n_terms = scores.values.shape
+    own = np.eye(n_classes)[label]
+
+    def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        b, temperature, d = theta[:n_classes] * biased, theta[n_classes], theta[n_classes + 1 :]
+        log_p = log_softmax(scores.log_class_prior + b + scores.values @ (temperature + tau * d), axis=1)
+        rest = own - np.exp(log_p)
+        of_weights = np.einsum("nc,nct->t", rest, scores.values)
+        gradient = [rest.sum(axis=0) * biased - b, [of_weights.sum() - (temperature - 1) / 100], tau * of_weights - d]
+        penalty = (b @ b + d @ d + (temperature - 1) ** 2 / 100) / 2
+        return penalty - log_p[own > 0].sum(), -np.concatenate(gradient)
+
+    start = np.zeros(n_classes + 1 + n_terms)
+    start[n_classes] = 1.0
+    return value, start
+
+
+def solved(scores, label, tau, biased=True):
+    value, start = objective(scores, label, tau, biased)
+    return minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 2000})
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("tau", [0.0, 0.1, 1.0])
+def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
+    nb, X = CASES[case]
+    monkeypatch.setattr(weighting, "SHRINKAGE", (tau,))
+    found = bnb.WeightedNB(nb, "feature").fit(X, LABEL)
+    scores = bnb.loo_terms(found.estimator_, X, LABEL)
+    at = solved(scores, CODE, tau).x
+    np.testing.assert_allclose(found.class_bias_, at[:3], atol=1e-6)
+    np.testing.assert_allclose(found.temperature_, at[3], atol=1e-6)
+    np.testing.assert_allclose(found.weight_, at[3] + tau * at[4:], atol=1e-6)
+
+
+def test_shrinkage_is_the_smallest_without_strong_evidence_against_it():
+    nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    scores, evidence = bnb.loo_terms(nb.estimator_, LEVELS, LABEL), {}
+    for tau in SHRINKAGE:
+        value, _ = objective(scores, CODE, tau)
+        at = solved(scores, CODE, tau).x
+        # Laplace's approximation, the Hessian by differences of the gradient.
+        steps = 1e-5 * np.eye(len(at))
+        hessian = np.array([(value(at + h)[1] - value(at - h)[1]) / 2e-5 for h in steps])
+        evidence[tau] = -value(at)[0] - np.linalg.slogdet(hessian)[1] / 2
+    best = max(evidence.values())
+    assert nb.shrinkage_ == min(tau for tau, value in evidence.items() if value > best - np.log(10))
+
+
+def test_a_temperature_is_temperature_scaling():
+    """One number, on the joint scores without the row; the prior N(1, 10²) is of no account."""
+    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL)
+    scores = bnb.loo_terms(nb.estimator_, NUMBERS, LABEL)
+
+    def loss(t: float) -> float:
+        log_p = log_softmax(scores.log_class_prior + t * scores.values.sum(axis=2), axis=1)
+        return (t - 1) ** 2 / 200 - log_p[np.arange(N), CODE].sum()
+
+    expected = minimize_scalar(loss, bounds=(0, 5), method="bounded", options={"xatol": 1e-10}).x
+    assert nb.temperature_ == pytest.approx(expected, abs=1e-6)
+    np.testing.assert_array_equal(nb.weight_, np.full(5, nb.temperature_))
+    np.testing.assert_array_equal(nb.class_bias_, np.zeros(3))
+
+
+def test_long_rows_count_for_less():
+    """Of counts over one simplex T (t + 1)^-β, both at the optimum: by Nelder and Mead."""
+    nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(COUNTS, LABEL)
+    scores, length = bnb.loo_terms(nb.estimator_, COUNTS, LABEL), COUNTS.sum(axis=1)
+    reference = np.exp(np.log1p(length).mean())
+
+    def loss(theta: np.ndarray) -> float:
+        t, beta = theta
+        power = t * ((length + 1) / reference) ** -beta
+        log_p = log_softmax(scores.log_class_prior + power[:, None] * scores.values[:, :, 0], axis=1)
+        return (t - 1) ** 2 / 200 - log_p[np.arange(N), CODE].sum()
+
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000}
+    found = minimize(loss, [0.5, 0.5], method="Nelder-Mead", options=options, bounds=[(0, 9), (0, 2)]).x
+    assert nb.temperature_ == pytest.approx(found[0], abs=1e-5)
+    assert nb.length_exponent_ == pytest.approx(found[1], abs=1e-5)
+    row = COUNTS[[4]]
+    power = nb.weight_[0] * (row.sum() + 1) ** -nb.length_exponent_
+    joint = nb.class_log_prior_ + power * bnb.terms(nb.estimator_, row).values[0, :, 0]
+    np.testing.assert_allclose(nb.predict_log_proba(row)[0], log_softmax(joint), rtol=1e-12)
+
+
+def test_scores_that_do_not_fit_are_found_anew_at_each_pass(monkeypatch):
+    kept = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    monkeypatch.setattr(weighting, "_KEPT", 0)
+    monkeypatch.setattr(weighting, "_CHUNK", 1)
+    again = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    np.testing.assert_allclose(again.weight_, kept.weight_, rtol=1e-12)
+
+
+def test_of_more_rows_a_sample_of_each_class():
+    """Weights of the sample, by leave-one-out of all rows."""
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=60).fit(LEVELS, LABEL)
+    assert nb.weights_.n_rows == 60
+    assert (
+        nb.temperature_
+        == bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=60).fit(LEVELS, LABEL).temperature_
+    )
+    other = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=60, seed=1).fit(LEVELS, LABEL)
+    assert other.temperature_ != nb.temperature_
+    np.testing.assert_array_equal(other.class_count_, [40, 40, 40])
+
+
+# -- what it says --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_scores_are_weighted_terms(case):
+    nb, X = CASES[case]
+    weighted = bnb.WeightedNB(nb).fit(X, LABEL)
+    terms = bnb.terms(weighted.estimator_, X)
+    joint = terms.log_class_prior + weighted.class_bias_ + terms.values @ weighted.weight_
+    np.testing.assert_allclose(weighted.predict_joint_log_proba(X), joint, rtol=1e-10)
+    np.testing.assert_allclose(bnb.terms(weighted, X).joint(), joint, rtol=1e-10)
+    np.testing.assert_array_equal(weighted.predict(X), weighted.classes_[joint.argmax(axis=1)])
+
+
+def test_its_leave_one_out_is_that_of_the_weights():
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+    found = bnb.loo(nb, NUMBERS, LABEL)
+    assert -found.elpd / N == pytest.approx(nb.loo_log_loss_, rel=1e-12)
+    assert "weights of terms" in found.notes[0]
+    assert np.isnan(found.row_pointwise).all()
+    plain = bnb.loo(nb.estimator_, NUMBERS, LABEL)
+    assert nb.weights_.plain_log_loss == pytest.approx(-plain.elpd / N, rel=1e-12)
+
+
+def test_one_witness_heard_many_times_is_one_witness():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 1000)
+    x = np.where(rng.random(1000) < 0.8, y, 1 - y)[:, None]
+    once, often = bnb.CategoricalNB().fit(x, y), bnb.WeightedNB().fit(np.repeat(x, 6, axis=1), y)
+    assert often.temperature_ == pytest.approx(1 / 6, rel=0.1)
+    rows = np.array([[0], [1]])
+    np.testing.assert_allclose(often.predict_proba(np.repeat(rows, 6, axis=1)), once.predict_proba(rows), atol=0.02)
+
+
+def test_order_does_not_matter():
+    nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    rows, columns = RNG.permutation(N), RNG.permutation(5)
+    other = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[rows][:, columns], LABEL[rows])
+    np.testing.assert_allclose(other.weight_, nb.weight_[columns], atol=1e-9)
+
+
+def test_missing_cells_say_nothing():
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+    nothing = np.full((1, 5), np.nan)
+    expected = log_softmax(nb.class_log_prior_ + nb.class_bias_)
+    np.testing.assert_allclose(nb.predict_log_proba(nothing)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["moments", "draws"])
+def test_parameters_move_the_weighted_scores(method):
+    """Moments of weighted log odds by draws of the parameters, and intervals as their quantiles."""
+    nb, rows = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL), NUMBERS[:3]
+    drawn = bnb.posterior_draws(nb, 20_000)
+    cells = norm.logpdf(rows[:, None], drawn["mu"][:, None], np.sqrt(drawn["sigma2"])[:, None])
+    scores = cells @ nb.weight_ + np.log(drawn["class_prob"])[:, None] + nb.class_bias_
+    odds = scores - scores[..., :1]
+    mean, sd = bnb.log_odds_moments(nb, rows)
+    np.testing.assert_allclose(mean, odds.mean(axis=0), atol=5 * odds.std(axis=0).max() / np.sqrt(20_000))
+    np.testing.assert_allclose(sd, odds.std(axis=0), rtol=0.03)
+    lower, upper = bnb.predict_interval(nb, rows, given="data", method=method, draws=4000)
+    expected = np.quantile(np.exp(log_softmax(scores, axis=2)), [0.05, 0.95], axis=0)
+    np.testing.assert_allclose([lower, upper], expected, atol=0.02)
+
+
+def test_what_needs_a_joint_distribution_is_refused():
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+    with pytest.raises(NotImplementedError, match="given='row': weighted terms are no distribution of rows"):
+        bnb.predict_interval(nb, NUMBERS[:2])
+    with pytest.raises(NotImplementedError, match="log_evidence_: its terms are weighted"):
+        _ = nb.log_evidence_
+    with pytest.raises(NotImplementedError, match="its terms are weighted"):
+        bnb.bayes_factor(nb, nb.estimator_)
+    decisions = bnb.decide(nb, NUMBERS[:2], bnb.decision.zero_one(nb.classes_))
+    np.testing.assert_array_equal(decisions.action, nb.predict(NUMBERS[:2]))
+    assert np.isnan(decisions.regret).all()
+    assert (bnb.decide(nb, NUMBERS[:2], bnb.decision.zero_one(nb.classes_), given="data").regret >= 0).all()
+
+
+# -- as classifiers do it ------------------------------------------------------------------------
+
+
+def test_weights_are_kept_while_it_counts():
+    nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    later = copy(nb).partial_fit(LEVELS[:30], LABEL[:30])
+    np.testing.assert_array_equal(later.weight_, nb.weight_)
+    assert later.class_count_.sum() == N + 30
+    expected = bnb.CategoricalNB().fit(np.vstack([LEVELS, LEVELS[:30]]), np.append(LABEL, LABEL[:30]))
+    np.testing.assert_array_equal(bnb.terms(later.estimator_, LEVELS).values, bnb.terms(expected, LEVELS).values)
+    back = later.forget(LEVELS[:30], LABEL[:30])
+    np.testing.assert_array_equal(back.predict_proba(LEVELS), nb.predict_proba(LEVELS))
+    again = back.weigh(LEVELS, LABEL)
+    np.testing.assert_allclose(again.weight_, nb.weight_, rtol=1e-12)
+
+
+def test_a_class_that_comes_later_has_no_bias():
+    nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    bias = nb.class_bias_
+    nb.partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
+    assert nb.classes_.tolist() == ["ash", "beech", "elm", "oak"]
+    np.testing.assert_array_equal(nb.class_bias_, [bias[0], 0.0, bias[1], bias[2]])
+    assert nb.predict_proba(LEVELS[:2]).shape == (2, 4)
+
+
+def test_streams_count_and_weigh_afterwards():
+    nb = bnb.WeightedNB(bnb.GaussianNB())
+    batches = ((NUMBERS[i : i + 40], LABEL[i : i + 40]) for i in range(0, N, 40))
+    bnb.fit_stream(nb, batches, progress=False)
+    np.testing.assert_array_equal(nb.weight_, np.ones(5))
+    np.testing.assert_allclose(nb.predict_proba(NUMBERS), nb.estimator_.predict_proba(NUMBERS), rtol=1e-12)
+    whole = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+    np.testing.assert_allclose(nb.weigh(NUMBERS, LABEL).weight_, whole.weight_, rtol=1e-6)
+
+
+def test_weights_of_other_rows_are_kept():
+    one = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[:60], LABEL[:60])
+    two = bnb.WeightedNB(bnb.CategoricalNB(), one.weights_).fit(LEVELS[60:], LABEL[60:])
+    np.testing.assert_array_equal(two.weight_, one.weight_)
+    assert bnb.loo(two, LEVELS[60:], LABEL[60:]).notes == ()
+    assert clone(two).weights is not None
+    with pytest.raises(ValueError, match=r"weights are of 5 terms, .*, and not of these"):
+        bnb.WeightedNB(bnb.CategoricalNB(), one.weights_).fit(LEVELS[:, :3], LABEL)
+
+
+def test_files_hold_the_weights(tmp_path):
+    nb = bnb.WeightedNB(bnb.TAN(gaussian=None)).fit(LEVELS, LABEL)
+    bnb.save(nb, tmp_path / "nb")
+    loaded = bnb.load(tmp_path / "nb")
+    np.testing.assert_array_equal(loaded.predict_proba(LEVELS), nb.predict_proba(LEVELS))
+    np.testing.assert_array_equal(loaded.weights_.precision, nb.weights_.precision)
+
+
+def test_shifted_prevalence_and_readings():
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+    shifted = nb.predict_log_proba(NUMBERS, class_prior=[0.1, 0.1, 0.8])
+    expected = nb.predict_joint_log_proba(NUMBERS) - nb.class_log_prior_ + np.log([0.1, 0.1, 0.8])
+    np.testing.assert_allclose(shifted, log_softmax(expected, axis=1), rtol=1e-10)
+    mean = bnb.terms(nb.estimator_, NUMBERS, estimate="mean")
+    joint = mean.log_class_prior + nb.class_bias_ + mean.values @ nb.weight_
+    np.testing.assert_allclose(nb.predict_joint_log_proba(NUMBERS, estimate="mean"), joint, rtol=1e-10)
+
+
+def test_averages_of_models_have_a_temperature():
+    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
+    assert nb.term_names_ == ("average",)
+    found = bnb.loo(nb, LEVELS, LABEL)
+    assert -found.elpd / N == pytest.approx(nb.loo_log_loss_, rel=1e-12)
+    plain = nb.estimator_.predict_joint_log_proba(LEVELS)
+    joint = nb.class_log_prior_ + nb.temperature_ * (plain - nb.class_log_prior_)
+    np.testing.assert_allclose(nb.predict_joint_log_proba(LEVELS), joint, rtol=1e-12)
+    with pytest.raises(NotImplementedError, match="AODE averages several classifiers"):
+        bnb.predict_interval(nb, LEVELS, given="data")
+
+
+def test_dask_rows_are_predicted_lazily():
+    da = pytest.importorskip("dask.array")
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+    lazy = nb.predict_proba(da.from_array(NUMBERS, chunks=(50, 5)))
+    np.testing.assert_allclose(lazy.compute(), nb.predict_proba(NUMBERS), rtol=1e-12)
+
+
+# -- bad input -----------------------------------------------------------------------------------
+
+
+def test_too_few_rows_leave_the_plain_model():
+    X, y = LEVELS[:3], ["ash", "elm", "oak"]
+    with pytest.warns(
+        UserWarning, match=r"CategoricalNB is not weighted: leave-one-out needs two classes with two rows"
+    ):
+        nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(X, y)
+    np.testing.assert_array_equal(nb.predict_proba(X), bnb.CategoricalNB().fit(X, y).predict_proba(X))
+    assert np.isnan(nb.loo_log_loss_)
+
+
+def test_a_class_of_one_row_does_not_enter():
+    y = LABEL.copy()
+    y[5] = "yew"
+    with pytest.warns(UserWarning, match=r"classes \['yew'\] have one row each"):
+        nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, y)
+    assert nb.weights_.n_rows == N - 1
+
+
+def test_infinite_scores_are_refused():
+    X = np.array([[0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [1, 1]])
+    y = ["a", "a", "a", "b", "b", "b"]
+    with pytest.raises(ValueError, match=r"weights: without row 0 the leave-one-out term of '0' in class 'b' is -inf"):
+        bnb.WeightedNB(bnb.CategoricalNB(alpha=0)).fit(X, y)
+    with pytest.raises(ValueError, match="estimate='mle' is no average over the posterior"):
+        bnb.WeightedNB(bnb.CategoricalNB(estimate="mle")).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weights": "feet"}, "weights='feet' is unknown"),
+        ({"weights": [1.0, 2.0]}, r"weights=\[1.0, 2.0\] is unknown"),
+        ({"max_rows": 0}, "max_rows=0"),
+        ({"seed": -1}, "seed=-1"),
+        (
+            {"estimator": bnb.PolyaNB()},
+            r"estimator=PolyaNB\(\) must be a classifier of bayesnb with exact leave-one-out",
+        ),
+        ({"estimator": bnb.WeightedNB()}, r"estimator=WeightedNB\(\) must be"),
+    ],
+)
+def test_bad_arguments(options, message):
+    nb = bnb.WeightedNB(**options)
+    with pytest.raises(ValueError, match=message):
+        nb.fit(LEVELS, LABEL)
+    assert not hasattr(nb, "classes_")
+
+
+def test_weigh_wants_rows_that_were_counted():
+    nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    with pytest.raises(
+        ValueError, match="weigh: X, y and sample_weight must be rows that the classifier was fitted on"
+    ):
+        nb.weigh(np.vstack([LEVELS, LEVELS]), np.append(LABEL, LABEL))
