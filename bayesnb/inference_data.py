@@ -106,6 +106,11 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     """
     fitted = require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
+    if fitted.prior.weights is not None and X is not None:
+        raise NotImplementedError(
+            "to_arviz: under weighted terms rows have no likelihood to add. Leave X and y out for draws of the "
+            "parameters; loo(nb, X, y).to_elpd() compares by labels."
+        )
     require_integer("chains", chains)
     require_seed(seed)
     _group_reader()  # is ArviZ there?

@@ -202,6 +202,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """Why there is a posterior but no evidence, where that is so."""
         return None
 
+    #: Why the rows cannot be counted with responsibilities, as EM does, where that is so.
+    no_em: str | None = None
+
     @property
     def classes_(self) -> np.ndarray:
         """Class labels, in the order of every array's class axis."""

@@ -184,6 +184,8 @@ def template(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     draft = clone(nb)
     if draft.no_posterior is not None:
         raise NotImplementedError(f"{who} counts rows in shares, and cannot: {draft.no_posterior}")
+    if draft.no_em is not None:
+        raise NotImplementedError(f"{who}: {draft.no_em}")
     return draft
 
 

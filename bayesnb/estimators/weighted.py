@@ -227,6 +227,11 @@ class WeightedNB(NaiveBayesClassifier):
             "of the model without weights is estimator_.log_evidence_."
         )
 
+    no_em = (
+        "weights come from leave-one-out, which rows that were counted in shares do not have: give EM the estimator "
+        "itself, and weigh one that is fitted on the labelled rows."
+    )
+
     # -- as the estimator does it ----------------------------------------------------------------
 
     def _require_arguments(self) -> None:

@@ -371,3 +371,15 @@ def test_weigh_wants_rows_that_were_counted():
         ValueError, match="weigh: X, y and sample_weight must be rows that the classifier was fitted on"
     ):
         nb.weigh(np.vstack([LEVELS, LEVELS]), np.append(LABEL, LABEL))
+
+
+def test_what_has_no_meaning_for_weights_is_refused():
+    nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    with pytest.raises(NotImplementedError, match="fit_em: weights come from leave-one-out"):
+        bnb.fit_em(nb, LEVELS, LABEL, LEVELS)
+    with pytest.raises(NotImplementedError, match="tune_alpha: the prior of WeightedNB is that of its estimator"):
+        bnb.tune_alpha(nb, LEVELS, LABEL)
+    with pytest.raises(NotImplementedError, match="under weighted terms rows have no likelihood"):
+        bnb.to_arviz(nb, LEVELS, LABEL)
+    with pytest.raises(ValueError, match="has weights, and averages have none"):
+        bnb.FeatureAveragedNB(bnb.WeightedNB()).fit(LEVELS, LABEL)
