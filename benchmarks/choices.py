@@ -33,6 +33,14 @@ def choices(n: int) -> Iterator[Row]:
     )
     del X
 
+    X, y = data.witnesses(n)
+    plain = bnb.CategoricalNB().fit(X, y)
+    weighted = bnb.WeightedNB(bnb.CategoricalNB(), "feature")
+    name = f"weights of {n:,} x 30, 100,000 left out: fit, against predict"
+    yield in_turn(name, lambda: weighted.fit(X, y), lambda: plain.predict(X), 30.0, repeats=3)
+    yield in_turn("  predict, against that without weights", lambda: weighted.predict(X), lambda: plain.predict(X), 1.5)
+    del X
+
     words, label = data.text(n // 10)
     text = bnb.MultinomialNB().fit(words, label)
     bnb.tune_alpha(text, words, label, by="evidence")

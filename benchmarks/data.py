@@ -13,6 +13,13 @@ def categorical(n: int, columns: int = 30, levels: int = 8, classes: int = 4) ->
     return rng.integers(0, levels, (n, columns)), y
 
 
+def witnesses(n: int, columns: int = 30) -> tuple[np.ndarray, np.ndarray]:
+    """(n, columns) levels of which each tenth tells the class, three columns the same at a time, and labels."""
+    X, y = categorical(n, columns)
+    told = np.random.default_rng(1).random((n, -(-columns // 3))) < 0.1
+    return np.where(np.repeat(told, 3, axis=1)[:, :columns], y[:, None], X), y
+
+
 def gaussian(n: int, columns: int = 30, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:
     """(n, columns) float64, class means a tenth apart, and labels."""
     rng = np.random.default_rng(0)

@@ -120,7 +120,9 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         if not isinstance(base, NaiveBayesClassifier) or isinstance(base, FeatureAveragedNB):
             raise ValueError(f"estimator={base!r} must be a classifier of bayesnb over categorical or real features.")
         if hasattr(base, "weigh"):
-            raise ValueError(f"estimator={base!r} has weights, and averages have none: WeightedNB(FeatureAveragedNB()).")
+            raise ValueError(
+                f"estimator={base!r} has weights, and averages have none: WeightedNB(FeatureAveragedNB())."
+            )
         return base
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.terms import Term, add_at, index_of, linear, single
+from bayesnb.families.terms import Term, add_at, index_of, linear, single, weighted
 
 _UNROLL = 64
 
@@ -142,6 +142,10 @@ class OneHot:
 
     def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
         return self.dot_terms(single(term, table, total, group))
+
+    def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
+        """A table of log probabilities, each group to a power, weight (G,)."""
+        return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         n_classes, n_levels = count.shape

@@ -14,7 +14,7 @@ from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
 from bayesnb.families.conjugate import Additive
 from bayesnb.families.count_matrix import as_rows
-from bayesnb.families.terms import Term, linear
+from bayesnb.families.terms import Term, linear, single
 
 
 @pytree
@@ -63,6 +63,10 @@ class Multinomial:
     def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
         """(N, C, G) the same of each group of levels."""
         return as_rows(x).dot_terms(self.log_theta)
+
+    def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
+        """With each group to a power, weight (G,), laid out for rows of one draw a group; None for other rows."""
+        return _raised(as_rows(x), lambda: self.log_theta, weight)
 
     def cells(self, x: jax.Array) -> jax.Array:
         """x_l log θ_l of each level."""
@@ -114,6 +118,16 @@ class Ratio:
         """(N, C, G) the same of each group of levels."""
         x = as_rows(x, self.group, self.total.shape[1])
         return x.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
+
+    def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
+        """With each group to a power, weight (G,), laid out for rows of one draw a group; None for other rows."""
+        x = as_rows(x, self.group, self.total.shape[1])
+        term = self.term(self.multiplicity)
+        return _raised(x, lambda: single(term, self.concentration, self.total, self.group), weight)
+
+
+def _raised(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:
+    return Tabulated(x.layout(x.weigh(jnp.asarray(table()), weight))) if hasattr(x, "weigh") else None
 
 
 @pytree

@@ -10,6 +10,8 @@ from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.protocol import Prepared
+from bayesnb.families.terms import weighted
 
 
 @pytree
@@ -19,8 +21,10 @@ class Raised:
     likelihood: Any
     weight: Any
 
-    def prepare(self, x: Any) -> Raised:
-        return self
+    def prepare(self, x: Any) -> Prepared:
+        """Where terms are looked up in a table, that of their powers."""
+        raised = getattr(self.likelihood, "raised", None)
+        return self if raised is None else raised(x, self.weight) or self
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_t w_t log p(x_t | class); an impossible term outweighs a point mass."""
@@ -29,7 +33,7 @@ class Raised:
 
     def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w_t log p(x_t | class)."""
-        return _times(jnp.asarray(self.weight), self.likelihood.terms(x))
+        return weighted(jnp.asarray(self.weight), self.likelihood.terms(x))
 
 
 @pytree
@@ -45,11 +49,11 @@ class Tempered:
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) w log p(row | class)."""
-        return _times(self._of_rows(x), self.likelihood.log_prob(x))
+        return weighted(self._of_rows(x), self.likelihood.log_prob(x))
 
     def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w log p(x_t | class)."""
-        return _times(self._of_rows(x)[..., None], self.likelihood.terms(x))
+        return weighted(self._of_rows(x)[..., None], self.likelihood.terms(x))
 
     def _of_rows(self, x: Any) -> Float[jax.Array, "#N 1"]:
         return length_power(x, self.power, self.exponent)[:, None]
@@ -60,9 +64,3 @@ def length_power(x: Any, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     if exponent is None:
         return jnp.reshape(power, (1,))
     return power * (as_rows(x).length() + 1.0) ** -exponent
-
-
-def _times(weight: jax.Array, log_prob: jax.Array) -> jax.Array:
-    """w log p: what has no weight says nothing, and what is impossible stays so, whatever its weight."""
-    impossible = jnp.isneginf(log_prob)
-    return jnp.where(weight == 0, 0.0, jnp.where(impossible, -jnp.inf, weight * jnp.where(impossible, 0.0, log_prob)))

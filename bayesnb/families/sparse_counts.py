@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.terms import Term, add_at, index_of, single
+from bayesnb.families.terms import Term, add_at, index_of, single, weighted
 
 
 class OneSimplex:
@@ -201,6 +201,10 @@ class Presence:
 
     def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
         return self.dot_terms(single(term, table, total, group))
+
+    def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
+        """A table of log probabilities, each feature to a power, weight (F,)."""
+        return weighted(jnp.repeat(weight, 2), table)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""

@@ -68,6 +68,12 @@ def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> 
     return term.single(jnp.asarray(table).T, jnp.asarray(total).T, group).T
 
 
+def weighted(weight: jax.Array, log_prob: jax.Array) -> jax.Array:
+    """w log p: what has no weight says nothing, and what is impossible stays so, whatever its weight."""
+    impossible = jnp.isneginf(log_prob)
+    return jnp.where(weight == 0, 0.0, jnp.where(impossible, -jnp.inf, weight * jnp.where(impossible, 0.0, log_prob)))
+
+
 def index_of(count: jax.Array, label: Array) -> jax.Array:
     """Flat index of the first level of each row's class."""
     return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]

@@ -276,6 +276,6 @@ def _require_finite(found: Terms, rows: np.ndarray) -> None:
     i, c, t = (int(v[0]) for v in np.nonzero(~np.isfinite(found.values)))
     raise ValueError(
         f"weights: without row {rows[i]} the leave-one-out term of {found.names[t]!r} in class "
-        f"{found.classes.tolist()[c]!r} is {found.values[i, c, t]}, and no weight makes that a probability. A prior with "
-        "positive concentrations has finite terms: alpha > 0, estimate='predictive'."
+        f"{found.classes.tolist()[c]!r} is {found.values[i, c, t]}, and no weight makes that a probability. A prior "
+        "with positive concentrations has finite terms: alpha > 0, estimate='predictive'."
     )
