@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -62,6 +62,19 @@ class Classifier(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
+class Members(NamedTuple):
+    """The classifiers that another one averages.
+
+    `names` (M,) tell them apart; `each`, as `Fitted.average`, gives log p(class, row) of each, (N, C, M), and `scores`
+    that of the rows of X: a function of what was fitted, X, the estimate and class probabilities in place of the
+    learned ones.
+    """
+
+    names: tuple[str, ...]
+    each: Callable[..., np.ndarray]
+    scores: Callable[[Fitted, Any, Estimate | None, Any], np.ndarray]
+
+
 @dataclass(frozen=True, eq=False)
 class Fitted:
     """A fitted classifier as analyses read it; `nb.fitted_` makes it, once a call.
@@ -97,6 +110,8 @@ class Fitted:
         What predictions say of X.
     average : function, optional
         Of a classifier that averages others: their joint scores, averaged row by row.
+    members : Members, optional
+        Those.
     """
 
     name: str
@@ -113,6 +128,7 @@ class Fitted:
     prior_alone: Callable[[Columns, Any], Any]
     score: Callable[..., np.ndarray]
     average: Callable[..., np.ndarray] | None = None
+    members: Members | None = None
 
     @cached_property
     def empirical_prior(self) -> NaiveBayes:

@@ -108,8 +108,15 @@ class TermWeights:
             return Raised(likelihood, weight)
         return Tempered(likelihood, weight, exponent)
 
+    @property
+    def of_members(self) -> bool:
+        """Whether they are of the members of an average, one by one."""
+        return jnp.ndim(self.blocks[0]) > 0
+
     def of_average(self, joint: Any, log_class: Any) -> Any:
-        """(N, C) scores of an average of models, whose one term is log p(class, row) - log P(class)."""
+        """(N, C) scores of an average of models, or of its members, from log p(class, row): (N, C), or (N, C, M)."""
+        if self.of_members:
+            return log_class + self.class_bias + (joint - log_class[..., None]) @ self.blocks[0]
         return log_class + self.class_bias + self.blocks[0] * (joint - log_class)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from numbers import Number
 from typing import Any, NoReturn
 
@@ -19,7 +20,7 @@ from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Fitted, NotOfferedError
+from bayesnb.fitted import Fitted, Members, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.networks import learning as structure
 
@@ -136,7 +137,42 @@ class AODE(StructuredNB):
     def _average(
         self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0
     ) -> np.ndarray:
-        """(N, C) log of the mean over the members of p(class, row).
+        """(N, C) log of the mean over the members of p(class, row); arguments as for `_votes`."""
+        total, votes = np.full((table.n_rows, len(self.encoding_.classes)), -np.inf), np.zeros(table.n_rows)
+        for vote, scores in self._votes(table, encoded, joint, less):
+            if vote.any():
+                total = scoring.log_add(total, scores, vote)
+                votes += vote
+        none = votes == 0
+        if none.any():
+            total[none], votes[none] = self._without_members(table, joint, none), 1
+        return total - np.log(votes)[:, None]
+
+    def _each(
+        self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0
+    ) -> np.ndarray:
+        """(N, C, M) log p(class, row) of each member; of one that does not vote the mean of those that do."""
+        if self._nodes is None:
+            return self._without_members(table, joint, np.ones(table.n_rows, bool))[..., None]
+        found = list(self._votes(table, encoded, joint, less))
+        scores, votes = (np.stack(parts, axis=-1) for parts in ([s for _, s in found], [v for v, _ in found]))
+        none = ~votes.any(axis=1)
+        if none.any():
+            scores[none], votes[none] = self._without_members(table, joint, none)[..., None], True
+        votes = votes[:, None]
+        mean = np.where(votes, scores, 0.0).sum(axis=2, keepdims=True) / votes.sum(axis=2, keepdims=True)
+        return np.where(votes, scores, mean)
+
+    def _without_members(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
+        """log p(class, row) of naive Bayes, of the rows in which no column may be a parent."""
+        naive = self._naive()
+        rows = naive.encoding_.rows(table.take(none), lambda columns, unknown: None)
+        return joint(naive, rows, none)
+
+    def _votes(
+        self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Of each member which rows it votes on (N,), and log p(class, row) (N, C).
 
         Parameters
         ----------
@@ -148,7 +184,6 @@ class AODE(StructuredNB):
             What to take off the counts of a row's values before they are held against `min_count`.
         """
         everyone = np.ones(table.n_rows, bool)
-        total, votes = np.full((table.n_rows, len(self.encoding_.classes)), -np.inf), np.zeros(table.n_rows)
         columns = self._nodes
         if columns is not None:
             cells: Any
@@ -159,16 +194,7 @@ class AODE(StructuredNB):
                 # A missing cell has code -1, the last entry.
                 seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
                 vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                if vote.any():
-                    rows = (NodeRows(base, own.nodes, own.capacity), *rest)
-                    total = scoring.log_add(total, joint(member, rows, everyone), vote)
-                    votes += vote
-        none = votes == 0
-        if none.any():
-            naive = self._naive()
-            rows = naive.encoding_.rows(table.take(none), lambda columns, unknown: None)
-            total[none], votes[none] = joint(naive, rows, none), 1
-        return total - np.log(votes)[:, None]
+                yield vote, joint(member, (NodeRows(base, own.nodes, own.capacity), *rest), everyone)
 
     def _score(
         self,
@@ -181,13 +207,23 @@ class AODE(StructuredNB):
     ) -> np.ndarray:
         if draws is not None:
             raise NotImplementedError(f"draws: {self.no_posterior}")
+        return scoring.read_scores(self._over_members(self._average, fitted, X, estimate, class_prior), output)
+
+    def _over_members(
+        self, of_members: Callable[..., np.ndarray], fitted: Fitted, X: Any, estimate: Estimate | None, class_prior: Any
+    ) -> np.ndarray:
+        """`_average` or `_each` of the rows of X."""
 
         def joint(member: StructuredNB, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
             return member._read(member.fitted_, rows, int(which.sum()), estimate, class_prior, scoring.joint)
 
         table = fitted.table(X)
-        rows = () if self._nodes is None else fitted.rows(table)
-        return scoring.read_scores(self._average(table, rows, joint), output)
+        return of_members(table, () if self._nodes is None else fitted.rows(table), joint)
+
+    @property
+    def _members(self) -> Members:  # type: ignore[override]
+        names = ("naive Bayes",) if self._nodes is None else tuple(self._nodes.base.names)
+        return Members(names, self._each, partial(self._over_members, self._each))
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray

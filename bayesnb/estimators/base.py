@@ -32,7 +32,7 @@ from bayesnb.encoding import (
 from bayesnb.estimators import drafts
 from bayesnb.estimators.display import Displayed
 from bayesnb.estimators.predictions import Predictions
-from bayesnb.fitted import Fitted, require_estimate
+from bayesnb.fitted import Fitted, Members, require_estimate
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 
 
@@ -163,6 +163,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             prior_alone=own._prior_alone,
             score=own._score,
             average=own._average,
+            members=own._members,
         )
 
     @property
@@ -249,6 +250,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 
     #: Of a classifier that averages others: their joint scores, averaged row by row.
     _average: Callable[..., np.ndarray] | None = None
+    #: Those, and what they say one by one.
+    _members: Members | None = None
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         """The prior of the features of a block given the class alone, from the one given their parents too."""

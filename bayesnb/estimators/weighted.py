@@ -18,7 +18,7 @@ from bayesnb.encoding import Columns, Encoding, Rows, Table, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import Fitted, Members
 from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction.weighting import Weights, term_names, weigh
 from bayesnb.selection.loo import counted_rows
@@ -42,7 +42,7 @@ class WeightedNB(NaiveBayesClassifier):
     estimator : classifier of bayesnb, default CategoricalNB()
         One that `loo` takes. Its terms are a column each; of a structure a column given its parents; of counts that
         share a simplex (`MultinomialNB`) all of them, with a weight that falls with the length of the row as
-        (t + 1)^-β; of an average of models (`AODE`) the average.
+        (t + 1)^-β; of an average of models (`AODE`) a member each, or under "temperature" the average.
     weights : {"auto", "feature", "temperature"} or Weights
         "feature": a weight a term, shrunk to a common temperature by as much as the data say. "temperature": one for
         all. "auto": the first up to 256 terms. Or `weights_` of another `WeightedNB`, which `fit` then keeps: such as
@@ -183,7 +183,8 @@ class WeightedNB(NaiveBayesClassifier):
     def term_names_(self) -> tuple[str, ...]:
         """(T,) what each term is about."""
         self._require_fitted("term_names_")
-        return term_names(self.encoding_, average=self._average is not None)
+        found = vars(self).get("weights_")
+        return term_names(self.encoding_, self._members) if found is None else found.names
 
     @property
     def class_bias_(self) -> np.ndarray:
@@ -274,7 +275,7 @@ class WeightedNB(NaiveBayesClassifier):
 
     def _term_weights(self, encoding: Encoding) -> TermWeights | None:
         found = vars(self).get("weights_")
-        return None if found is None else found.of(encoding, average=self._average is not None)
+        return None if found is None else found.of(encoding, self._members)
 
     def _prior_argument(self, columns: Columns) -> str:
         return self._base()._prior_argument(columns)
@@ -285,6 +286,10 @@ class WeightedNB(NaiveBayesClassifier):
     @property
     def _average(self) -> Callable[..., np.ndarray] | None:  # type: ignore[override]
         return self._base()._average
+
+    @property
+    def _members(self) -> Members | None:  # type: ignore[override]
+        return self._base()._members
 
     @property
     def no_posterior(self) -> str | None:
@@ -330,7 +335,10 @@ class WeightedNB(NaiveBayesClassifier):
         if fitted.average is None or (weights := fitted.prior.weights) is None:
             return super()._score(fitted, X, estimate, output, class_prior, draws)
         base = self._base()
-        joint = base._score(base.fitted_, X, estimate, scoring.joint, class_prior, draws)
+        if weights.of_members:
+            joint = base._members.scores(base.fitted_, X, estimate, class_prior)
+        else:
+            joint = base._score(base.fitted_, X, estimate, scoring.joint, class_prior, draws)
         log_class = fitted.class_log_prior
         if class_prior is not None:
             log_class = scoring.plug_in(fitted.read(estimate, class_prior)[0].class_prior).log_theta[0]

@@ -25,7 +25,7 @@ from bayesnb.selection.loo import (
 )
 
 AVERAGE = "average"
-"""What the one term of an average of models is called."""
+"""What an average of models is called as one term."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,7 @@ class Terms:
         log P(class | D): with the sum of the terms it is log p(class, row | D).
     names : tuple of str
         Of the terms: a column; of a structure a column given its parents; of counts that share a simplex all of them;
-        of an average of models the average.
+        of an average of models a member.
     classes : (C,) array
     """
 
@@ -53,7 +53,7 @@ class Terms:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def joint(self) -> np.ndarray:
-        """(N, C) log p(class, row | D), without what no class changes."""
+        """(N, C) log p(class, row | D), without what no class changes; of an average of models the members' product."""
         return self.log_class_prior + self.values.sum(axis=2)
 
     def __repr__(self) -> str:
@@ -93,9 +93,10 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
-    if fitted.average is not None:
-        joint = fitted.score(fitted, X, estimate, scoring.joint)
-        return of_average(fitted, joint, _biased(fitted, np.broadcast_to(fitted.class_log_prior, joint.shape)))
+    if fitted.members is not None:
+        log_class = fitted.class_log_prior
+        joint = fitted.members.scores(fitted, X, estimate, None)
+        return _of_members(fitted, joint, np.broadcast_to(log_class, joint.shape[:2]))
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_room(n, fitted)
@@ -165,20 +166,29 @@ def loo_terms_of(
     prior: PriorOf = "derived",
     asked: Asked = TERMS,
 ) -> Terms:
-    """As `loo_terms`, of rows that are checked and encoded, with index of class and weight; of `BLOCKS` a sum each."""
-    log_class, weights = log_class_without(fitted, label, weight), fitted.prior.weights
+    """As `loo_terms`, of rows that are checked and encoded, with index of class and weight.
+
+    Of `BLOCKS` there is a sum each, and of an average of models the average.
+    """
+    log_class = log_class_without(fitted, label, weight)
+    given = fitted, table, rows, label, weight, estimate, prior
+    if fitted.members is not None and asked is TERMS:
+        return _of_members(fitted, average_left_out(fitted.members.each, *given), log_class)
     if fitted.average is not None:
-        joint = average_left_out(fitted, table, rows, label, weight, estimate, prior)
-        joint = joint if weights is None else weights.of_average(joint, log_class)
-        return of_average(fitted, joint, _biased(fitted, log_class))
-    values, encoding = left_out(fitted, table, rows, label, weight, estimate, prior, asked), fitted.encoding
+        joint = average_left_out(fitted.average, *given)
+        return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), fitted.encoding.classes.array())
+    values, encoding = left_out(*given, asked), fitted.encoding
     names = encoding.term_names if asked is TERMS else [columns.kind for columns in encoding.blocks]
     return Terms(values, _biased(fitted, log_class), tuple(names), encoding.classes.array())
 
 
-def of_average(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
-    """The one term of an average of models, of its joint scores (N, C)."""
-    return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), fitted.encoding.classes.array())
+def _of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
+    """The terms of an average of models, of log p(class, row) of each (N, C, M)."""
+    assert fitted.members is not None
+    values, weights = joint - log_class[..., None], fitted.prior.weights
+    if weights is not None:
+        values = values * weights.blocks[0]
+    return Terms(values, _biased(fitted, log_class), fitted.members.names, fitted.encoding.classes.array())
 
 
 def _biased(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:

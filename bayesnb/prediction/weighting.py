@@ -13,7 +13,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.counting import require_numbers
 from bayesnb.encoding import Encoding, Levels, Table
 from bayesnb.encoding.row_blocks import pad_rows, padded_size
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import Fitted, Members
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
 from bayesnb.prediction.weights import SHRINKAGE, Scores, Source, fit_weights, log_score
@@ -89,22 +89,22 @@ class Weights:
         if not all(np.isfinite(getattr(self, name)) for name in numbers):
             raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
 
-    def of(self, encoding: Encoding, *, average: bool = False) -> TermWeights:
-        """As models take them; classes that came later have no bias.
+    def of(self, encoding: Encoding, members: Members | None) -> TermWeights:
+        """As models take them; classes that came later have no bias. `members` are those of an average of models.
 
         Raises
         ------
         ValueError
             If the terms are others.
         """
-        names = term_names(encoding, average=average)
+        names = self.names if members is not None and self.names == (AVERAGE,) else term_names(encoding, members)
         if names != self.names:
             other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
             raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
         at = self.classes.index(encoding.classes.values)
         bias = np.where(at < 0, 0.0, self.class_bias[np.maximum(at, 0)])
-        if average:
-            return TermWeights(bias, (self.weight[0],), (None,))
+        if members is not None:
+            return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
         blocks, exponents, first = [], [], 0
         for columns in encoding.blocks:
             n = 1 if columns.one_simplex else len(columns.index)
@@ -135,8 +135,9 @@ def weigh(
         return None
     encoding, at = fitted.encoding, np.flatnonzero(keep)
     sample = table.take(keep), label[keep], weight[keep]
-    names = term_names(encoding, average=fitted.average is not None)
+    names = term_names(encoding, fitted.members)
     common = kind == "temperature" or len(names) == 1 or (kind == "auto" and len(names) > MOST_TERMS)
+    names = (AVERAGE,) if common and fitted.members is not None else names
     groups = _groups(fitted, common)
     log_length = _log_lengths(encoding, sample[0])
     typical = float(np.average(log_length, weights=sample[2]))
@@ -146,7 +147,8 @@ def weigh(
     found = fit_weights(
         source, n_classes, n_groups, of_draws=bool(groups.falls.any()), shrinkage=shrinkage, biased=not common
     )
-    plain = log_score(source, np.repeat([0.0, 1.0], [n_classes, n_groups]), n_classes)
+    plain = source if fitted.members is None else _source(fitted, _groups(fitted, True), *sample, log_length, at)
+    at_one = np.append(np.zeros(n_classes), np.ones(n_groups if fitted.members is None else 1))
     of_draws, total = groups.falls[groups.of_terms], sample[2].sum()
     return Weights(
         names,
@@ -161,7 +163,7 @@ def weigh(
         found.precision,
         len(at),
         -found.log_score / total,
-        -plain / total,
+        -log_score(plain, at_one, n_classes) / total,
     )
 
 
@@ -180,8 +182,9 @@ class _Groups(NamedTuple):
 
 def _groups(fitted: Fitted, common: bool) -> _Groups:
     """A term each; or, of a `common` weight, all together, but for rows of several draws."""
-    if fitted.average is not None:
-        return _Groups(TERMS, np.zeros(1, int), np.zeros(1, int), np.zeros(1, bool))
+    if fitted.members is not None:
+        each = np.zeros(1, int) if common else np.arange(len(fitted.members.names))
+        return _Groups(BLOCKS if common else TERMS, each, each, np.zeros(len(each), bool))
     blocks = fitted.encoding.blocks
     block = np.repeat(np.arange(len(blocks)), [1 if b.one_simplex else len(b.index) for b in blocks])
     of_draws = np.array([b.one_simplex for b in blocks])
@@ -230,9 +233,9 @@ def _mask(part: slice, n: int) -> np.ndarray:
     return mask
 
 
-def term_names(encoding: Encoding, *, average: bool) -> tuple[str, ...]:
-    """(T,) what each term of a classifier is about."""
-    return (AVERAGE,) if average else tuple(encoding.term_names)
+def term_names(encoding: Encoding, members: Members | None) -> tuple[str, ...]:
+    """(T,) what each term of a classifier is about, or of an average of models its members."""
+    return tuple(encoding.term_names) if members is None else members.names
 
 
 def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:

@@ -163,8 +163,12 @@ def loo(
     table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo")
     each = np.arange(table.n_rows)
     if fitted.average is not None:
-        joint = average_left_out(fitted, table, rows, label, weight, estimate, prior)
-        if (weights := fitted.prior.weights) is not None:
+        given = fitted, table, rows, label, weight, estimate, prior
+        if (weights := fitted.prior.weights) is None or not weights.of_members:
+            joint = average_left_out(fitted.average, *given)
+        else:
+            joint = average_left_out(fitted.members.each, *given)  # type: ignore[union-attr]
+        if weights is not None:
             joint = weights.of_average(joint, log_class_without(fitted, label, weight))
         log_proba = scoring.read_scores(joint, scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
@@ -285,6 +289,7 @@ def left_out(
 
 
 def average_left_out(
+    of_members: Callable[..., np.ndarray],
     fitted: Fitted,
     table: Table,
     rows: tuple[Any, ...],
@@ -293,14 +298,13 @@ def average_left_out(
     estimate: Estimate,
     prior: PriorOf,
 ) -> np.ndarray:
-    """(N, C) log p(class, row | the other rows) of an average of models, without weights."""
-    assert fitted.average is not None
+    """Log p(class, row | the other rows) of an average of models, (N, C), or of each of its members, (N, C, M)."""
 
     def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
         own = table.take(which), rows, label[which], weight[which]
         return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
 
-    return fitted.average(table, rows, joint_of, less=weight)
+    return of_members(table, rows, joint_of, less=weight)
 
 
 def log_class_without(fitted: Fitted, label: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -106,7 +106,6 @@ WHOLE = {
     "multinomial": (bnb.MultinomialNB(), COUNTS),
     "multinomial, plugged in": (bnb.MultinomialNB(estimate="mean"), COUNTS),
     "sparse": (bnb.MultinomialNB(), sp.csr_array(COUNTS)),
-    "average": (bnb.AODE(gaussian=None), LEVELS),
 }
 
 
@@ -120,6 +119,17 @@ def test_what_is_no_sum_over_columns_is_one_term(kind):
         refit = without(nb, X, i)
         alone = refit.predict_joint_log_proba(X[[i]])[0] - refit.class_log_prior_
         np.testing.assert_allclose(found.values[i, :, 0], alone, rtol=1e-10)
+
+
+def test_terms_of_an_average_are_its_members():
+    nb = bnb.AODE(gaussian=None).fit(LEVELS, LABEL)
+    found = bnb.loo_terms(nb, LEVELS, LABEL)
+    assert found.names == ("0", "1", "2", "3")
+    for i in (0, 7):
+        refit = without(nb, LEVELS, i)
+        alone = [m.predict_joint_log_proba(LEVELS[[i]])[0] for m in refit.members_]
+        expected = np.stack(alone, axis=1) - refit.class_log_prior_[:, None]
+        np.testing.assert_allclose(found.values[i], expected, rtol=1e-10)
 
 
 def test_presence_in_sparse_rows_is_presence():

@@ -296,7 +296,7 @@ def test_shifted_prevalence_and_readings():
 
 
 def test_averages_of_models_have_a_temperature():
-    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
+    nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
     assert nb.term_names_ == ("average",)
     found = bnb.loo(nb, LEVELS, LABEL)
     assert -found.elpd / N == pytest.approx(nb.loo_log_loss_, rel=1e-12)
@@ -305,6 +305,32 @@ def test_averages_of_models_have_a_temperature():
     np.testing.assert_allclose(nb.predict_joint_log_proba(LEVELS), joint, rtol=1e-12)
     with pytest.raises(NotImplementedError, match="AODE averages several classifiers"):
         bnb.predict_interval(nb, LEVELS, given="data")
+
+
+def test_or_a_weight_a_member():
+    """A product of the members to powers; by their own scores, and their own leave-one-out."""
+    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
+    assert nb.term_names_ == ("0", "1", "2", "3", "4")
+    members, log_class = nb.estimator_.members_, nb.class_log_prior_
+    scores = np.stack([m.predict_joint_log_proba(LEVELS) for m in members], axis=2) - log_class[:, None]
+    joint = log_class + nb.class_bias_ + scores @ nb.weight_
+    np.testing.assert_allclose(nb.predict_joint_log_proba(LEVELS), joint, rtol=1e-10)
+    np.testing.assert_allclose(bnb.terms(nb, LEVELS).joint(), joint, rtol=1e-10)
+    found = bnb.loo(nb, LEVELS, LABEL)
+    assert -found.elpd / N == pytest.approx(nb.loo_log_loss_, rel=1e-12)
+    plain = bnb.loo(nb.estimator_, LEVELS, LABEL)
+    assert nb.weights_.plain_log_loss == pytest.approx(-plain.elpd / N, rel=1e-12)
+
+
+def test_members_that_do_not_vote_are_as_the_others():
+    """Where the parent of a member is missing it says what the others say on average."""
+    X = LEVELS.copy()
+    X[::4, 1] = np.nan
+    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(X, LABEL)
+    values = bnb.terms(nb.estimator_, X[:1]).values[0]
+    np.testing.assert_allclose(values[:, 1], values[:, [0, 2, 3, 4]].mean(axis=1))
+    nothing = bnb.terms(nb.estimator_, np.full((1, 5), np.nan)).values[0]
+    np.testing.assert_allclose(nothing - nothing[0], 0.0, atol=1e-12)
 
 
 def test_dask_rows_are_predicted_lazily():
