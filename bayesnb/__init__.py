@@ -29,7 +29,7 @@ from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalIn
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
-from bayesnb.prediction import loo_terms, terms
+from bayesnb.prediction import estimate_prevalence, loo_terms, terms
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -74,6 +74,7 @@ __all__ = [
     "decision",
     "decompose_uncertainty",
     "distributed",
+    "estimate_prevalence",
     "fit_em",
     "fit_stream",
     "learning_curve",

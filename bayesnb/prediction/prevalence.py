@@ -1,0 +1,264 @@
+"""Prevalence: how many rows have each class where nobody has labelled them, and the classes' shares have moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import numpy as np
+from sklearn.base import is_classifier
+
+from bayesnb._util.arguments import (
+    require_choice,
+    require_integer,
+    require_probability,
+    require_seed,
+    shown,
+    to_numbers,
+)
+from bayesnb._util.lazy import computed
+from bayesnb._util.warnings import warn
+from bayesnb.fitted import Classifier, Fitted, require_fitted, require_posterior
+from bayesnb.prediction import shares
+from bayesnb.uncertainty.draws import draws_of
+from bayesnb.uncertainty.given_draws import DrawnSampler, read_parameters
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LEAST_SIZE = 100  # beyond each end of a 90% interval are five draws
+_NEGLIGIBLE = 0.01  # nats: less than .15 posterior standard deviations
+_PARAMETER_DRAWS = 100
+_MOST_CELLS = 2**24
+
+
+@dataclass(frozen=True, eq=False)
+class Prevalence:
+    """Posterior of the classes' shares among rows without labels; arrays (C,) are in the order of `classes`.
+
+    Attributes
+    ----------
+    classes : (C,) array
+    training : (C,) array
+        Shares by the classifier's own labelled rows: the posterior mean.
+    mode : (C,) array
+        Of greatest posterior density given the scores, under α = 1 of greatest likelihood. NaN where some α < 1: the
+        density may grow without bound as a share goes to 0. Where rows do not tell classes apart it is one of many.
+    mean, sd : (C,) arrays
+        `mean` is what to pass on: `nb.predict_proba(X, class_prior=mean)` is exact for further rows of this population.
+    lower, upper : (C,) arrays
+        Ends of equal-tailed intervals. They do not contain 0: of a class that is not there see `upper`.
+    prob : float
+        Posterior probability of each interval.
+    draws : (S, C) array
+        From the posterior, each of sum 1.
+    effective_draws : (C,) array
+        How many independent draws have the Monte Carlo error of these: all numbers but `mode` come from them, but of
+        two classes given the scores, where nothing rests on draws.
+    n_rows : int
+    given : str
+        What was taken for known: "scores" or "data".
+    """
+
+    classes: np.ndarray
+    training: np.ndarray
+    mode: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    prob: float
+    draws: np.ndarray
+    effective_draws: np.ndarray
+    n_rows: int
+    given: str
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a class: training, mode, mean, sd, lower, upper."""
+        import pandas as pd
+
+        columns = ("training", "mode", "mean", "sd", "lower", "upper")
+        index = pd.Index(self.classes, name="class")
+        return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
+
+    def __repr__(self) -> str:
+        return (
+            f"Prevalence in {self.n_rows} rows, {100 * self.prob:.6g}% intervals given the {self.given}, if "
+            f"p(row | class) is what it was and scores are calibrated\n{self.to_frame().round(4)}"
+        )
+
+
+def estimate_prevalence(
+    nb: Classifier,
+    X_unlabeled: Any,
+    alpha: Any = 1.0,
+    prob: float = 0.9,
+    draws: int = 1000,
+    seed: int = 0,
+    given: Literal["scores", "data"] = "scores",
+) -> Prevalence:
+    """Shares of the classes among rows without labels, which need not be those of the training rows.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Its scores should be calibrated, see the notes.
+    X_unlabeled : (N, F) rows
+        From one population, independent of each other.
+    alpha : scalar or (C,) array, default 1
+        Concentration of the Dirichlet prior of the shares, above 0, in the order of `nb.classes_`. 1 is uniform;
+        `k * np.exp(nb.class_log_prior_)` weighs as much as k labelled rows of the training shares.
+    prob : float, default 0.9
+        Posterior probability of each interval, in (0, 1).
+    draws : int, default 1000
+    seed : int, default 0
+    given : {"scores", "data"}, default "scores"
+        Whether p(row | class) is taken to be what the classifier says, or is as uncertain as the labelled rows leave
+        it: "data" averages over draws of the parameters. The fewer labelled rows, the more it matters, see the notes.
+
+    Returns
+    -------
+    Prevalence
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If `given="data"` and the posterior of the parameters is improper.
+    NotImplementedError
+        If `given="data"` and they have no exact posterior.
+    ValueError
+        If an argument is bad; if a row has no class probabilities, such as one that is impossible in every class under
+        the MLE.
+
+    Warns
+    -----
+    UserWarning
+        If the rows hardly tell some classes apart, so that fewer than 100 draws are effective or EM did not find the
+        mode.
+
+    Notes
+    -----
+    With class shares π the rows U have the posterior
+
+        p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c),
+
+    where p(x_i | c), up to a factor a row, is the classifier's P(c | x_i) divided by its class prior. The mode is found
+    by EM (Saerens, Latinne & Decaestecker 2002). Of two classes all else is computed by quadrature. Of more it comes
+    from draws by Gibbs sampling, so many sweeps apart, if not more than 50, that they are nearly independent.
+
+    *It assumes* that p(row | class) is what it was in training (*label shift*): only the shares have moved.
+
+    *It takes the scores at their word.* Naive Bayes counts evidence twice where features depend on each other, and its
+    scores are too sure: then intervals are too narrow, and shares are drawn to those of the predicted labels. Calibrate
+    first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is needed.
+
+    *The classifier may have seen few rows.* Given the scores, 90% intervals of two classes with two Gaussian features
+    covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows a class, naive Bayes being true; `given="data"`
+    covered .88, .86, .87 after the first three. It averages over 100 draws of θ | D; what the unlabelled rows could
+    say of θ is left out, as they have no labels.
+
+    References
+    ----------
+    Saerens, Latinne & Decaestecker, *Adjusting the outputs of a classifier to new a priori probabilities: a simple
+    procedure*, Neural Computation 14 (2002). Derivation: `docs/derivations.md`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import bayesnb as bnb
+    >>> nb = bnb.CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
+    >>> found = bnb.estimate_prevalence(nb, [["red"]] * 60 + [["green"]] * 40)
+    >>> found
+    Prevalence in 100 rows, 90% intervals given the scores, if p(row | class) is what it was and scores are calibrated
+           training    mode    mean      sd   lower   upper
+    class
+    raw         0.6  0.3889  0.3927  0.0939  0.2402  0.5494
+    ripe        0.4  0.6111  0.6073  0.0939  0.4506  0.7598
+    >>> nb.predict_proba([["red"]]).round(2), nb.predict_proba([["red"]], class_prior=found.mean).round(2)
+    (array([[0.35, 0.65]]), array([[0.19, 0.81]]))
+    """
+    require_fitted(nb, "estimate_prevalence")
+    if not is_classifier(nb):
+        raise TypeError(f"estimate_prevalence takes a classifier: of a {type(nb).__name__} its estimator_.")
+    require_probability("prob", prob)
+    require_integer("draws", draws)
+    require_seed(seed)
+    require_choice("given", given, ("scores", "data"))
+    fitted = require_posterior(nb, "estimate_prevalence(given='data')") if given == "data" else None
+    n_classes = len(nb.classes_)
+    concentration = _concentration(alpha, n_classes)
+    log_likelihood = computed(nb.predict_log_proba(X_unlabeled, class_prior=_uniform(n_classes)))
+    _require_defined(log_likelihood)
+    mode, gap = np.full(n_classes, np.nan), 0.0
+    if (concentration >= 1).all():
+        mode, gap = shares.maximize(*shares.distinct(log_likelihood), concentration - 1.0)
+    tails = np.array([(1.0 - prob) / 2.0, (1.0 + prob) / 2.0])
+    rng = np.random.default_rng(seed)
+    if fitted is None:
+        found = shares.posterior(log_likelihood, concentration, tails, draws, rng)
+    else:
+        each = np.array_split(np.arange(draws), min(draws, _PARAMETER_DRAWS))
+        drawn = _drawn_likelihoods(fitted, X_unlabeled, len(log_likelihood), len(each), rng)
+        parts = [shares.posterior(own, concentration, tails, len(s), rng) for own, s in zip(drawn, each, strict=True)]
+        found = shares.pooled(parts, tails)
+    _warn_of_overlap(gap, found.effective_draws, draws)
+    return Prevalence(
+        classes=nb.classes_,
+        training=np.exp(nb.class_log_prior_),
+        mode=mode,
+        prob=prob,
+        n_rows=len(log_likelihood),
+        given=given,
+        **vars(found),
+    )
+
+
+def _uniform(n_classes: int) -> np.ndarray:
+    """Class probabilities under which P(c | row) is p(row | c) up to a factor a row."""
+    return np.full(n_classes, 1.0 / n_classes)
+
+
+def _drawn_likelihoods(fitted: Fitted, X: Any, n_rows: int, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """n times log p(row | class, θ) (N, C) up to a number a row, each for a θ from the posterior of the parameters."""
+    n_classes = len(fitted.encoding.classes)
+    cells = n_rows * n_classes + sum(np.size(leaf) for leaf in jax.tree.leaves(fitted.posterior))
+    size = max(1, min(n, _MOST_CELLS // cells))
+    for start in range(0, n, size):
+        draws = draws_of(fitted, min(size, n - start), int(rng.integers(2**32)))
+        drawn = read_parameters(fitted, draws).known_classes(_uniform(n_classes))
+        yield from (
+            DrawnSampler(drawn, "data").map(fitted, X, lambda log_proba, _: log_proba.swapaxes(0, 1)).swapaxes(0, 1)
+        )
+
+
+def _concentration(alpha: Any, n_classes: int) -> np.ndarray:
+    """(C,) of a prior that is proper."""
+    values = to_numbers("alpha", alpha)
+    if values.shape not in ((), (n_classes,)):
+        raise ValueError(f"alpha has shape {values.shape}; expected a scalar or shape {(n_classes,)}, one a class.")
+    if not (np.isfinite(values) & (values > 0)).all():
+        raise ValueError(f"alpha={shown(alpha)} must be finite and above 0: the shares' prior is Dirichlet(alpha).")
+    return np.broadcast_to(values, n_classes)
+
+
+def _require_defined(log_likelihood: np.ndarray) -> None:
+    undefined = np.isnan(log_likelihood).any(axis=1)
+    if undefined.any():
+        raise ValueError(
+            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate, "
+            f"and say nothing of the shares (first: row {int(np.argmax(undefined))}). Take a classifier with "
+            "estimate='predictive', under which every row has some, or leave these rows out."
+        )
+
+
+def _warn_of_overlap(gap: float, effective_draws: np.ndarray, n_draws: int) -> None:
+    reason = "The rows hardly tell some classes apart"
+    if gap > _NEGLIGIBLE:
+        warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
+    if effective_draws.min() < min(_LEAST_SIZE, n_draws / 2):
+        warn(
+            f"{reason}: {n_draws} draws by Gibbs sampling are worth {effective_draws.min():.0f} independent ones, and "
+            "means and intervals are as uncertain. Take more draws, or features that tell more of the class."
+        )
