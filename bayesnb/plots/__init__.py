@@ -16,6 +16,7 @@ from bayesnb.plots.plane import uncertainty_map
 from bayesnb.plots.predictions import prediction_intervals, prior_predictive
 from bayesnb.plots.scores import learning_curve, reliability
 from bayesnb.plots.selection import alpha_path, inclusion, pointwise_loo, prequential
+from bayesnb.plots.shares import prevalence
 from bayesnb.plots.structure import structure
 from bayesnb.plots.style import detach
 
@@ -29,6 +30,7 @@ __all__ = [
     "pointwise_loo",
     "prediction_intervals",
     "prequential",
+    "prevalence",
     "prior_predictive",
     "reliability",
     "shrinkage",

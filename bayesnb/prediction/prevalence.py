@@ -28,7 +28,7 @@ from bayesnb.uncertainty.given_draws import DrawnSampler, read_parameters
 if TYPE_CHECKING:
     import pandas as pd
 
-_LEAST_SIZE = 100  # beyond each end of a 90% interval are five draws
+_LEAST_SIZE = 50  # beyond each end of a 90% interval are two or three draws
 _NEGLIGIBLE = 0.01  # nats: less than .15 posterior standard deviations
 _PARAMETER_DRAWS = 100
 _MOST_CELLS = 2**24
@@ -135,7 +135,7 @@ def estimate_prevalence(
     Warns
     -----
     UserWarning
-        If the rows hardly tell some classes apart, so that fewer than 100 draws are effective or EM did not find the
+        If the rows hardly tell some classes apart, so that fewer than 50 draws are effective or EM did not find the
         mode.
 
     Notes
@@ -259,6 +259,6 @@ def _warn_of_overlap(gap: float, effective_draws: np.ndarray, n_draws: int) -> N
         warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
     if effective_draws.min() < min(_LEAST_SIZE, n_draws / 2):
         warn(
-            f"{reason}: {n_draws} draws by Gibbs sampling are worth {effective_draws.min():.0f} independent ones, and "
+            f"{reason}: {n_draws} draws are worth {effective_draws.min():.0f} independent ones, and "
             "means and intervals are as uncertain. Take more draws, or features that tell more of the class."
         )

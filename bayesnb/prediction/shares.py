@@ -181,8 +181,9 @@ def effective_size(chain: Float[np.ndarray, "S K"]) -> Float[np.ndarray, "K"]:
     covariance = np.fft.irfft(spectrum, 2 * n, axis=0)[:n]
     pairs = covariance[: n - n % 2].reshape(n // 2, 2, chain.shape[1]).sum(axis=1)
     positive = np.logical_and.accumulate(pairs > 0, axis=0)
-    time = 2.0 * np.sum(pairs, axis=0, where=positive) / np.where(covariance[0] > 0, covariance[0], 1.0) - 1.0
-    return n / np.maximum(time, 1.0)
+    moves = np.ptp(chain, axis=0) > 1e-12
+    time = 2.0 * np.sum(pairs, axis=0, where=positive) / np.where(moves, covariance[0], 1.0) - 1.0
+    return n / np.where(moves, np.maximum(time, 1.0), 1.0)
 
 
 def _draw_labels(
