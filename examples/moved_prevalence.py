@@ -1,0 +1,135 @@
+"""A prevalence that has moved: how many are ill where nobody has been diagnosed, and what that does to diagnoses.
+
+A classifier learns from rows of which 37% are malignant, and is used where 5%, 20% or 60% are. `estimate_prevalence`
+finds the new share from rows without labels, with an interval, and `predict_proba(X, class_prior=)` takes it.
+
+    python examples/moved_prevalence.py [--out DIR]
+
+Breast cancer comes with scikit-learn: half of the rows to learn from; of the others 200 are drawn, with replacement, so
+that each is malignant with the new share. All of it 20 times, with naive Bayes as it is and with weighted terms.
+"""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+import bayesnb as bnb
+from bayesnb.evaluation import scores
+
+SHARES, ROWS, REPEATS = (0.05, 0.2, 0.6), 200, 20
+MODELS = {"naive Bayes": bnb.GaussianNB(), "weighted": bnb.WeightedNB(bnb.GaussianNB())}
+
+INTRODUCTION = """\
+Share of malignant tumours among {rows} rows without labels, learned from rows of which {training:.0%} are.
+labels: share of malignant among the predicted labels. probabilities: mean of predict_proba. posterior: mean of
+estimate_prevalence. Each with its root mean squared error over {repeats} draws (±, in points of a hundred).
+covers: draws in which the 90% interval has the true share. log loss: with the learned prior -> with the new one.
+"""
+
+CONCLUSION = """
+How to read this
+  The labels of a classifier are off by its mistakes, and the learned prior pulls each doubtful row towards 37%: where
+  5% are ill both count too many, where 60% are too few. The posterior takes the prior out of every row and asks which
+  share explains all of them.
+  It takes the scores at their word. Naive Bayes is sure of almost every row, because measurements of one tumour repeat
+  one another; then the posterior is little more than a count of its labels, with an interval as if these were right.
+  Weights make the scores ones that can be believed, and the interval with them.
+  The new share is worth something for each row, too: where 5% are ill it halves the log loss of the weighted scores.
+  That of naive Bayes as it is stays far above, as a prior moves no row that is sure already.
+  All this rests on one assumption that no row without a label can confirm: malignant and benign tumours look as they
+  did in training, and only their shares have moved.
+"""
+
+
+def split(repeat: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Half of the rows to learn from, half to draw from."""
+    data = load_breast_cancer()
+    y = data.target_names[data.target]
+    return train_test_split(data.data, y, test_size=0.5, stratify=y, random_state=repeat)
+
+
+def population(y: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
+    """Rows, of which each is malignant with this probability."""
+    malignant, benign = (rng.choice(np.flatnonzero(y == name), ROWS) for name in ("malignant", "benign"))
+    return np.where(rng.random(ROWS) < share, malignant, benign)
+
+
+def one_draw(repeat: int) -> list[dict[str, float | str]]:
+    """Both classifiers, at each new share."""
+    X, X_test, y, y_test = split(repeat)
+    rng, found = np.random.default_rng(repeat), []
+    fitted = {name: nb.fit(X, y) for name, nb in MODELS.items()}
+    for share in SHARES:
+        rows = population(y_test, share, rng)
+        for name, nb in fitted.items():
+            found.append({"share": share, "model": name, **outcome(nb, X_test[rows], y_test[rows], share)})
+    return found
+
+
+def outcome(nb, X: np.ndarray, y: np.ndarray, share: float) -> dict[str, float]:
+    """Three estimates of the share of malignant rows, and how well the rows are classified before and after."""
+    c = list(nb.classes_).index("malignant")
+    before, posterior = nb.predict_log_proba(X), bnb.estimate_prevalence(nb, X)
+    after = nb.predict_log_proba(X, class_prior=posterior.mean)
+    return {
+        "labels": (nb.predict(X) == "malignant").mean(),
+        "probabilities": np.exp(before[:, c]).mean(),
+        "posterior": posterior.mean[c],
+        "covers": float(posterior.lower[c] <= share <= posterior.upper[c]),
+        "before": scores(before, y, nb.classes_)["log_loss"],
+        "after": scores(after, y, nb.classes_)["log_loss"],
+    }
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Means over the draws; of estimates with their errors."""
+    rows = {}
+    for (share, model), own in frame.groupby(["share", "model"]):
+        texts = {}
+        for name in ("labels", "probabilities", "posterior"):
+            error = np.sqrt(((own[name] - share) ** 2).mean())
+            texts[name] = f"{own[name].mean():.3f} ± {100 * error:.1f}"
+        texts["covers"] = f"{int(own['covers'].sum())} of {len(own)}"
+        texts["log loss"] = f"{own['before'].mean():.3f} -> {own['after'].mean():.3f}"
+        rows[f"{share:.0%}", model] = texts
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(["true", "model"])
+
+
+def draw(path: Path) -> None:
+    """Posterior and training shares of one draw at the smallest share."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    X, X_test, y, y_test = split(0)
+    rows = population(y_test, SHARES[0], np.random.default_rng(0))
+    nb = MODELS["weighted"].fit(X, y)
+    ax = bnb.plots.prevalence(bnb.estimate_prevalence(nb, X_test[rows]))
+    ax.figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("examples/figures"), help="folder for the figure")
+    out = parser.parse_args().out
+    out.mkdir(parents=True, exist_ok=True)
+    training = (load_breast_cancer().target == 0).mean()
+    print(INTRODUCTION.format(rows=ROWS, training=training, repeats=REPEATS))
+    frame = pd.DataFrame([row for repeat in range(REPEATS) for row in one_draw(repeat)])
+    print(table(frame).to_string())
+    print(CONCLUSION)
+    if find_spec("matplotlib") is None:
+        print("No figure: install matplotlib to draw one.")
+        return
+    draw(out / "moved_prevalence.png")
+    print(f"Figure in {out}/")
+
+
+if __name__ == "__main__":
+    main()
