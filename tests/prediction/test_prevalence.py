@@ -346,6 +346,20 @@ class TestGivenTheData:
         assert found.draws.shape == (200, 3)
         assert "given the data" in repr(found)
 
+    def test_weights_count_there_too(self):
+        """One witness heard three times: without weights the interval is nowhere near the truth, which is 1."""
+        rng = np.random.default_rng(13)
+        y = rng.integers(0, 2, 5000)
+        X, U = (np.repeat(rng.normal(mean[:, None], 1.5), 3, axis=1) for mean in (y, np.ones(300)))
+        plain = bnb.estimate_prevalence(bnb.GaussianNB().fit(X, y), U)
+        assert plain.upper[1] < 0.9
+        weighted = bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)
+        scores, data = (bnb.estimate_prevalence(weighted, U, given=given) for given in ("scores", "data"))
+        # Of 5,000 rows the parameters are all but known.
+        assert (abs(data.mean - scores.mean) < FAR * data.sd / 10).all()
+        np.testing.assert_allclose(data.sd, scores.sd, rtol=0.3)
+        assert min(scores.upper[1], data.upper[1]) > 0.95
+
     def test_in_parts_it_is_the_same_distribution(self, monkeypatch):
         nb, X = of_levels(2), np.random.default_rng(11).integers(0, LEVELS, (50, 1))
         found = bnb.estimate_prevalence(nb, X, given="data")
