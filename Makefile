@@ -20,7 +20,7 @@ RUN := $(VENV)/.stamp-run-$(PYVER)
 DEV := $(VENV)/.stamp-dev-$(PYVER)
 DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
-.PHONY: help venv demo test slow test-all calibrate lint format bench docs clean
+.PHONY: help venv demo test slow test-all calibrate lint format bench quality docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo 'make lint      ruff, mypy and import-linter'
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'
+	@echo 'make quality   score predictions beside other methods: docs/quality.md'
 	@echo 'make docs      write the API pages to site/'
 	@echo 'make venv      set up $(VENV) for development; the targets above do what they need of it'
 	@echo 'make clean     remove environments, caches and outputs'
@@ -74,6 +75,11 @@ format: $(DEV)
 
 bench: $(DEV)
 	$(BIN)/python -m benchmarks
+
+# BAYESNB_KHIOPS=path of a Python that has Khiops; without it Khiops is left out
+quality: export BAYESNB_KHIOPS ?=
+quality: $(DEV)
+	$(BIN)/python -m benchmarks.quality --out docs
 
 docs: $(DOCS)
 	$(BIN)/pdoc --docformat numpy --math --output-directory site bayesnb

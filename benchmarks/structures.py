@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
 import bayesnb as bnb
 from benchmarks import data
+from benchmarks.tables import FOLDER, arff
 from benchmarks.timing import Row, in_turn
 
 
 def structures(n: int) -> Iterator[Row]:
     """Arcs between features, on simulated levels, and on mushroom where BAYESNB_DATA names a folder that has it."""
     yield from _beside_naive(f"{n:,} x 40 of five levels", *data.categorical(n, columns=40, levels=5, classes=3))
-    mushroom = Path(os.environ.get("BAYESNB_DATA", "../shared/data")) / "mushroom.arff"
-    if mushroom.exists():
-        X, y = _nominal(mushroom)
+    if (mushroom := FOLDER / "mushroom.arff").exists():
+        table, y = arff(mushroom)
+        X = table.to_numpy(object)
         yield from _beside_naive(f"mushroom, {X.shape[0]:,} x {X.shape[1]}", X, y)
 
 
@@ -31,11 +30,3 @@ def _beside_naive(name: str, X: np.ndarray, y: np.ndarray) -> Iterator[Row]:
     yield in_turn(
         "  predict, against as often as features", lambda: average.predict(X), lambda: naive.predict(X), n_features
     )
-
-
-def _nominal(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Features and class of an ARFF file of nominal attributes, the last of which is the class."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip(" '") for cell in line.split(",")] for line in lines if line and line[0] not in "%@"]
-    table = np.array(rows, dtype=object)
-    return table[:, :-1], table[:, -1].astype(str)

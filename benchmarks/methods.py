@@ -1,0 +1,152 @@
+"""Classifiers whose predictions are judged: bayesnb's, and those that one would otherwise take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import sklearn.naive_bayes as sk
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, FunctionTransformer, OneHotEncoder, StandardScaler
+
+import bayesnb as bnb
+from benchmarks import khiops
+from benchmarks.tables import MISSING, Fold, Table
+
+STRUCTURES: dict[str, Callable[[], Any]] = {
+    "TAN": lambda: bnb.TAN("evidence", missing_values=MISSING),
+    "AODE": lambda: bnb.AODE(missing_values=MISSING),
+    "KDB": lambda: bnb.KDB(missing_values=MISSING),
+}
+
+
+class Left(Exception):
+    """Why a method is left out on a table."""
+
+
+class Prediction(NamedTuple):
+    """Log probabilities of the rows to predict, (N, C), in the order of `classes`; seconds of fit and predict."""
+
+    log_proba: np.ndarray
+    classes: np.ndarray
+    seconds: float
+
+
+Method = Callable[[Table, Fold], Prediction]
+
+
+def naive(table: Table) -> Any:
+    """Our classifier of the table's kind."""
+    return {
+        "categories": lambda: bnb.CategoricalNB(missing_values=MISSING),
+        "numbers": lambda: bnb.GaussianNB(),
+        "mixed": lambda: bnb.MixedNB(missing_values=MISSING),
+        "words": lambda: bnb.MultinomialNB(alpha=table.alpha),
+    }[table.kind]()
+
+
+def structure(name: str, table: Table) -> Any:
+    if table.kind != "categories":
+        raise Left("structures are compared on categorical tables")
+    return STRUCTURES[name]()
+
+
+def sklearn_naive(table: Table) -> Any:
+    """scikit-learn's naive Bayes of the kind; "?" is a level."""
+    if table.kind == "mixed":
+        raise Left("scikit-learn has no naive Bayes of mixed columns")
+    if table.kind == "words":
+        return sk.MultinomialNB(alpha=table.alpha)
+    if table.kind == "numbers":
+        return sk.GaussianNB()
+    levels = [len(dtype.categories) for dtype in table.X.dtypes]
+    return make_pipeline(FunctionTransformer(_codes), sk.CategoricalNB(min_categories=levels))
+
+
+def calibrated(table: Table) -> Any:
+    return CalibratedClassifierCV(sklearn_naive(table))
+
+
+def logistic(table: Table) -> Any:
+    """One-hot levels, of which "?" is one, and standardised numbers; of words whether they occur.
+
+    On both tables of words that was better than counts, their logarithms, and tf-idf.
+    """
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_include="category")),
+        (StandardScaler(), make_column_selector(dtype_include="number")),
+    )
+    return make_pipeline(Binarizer() if table.kind == "words" else columns, LogisticRegression(max_iter=1000))
+
+
+def boosting(table: Table) -> Any:
+    """Categorical columns by their dtype, "?" being a level."""
+    if table.kind == "words":
+        raise Left("gradient boosting takes no sparse counts")
+    return HistGradientBoostingClassifier(random_state=0)
+
+
+def _codes(X: pd.DataFrame) -> pd.DataFrame:
+    return X.apply(lambda column: column.cat.codes)
+
+
+def _estimator(make: Callable[[Table], Any]) -> Method:
+    def predict(table: Table, fold: Fold) -> Prediction:
+        classifier = make(table)
+        start = time.perf_counter()
+        classifier.fit(fold.X, fold.y)
+        if hasattr(classifier, "predict_log_proba"):  # may be finite where a probability is 0 in floating point
+            log_proba = classifier.predict_log_proba(fold.X_test)
+        else:
+            with np.errstate(divide="ignore"):
+                log_proba = np.log(classifier.predict_proba(fold.X_test))
+        return Prediction(log_proba, classifier.classes_, time.perf_counter() - start)
+
+    return predict
+
+
+def _weighted(make: Callable[[Table], Any]) -> Method:
+    def weighted(table: Table) -> Any:
+        inner = make(table)
+        if not hasattr(bnb, "WeightedNB"):
+            raise Left("this bayesnb has no WeightedNB")
+        return bnb.WeightedNB(inner)
+
+    return _estimator(weighted)
+
+
+def _structured(name: str) -> Callable[[Table], Any]:
+    return lambda table: structure(name, table)
+
+
+def _khiops(table: Table, fold: Fold) -> Prediction:
+    if reason := khiops.absence():
+        raise Left(reason)
+    if table.kind == "words":
+        raise Left("Khiops takes no sparse counts")
+    return Prediction(*khiops.predict(*fold))
+
+
+METHODS: dict[str, Method] = {
+    "naive": _estimator(naive),
+    "naive+w": _weighted(naive),
+    **{
+        key: make(_structured(name))
+        for name in STRUCTURES
+        if hasattr(bnb, name)
+        for key, make in ((name, _estimator), (f"{name}+w", _weighted))
+    },
+    "sklearn": _estimator(sklearn_naive),
+    "calibrated": _estimator(calibrated),
+    "logistic": _estimator(logistic),
+    "boosting": _estimator(boosting),
+    "khiops": _khiops,
+}
+"""Every method, by its short name; +w has weights."""

@@ -1,0 +1,165 @@
+"""How good predictions are: held-out log loss, Brier score, error and seconds of each method on each table.
+
+`make quality` writes docs/quality.csv, docs/quality.svg and the tables of docs/quality.md. Parts of it:
+
+    python -m benchmarks.quality --tables vote,car --methods naive,logistic
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import bayesnb as bnb
+from bayesnb.evaluation.scores import score_rows, summarize
+from benchmarks import khiops, quality_page
+from benchmarks.methods import METHODS, Left, Method
+from benchmarks.tables import SOURCES, Table, absent
+
+
+@dataclass(frozen=True)
+class Row:
+    """Scores of a method on a table, over the rows of all its folds; NaN and a reason where it is left out.
+
+    `log_loss` is in nats a row, and inf if a label had probability 0; `clipped` takes probabilities of at least 1e-15,
+    `se` is its standard error, as if rows were independent. `brier` is from 0 to 2, `error` the share of wrong labels,
+    `seconds` the median of folds, of fit and predict.
+    """
+
+    table: str
+    rows: int
+    method: str
+    log_loss: float = np.nan
+    clipped: float = np.nan
+    se: float = np.nan
+    brier: float = np.nan
+    error: float = np.nan
+    seconds: float = np.nan
+    left_out: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"  {self.method:<12} {self.log_loss:>12.4f} {self.clipped:>9.4f} ± {self.se:<7.4f}"
+            f" {self.brier:>7.4f} {self.error:>7.4f} {self.seconds:>9.3f}"
+        )
+
+
+HEADER = f"  {'method':<12} {'log loss':>12} {'clipped':>9}   {'s.e.':<7} {'Brier':>7} {'error':>7} {'seconds':>9}"
+
+
+def judge(name: str, table: Table, key: str, method: Method) -> Row:
+    """One method on all folds of a table."""
+    classes = np.unique(table.y)
+    log_proba, labels, seconds = [], [], []
+    try:
+        for fold in table.folds():
+            found = method(table, fold)
+            log_proba.append(found.log_proba[:, np.argsort(found.classes)])
+            labels.append(fold.y_test)
+            seconds.append(found.seconds)
+    except Left as reason:
+        return Row(name, len(table.y), key, left_out=str(reason))
+    except (NotImplementedError, RuntimeError, ValueError) as error:  # what it refuses is told, and the others go on
+        return Row(name, len(table.y), key, left_out=f"{type(error).__name__} on {name}: {str(error).splitlines()[0]}")
+    rows = score_rows(np.concatenate(log_proba), np.concatenate(labels), classes)
+    clipped = rows.log_loss_clipped
+    scores = summarize(rows)
+    return Row(
+        name,
+        len(table.y),
+        key,
+        log_loss=scores["log_loss"],
+        clipped=scores["log_loss_clipped"],
+        se=float(clipped.std(ddof=1) / np.sqrt(len(clipped))),
+        brier=scores["brier"],
+        error=1 - scores["accuracy"],
+        seconds=float(np.median(seconds)),
+    )
+
+
+def measure(tables: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
+    """Every method on every table, printed as it goes."""
+    for name in tables:
+        if absent(name):
+            print(f"{name}: {SOURCES[name].file} is not in the data folder, which BAYESNB_DATA names", flush=True)
+            continue
+        table = SOURCES[name].read()
+        print(f"{name}: {len(table.y):,} rows, {table.kind}\n{HEADER}", flush=True)
+        reasons: dict[str, list[str]] = {}
+        for key in methods:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # levels that a fold has not seen, features that are constant in it
+                row = judge(name, table, key, METHODS[key])
+            if row.left_out:
+                reasons.setdefault(row.left_out, []).append(key)
+            else:
+                print(row, flush=True)
+            yield row
+        for reason, left_out in reasons.items():
+            print(f"  left out: {', '.join(left_out)}: {reason}", flush=True)
+
+
+def machine() -> str:
+    """The date, the machine and the versions, in a sentence."""
+    names = ("jax", "numpy", "scikit-learn")
+    versions = [f"bayesnb {bnb.__version__}", *(f"{name} {version(name)}" for name in names)]
+    if not khiops.absence():
+        versions.append(f"Khiops {khiops.version()}")
+    return (
+        f"{datetime.now(UTC):%d %B %Y}, {os.cpu_count()} cores ({_processor()}), Python {platform.python_version()}, "
+        f"{', '.join(versions)}."
+    )
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _named(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """Reads names divided by commas."""
+
+    def read(text: str) -> list[str]:
+        for name in (names := text.split(",")):
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(known)}")
+        return names
+
+    return read
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.quality", description=__doc__.partition("\n")[0])
+    tables, methods = list(SOURCES), list(METHODS)
+    parser.add_argument("--tables", type=_named(tables), default=tables, help=", ".join(tables))
+    parser.add_argument("--methods", type=_named(methods), default=methods, help=", ".join(methods))
+    parser.add_argument("--out", type=Path, help="folder of quality.csv, quality.md and quality.svg; default: none")
+    options = parser.parse_args()
+    if options.out is not None and quality_page.REFERENCE not in options.methods:
+        parser.error(f"--out shows ratios to {quality_page.REFERENCE!r}: name it in --methods too")
+    about, start = machine(), time.perf_counter()
+    print(about, flush=True)
+    rows = pd.DataFrame([asdict(row) for row in measure(options.tables, options.methods)])
+    print(f"{time.perf_counter() - start:.0f} seconds")
+    if options.out is not None and len(rows):
+        quality_page.write(rows, about, options.out)
+        print(f"written: quality.csv, quality.md and quality.svg in {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""Tables on which predictions are judged: those that scikit-learn and bayesnb ship, and files of a folder.
+
+`BAYESNB_DATA` names the folder (default ../shared/data): ARFF files vote, breast.cancer, car and mushroom, pima.csv,
+adult-train.csv and sms_spam.tsv, all of the UCI Machine Learning Repository, and 20ng/, word counts of 20 newsgroups.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from sklearn import datasets
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import StratifiedKFold
+
+import bayesnb as bnb
+
+FOLDER = Path(__file__).parents[1] / os.environ.get("BAYESNB_DATA", "../shared/data")
+MISSING = "?"
+FOLDS = 3
+ADULT_ROWS = 6_000
+
+
+class Fold(NamedTuple):
+    """Rows to learn from, and rows to predict."""
+
+    X: Any
+    y: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows and labels.
+
+    Parameters
+    ----------
+    X : DataFrame, list of str, or (N, V) csr_matrix
+        Columns of numbers, and categorical ones whose dtype declares the levels, "?" among them where cells are
+        missing; messages; or counts of words.
+    y : (N,) array of str
+    test : (N,) array of bool, optional
+        Rows of the table's own test set; without them there are three stratified folds.
+    alpha : float
+        Concentration of naive Bayes, ours and scikit-learn's.
+    """
+
+    X: Any
+    y: np.ndarray
+    test: np.ndarray | None = None
+    alpha: float = 1.0
+
+    @property
+    def kind(self) -> str:
+        """What the columns are: "categories", "numbers", "mixed" or "words"."""
+        if not isinstance(self.X, pd.DataFrame):
+            return "words"
+        categorical = {isinstance(dtype, pd.CategoricalDtype) for dtype in self.X.dtypes}
+        return "mixed" if len(categorical) == 2 else "categories" if categorical == {True} else "numbers"
+
+    def folds(self) -> Iterator[Fold]:
+        for train, test in self._splits():
+            X, X_test = self._rows(train), self._rows(test)
+            if isinstance(X, list):
+                words = CountVectorizer()
+                X, X_test = words.fit_transform(X), words.transform(X_test)
+            yield Fold(X, self.y[train], X_test, self.y[test])
+
+    def _splits(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        if self.test is not None:
+            yield np.flatnonzero(~self.test), np.flatnonzero(self.test)
+        else:
+            yield from StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(self.y, self.y)
+
+    def _rows(self, index: np.ndarray) -> Any:
+        if isinstance(self.X, list):
+            return [self.X[i] for i in index]
+        return self.X.iloc[index].reset_index(drop=True) if isinstance(self.X, pd.DataFrame) else self.X[index]
+
+
+def arff(path: Path) -> tuple[pd.DataFrame, np.ndarray]:
+    """Features and class of an ARFF file of nominal attributes, the last of which is the class."""
+    declared, rows = {}, []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if match := re.match(r"@attribute\s+('[^']*'|\S+)\s*\{(.*)\}", line.strip(), re.IGNORECASE):
+            declared[match[1].strip("'")] = [level.strip(" '") for level in match[2].split(",")]
+        elif line.strip() and line.strip()[0] not in "%@":
+            rows.append([cell.strip(" '") for cell in line.split(",")])
+    *names, label = declared
+    X = pd.DataFrame(rows, columns=list(declared), dtype=object)
+    return X[names].apply(lambda column: _declare(column, declared[column.name])), X[label].to_numpy(str)
+
+
+def _declare(column: pd.Series, levels: list[str]) -> pd.Series:
+    missing = [MISSING] if MISSING not in levels and (column == MISSING).any() else []
+    return column.astype(pd.CategoricalDtype([*levels, *missing]))
+
+
+def _declare_seen(X: pd.DataFrame) -> pd.DataFrame:
+    """Columns of text become categorical; their levels are all that the table has."""
+    return X.apply(lambda c: c if pd.api.types.is_numeric_dtype(c) else _declare(c, sorted(set(c) - {MISSING})))
+
+
+def _nominal(name: str) -> Table:
+    return Table(*arff(FOLDER / f"{name}.arff"))
+
+
+def _shipped(name: str) -> Table:
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return Table(pd.DataFrame(X).rename(columns=str), y.astype(str))
+
+
+def _watermelon() -> Table:
+    melon = bnb.datasets.load_watermelon()
+    return Table(_declare_seen(melon.data), melon.target.to_numpy(str))
+
+
+def _pima() -> Table:
+    pima = pd.read_csv(FOLDER / "pima.csv", header=None).rename(columns=str)
+    return Table(pima.iloc[:, :-1], pima.iloc[:, -1].to_numpy(str))
+
+
+def _adult() -> Table:
+    adult = pd.read_csv(FOLDER / "adult-train.csv", header=None, skipinitialspace=True, keep_default_na=False)
+    some = np.random.default_rng(0).permutation(len(adult))[:ADULT_ROWS]
+    adult = adult.rename(columns=str).iloc[some].reset_index(drop=True)
+    return Table(_declare_seen(adult.iloc[:, :-1]), adult.iloc[:, -1].to_numpy(str))
+
+
+def _sms() -> Table:
+    lines = (FOLDER / "sms_spam.tsv").read_text(encoding="utf-8").splitlines()
+    labels, messages = zip(*(line.split("\t", 1) for line in lines), strict=True)
+    return Table(list(messages), np.array(labels))
+
+
+def _newsgroups() -> Table:
+    n_words = len((FOLDER / "20ng/4cat_vocab.txt").read_text(encoding="utf-8").splitlines())
+    X, y, sizes = [], [], []
+    for part in ("train", "test"):
+        lines = (FOLDER / f"20ng/4cat_{part}.counts.tsv").read_text(encoding="utf-8").splitlines()
+        rows = [line.split("\t") for line in lines]
+        entries = [[entry.partition(":") for entry in words.split()] for _, words in rows]
+        data = [int(count or 1) for row in entries for _, _, count in row]
+        index = [int(word) for row in entries for word, _, _ in row]
+        ends = np.cumsum([0, *map(len, entries)])
+        X.append(sp.csr_matrix((data, index, ends), shape=(len(rows), n_words)))
+        y.append(np.array([label for label, _ in rows]))
+        sizes.append(len(rows))
+    return Table(sp.vstack(X, format="csr"), np.concatenate(y), np.repeat([False, True], sizes), alpha=0.12)
+
+
+class Source(NamedTuple):
+    """Where a table comes from: the file it needs, if any, and its reader."""
+
+    file: str | None
+    read: Callable[[], Table]
+
+
+SOURCES = {
+    "watermelon": Source(None, _watermelon),
+    **{name: Source(f"{name}.arff", partial(_nominal, name)) for name in ("vote", "breast.cancer", "car", "mushroom")},
+    **{name: Source(None, partial(_shipped, name)) for name in ("iris", "wine")},
+    "cancer": Source(None, partial(_shipped, "breast_cancer")),
+    "digits": Source(None, partial(_shipped, "digits")),
+    "pima": Source("pima.csv", _pima),
+    "adult": Source("adult-train.csv", _adult),
+    "sms": Source("sms_spam.tsv", _sms),
+    "20ng": Source("20ng/4cat_train.counts.tsv", _newsgroups),
+}
+"""Every table, by its name."""
+
+
+def absent(name: str) -> bool:
+    """Whether the file of a table is not in the folder."""
+    file = SOURCES[name].file
+    return file is not None and not (FOLDER / file).exists()
