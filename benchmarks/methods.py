@@ -77,7 +77,8 @@ def calibrated(table: Table) -> Any:
 def logistic(table: Table) -> Any:
     """One-hot levels, of which "?" is one, and standardised numbers; of words whether they occur.
 
-    On both tables of words that was better than counts, their logarithms, and tf-idf.
+    Of counts, scaled or not, their logarithms, two kinds of tf-idf and presence, presence had the least held-out log
+    loss on both tables of words.
     """
     columns = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), make_column_selector(dtype_include="category")),
