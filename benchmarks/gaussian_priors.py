@@ -31,7 +31,7 @@ def tables() -> Iterator[tuple[str, Any, np.ndarray]]:
     yield "watermelon", melon.data, np.asarray(melon.target)
     folder = Path(os.environ.get("BAYESNB_DATA", "../shared/data"))
     if (folder / "pima.csv").exists():
-        pima = pd.read_csv(folder / "pima.csv")
+        pima = pd.read_csv(folder / "pima.csv", header=None)
         yield "pima", pima.iloc[:, :-1].to_numpy(float), pima.iloc[:, -1].to_numpy()
     if (folder / "adult-train.csv").exists():
         adult = pd.read_csv(folder / "adult-train.csv", header=None, skipinitialspace=True, na_values="?")
