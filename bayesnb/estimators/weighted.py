@@ -82,13 +82,14 @@ class WeightedNB(NaiveBayesClassifier):
     `given="data"` say how the posterior of the parameters moves the weighted scores.
 
     `partial_fit`, `forget` and `decay` count, and keep the weights; so do `fit_stream` and `distributed.fit`, after
-    which there are none yet: `weigh` finds them anew, from rows that were counted. Where leave-one-out says nothing
-    (not two classes with two rows or more) `fit` warns, and the weights are 1.
+    which there are none yet: `weigh` finds them anew, from rows that were counted. Where too few rows are left out to
+    tell (fewer than ten outside the largest class) `fit` warns, and the weights are 1.
 
     References
     ----------
     Hand & Yu, *Idiot's Bayes: not so stupid after all?*, Int. Stat. Rev. 69 (2001), for why; Guo et al., *On
-    calibration of modern neural networks*, ICML 2017, for temperatures.
+    calibration of modern neural networks*, ICML 2017, for temperatures. Peduzzi et al., *A simulation study of the
+    number of events per variable in logistic regression analysis*, J. Clin. Epidemiol. 49 (1996), for the ten.
 
     Examples
     --------

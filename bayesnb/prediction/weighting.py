@@ -22,6 +22,8 @@ from bayesnb.selection.loo import BLOCKS, TERMS, Asked, of_the_others
 Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
+FEWEST_EVENTS = 10
+"""Rows outside the largest class with fewer than which a weight says more of chance than of them (Peduzzi et al. 1996)."""
 _KEPT = 2**27
 _CHUNK = 2**23
 _FEWEST = 1024  # in multiples of 512
@@ -252,10 +254,11 @@ def _rows(fitted: Fitted, label: np.ndarray, weight: np.ndarray, max_rows: int, 
     names, count = fitted.encoding.classes.values, fitted.statistics.class_count
     usable = (weight > 0) & (count[label] - np.minimum(weight, 1.0) > 1e-9 * count[label])
     alone = np.flatnonzero((weight > 0) & ~usable)
-    if len(np.unique(label[usable])) < 2:
+    of_class = np.bincount(label[usable], weight[usable], minlength=len(count))
+    if (events := of_class.sum() - of_class.max()) < FEWEST_EVENTS:
         warn(
-            f"{fitted.name} is not weighted: leave-one-out needs two classes with two rows or more, and there are "
-            f"{len(np.unique(label[usable]))}. Its predictions are those of the plain model."
+            f"{fitted.name} is not weighted: of the rows whose class has others, {events:g} are outside the largest "
+            f"class, and a weight takes {FEWEST_EVENTS} or more. Its predictions are those of the plain model."
         )
         return None
     if len(alone):

@@ -343,13 +343,14 @@ def test_dask_rows_are_predicted_lazily():
 # -- bad input -----------------------------------------------------------------------------------
 
 
-def test_too_few_rows_leave_the_plain_model():
-    X, y = LEVELS[:3], ["ash", "elm", "oak"]
-    with pytest.warns(
-        UserWarning, match=r"CategoricalNB is not weighted: leave-one-out needs two classes with two rows"
-    ):
-        nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(X, y)
-    np.testing.assert_array_equal(nb.predict_proba(X), bnb.CategoricalNB().fit(X, y).predict_proba(X))
+@pytest.mark.parametrize(("n_small", "few"), [(0, "0"), (1, "0"), (9, "9")])
+def test_too_few_rows_leave_the_plain_model(n_small, few):
+    at = np.append(np.flatnonzero(CODE == 0), np.flatnonzero(CODE == 1)[:n_small])
+    with pytest.warns(UserWarning, match=rf"CategoricalNB is not weighted: .*, {few} are outside the largest class"):
+        nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[at], LABEL[at])
+    plain = bnb.CategoricalNB().fit(LEVELS[at], LABEL[at])
+    np.testing.assert_array_equal(nb.predict_proba(LEVELS), plain.predict_proba(LEVELS))
+    np.testing.assert_array_equal(nb.weight_, np.ones(5))
     assert np.isnan(nb.loo_log_loss_)
 
 
@@ -362,8 +363,8 @@ def test_a_class_of_one_row_does_not_enter():
 
 
 def test_infinite_scores_are_refused():
-    X = np.array([[0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [1, 1]])
-    y = ["a", "a", "a", "b", "b", "b"]
+    X = np.repeat([[0, 0], [0, 0], [0, 1], [1, 0], [1, 1], [1, 1]], 4, axis=0)
+    y = ["a"] * 12 + ["b"] * 12
     with pytest.raises(ValueError, match=r"weights: without row 0 the leave-one-out term of '0' in class 'b' is -inf"):
         bnb.WeightedNB(bnb.CategoricalNB(alpha=0)).fit(X, y)
     with pytest.raises(ValueError, match="estimate='mle' is no average over the posterior"):
