@@ -23,7 +23,7 @@ Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
 FEWEST_EVENTS = 10
-"""Rows outside the largest class with fewer than which a weight says more of chance than of them (Peduzzi et al. 1996)."""
+"""Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
 _KEPT = 2**27
 _CHUNK = 2**23
 _FEWEST = 1024  # in multiples of 512
