@@ -29,7 +29,7 @@ from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalIn
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
-from bayesnb.prediction import estimate_prevalence, loo_terms, terms
+from bayesnb.prediction import estimate_prevalence, explain, loo_terms, terms, value_of_information
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -75,6 +75,7 @@ __all__ = [
     "decompose_uncertainty",
     "distributed",
     "estimate_prevalence",
+    "explain",
     "fit_em",
     "fit_stream",
     "learning_curve",
@@ -96,6 +97,7 @@ __all__ = [
     "text",
     "to_arviz",
     "tune_alpha",
+    "value_of_information",
 ]
 
 

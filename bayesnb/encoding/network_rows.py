@@ -34,6 +34,11 @@ class NodeRows(PlainRows):
     def width(self) -> float:
         return len(self.nodes)
 
+    @property
+    def missing(self) -> np.ndarray:
+        """(N, G) which cells are missing, whether or not their parents are."""
+        return self.base.missing[:, [child for child, *_ in self.nodes]]
+
     @cached_property
     def _sizes(self) -> np.ndarray:
         """Levels of each feature together with its parents."""
@@ -86,6 +91,10 @@ class NetworkRows(NodeRows):
     def summed(self) -> np.ndarray:
         """(N,) whether a row has a missing cell that is to be summed out."""
         return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)
+
+    def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> NetworkRows:
+        """The rows of these numbers (M,), with codes (M,) in column j."""
+        return NetworkRows(self.base.answered(rows, j, code), self.nodes, self.capacity)
 
     @cached_property
     def _network(self) -> Network:

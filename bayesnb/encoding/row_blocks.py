@@ -51,6 +51,11 @@ class Rows(Protocol):
         """(N,) whether a row has a missing cell that is to be summed out; False: none has."""
         ...
 
+    @property
+    def missing(self) -> np.ndarray | bool:
+        """(N, K) which cells are missing; False: none is."""
+        ...
+
     def block(self, start: int, stop: int, size: int) -> Any:
         """Rows start … stop - 1 for the kernels, padded to `size` rows."""
         ...
@@ -78,6 +83,11 @@ class PlainRows:
     @property
     def summed(self) -> np.ndarray | bool:
         """None has a cell to sum out."""
+        return False
+
+    @property
+    def missing(self) -> np.ndarray | bool:
+        """None is."""
         return False
 
     def plain(self) -> Self:
@@ -108,6 +118,10 @@ class RealRows(PlainRows):
 
     def width(self) -> float:
         return self.values.shape[1]
+
+    @property
+    def missing(self) -> np.ndarray:
+        return np.isnan(np.asarray(self.values))
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
         values = self.values[start:stop]
@@ -162,11 +176,24 @@ class CodedRows(PlainRows):
 
     def coded(self, n: int) -> CodedRows:
         """The same n rows, for reading them many times: codes are looked up once."""
-        code = np.asarray(self.block(0, n, n).code)
+        return self._of_codes(np.asarray(self.block(0, n, n).code))
+
+    def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
+        """The rows of these numbers (M,), with codes (M,) in column j."""
+        cells = np.asarray(self.block(0, len(self.factors.raw), len(self.factors.raw)).code)[rows].astype(np.int32)
+        cells[:, j] = code
+        return self._of_codes(cells)
+
+    def _of_codes(self, code: np.ndarray) -> CodedRows:
         codes = tuple(map(np.arange, self.sizes))
         values = tuple(map(range, self.sizes.tolist()))
         factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
         return CodedRows(factors, codes, self.sizes, self.start, self.capacity)
+
+    @property
+    def missing(self) -> np.ndarray:
+        n = len(self.factors.raw)
+        return np.asarray(self.block(0, n, n).code) < 0
 
     def block(self, start: int, stop: int, size: int) -> OneHot:
         raw = self.factors.raw[start:stop]
@@ -191,6 +218,10 @@ class BinaryRows(PlainRows):
 
     def width(self) -> float:
         return self.values.shape[1]
+
+    @property
+    def missing(self) -> np.ndarray:
+        return np.isnan(self.values) if self.values.dtype.kind == "f" else np.zeros(self.values.shape, bool)
 
     def block(self, start: int, stop: int, size: int) -> OneHot:
         values = self.values[start:stop]

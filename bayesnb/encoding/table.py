@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from bayesnb._util.arguments import shown
-from bayesnb.encoding.levels import plain
+from bayesnb.encoding.levels import nullable, plain
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,17 @@ class Table:
     def column(self, j: int) -> Any:
         """One column as it came: a Series, or a 1-D array."""
         return self.data[j] if self.is_frame else self.data[:, j]
+
+    def objects(self, index: Sequence[int]) -> np.ndarray:
+        """(N, K) cells of columns as they came, as Python's objects."""
+        found = np.empty((self.n_rows, len(index)), object)
+        if self.is_sparse:
+            found[:] = self.data[:, list(index)].toarray()
+            return found
+        for k, j in enumerate(index):
+            column = nullable(self.column(j))
+            found[:, k] = column.astype(object) if column.dtype.kind not in "mM" else _dates(column)
+        return found
 
     def position(self, column: Any, argument: str) -> int:
         """Index of a column that an argument names, or gives the index of.
@@ -330,6 +341,13 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
             f"{where}: could not convert {shown(column[row])} at row {row} to a number; {advice} or declare the "
             "column categorical."
         ) from None
+
+
+def _dates(column: np.ndarray) -> np.ndarray:
+    """Dates and times as such, where NumPy's objects would be numbers of nanoseconds."""
+    import pandas as pd
+
+    return pd.Index(column).astype(object).to_numpy()
 
 
 def _is_missing(value: Any) -> bool:

@@ -21,6 +21,7 @@ from bayesnb.families.dirichlet_draws import draw_marginals
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.leave_one_out import OfCells
 from bayesnb.families.multinomial import Multinomial
+from bayesnb.families.protocol import Cumulants
 from bayesnb.families.special import log_rising
 from bayesnb.families.variates import Recorder, Replayer, Variates
 
@@ -121,6 +122,15 @@ class Averaged(Conjugate):
 
     def log_base(self, x: Any) -> jax.Array:
         return self.dependent.log_base(x)
+
+    def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
+        """(N, T) those of γ d, γ ~ Bernoulli(ρ): what is not included says the same of all classes."""
+        found = self.dependent.log_odds_of_terms(x, of, against)
+        m, v, third = found.mean, found.variance, found.third
+        share = jax.nn.sigmoid(jnp.asarray(self.log_odds))[: m.shape[-1]]
+        between = share * (1.0 - share)
+        third = share * third + between * m * (3.0 * v + (1.0 - 2.0 * share) * m**2)
+        return Cumulants(share * m, share * v + between * m**2, third)
 
     def draw(self, variates: Variates, n: int) -> Any:
         """Inclusion first; then parameters of that model."""

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from bayesnb.families.protocol import Cells, Hyperparameter, Likelihood, Unit, Words
+from bayesnb.families._types import Array
+from bayesnb.families.protocol import Cells, Cumulants, Hyperparameter, Likelihood, Unit, Words
 from bayesnb.families.variates import KeyVariates, Variates
 
 ROUNDING = 64 * 2.2e-16
@@ -138,6 +139,19 @@ class Conjugate:
         """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
 
+    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+        raise NotImplementedError(f"{type(self).__name__} does not say which distribution its predictive is.")
+
+    def log_odds_of_terms(self, x: Any, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
+        """(N, T) differences of independent variates: classes that share no parameters."""
+
+        def pick(label: Any) -> Cumulants:
+            at = jnp.asarray(label)[:, None, None]
+            return jax.tree.map(lambda k: jnp.take_along_axis(k, at, axis=1)[:, 0], found)
+
+        found = self.cumulants_of_terms(x)
+        return pick(of) + pick(against) * -1.0
+
     def sample(self, key: jax.Array, n: int) -> Any:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         return self.draw(KeyVariates(key), n)
@@ -166,6 +180,9 @@ class Conjugate:
 
     # Supplied by each family; declared for the methods above.
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
+        raise NotImplementedError
+
+    def cumulants_of_terms(self, x: Any) -> Cumulants:
         raise NotImplementedError
 
     def draw(self, variates: Variates, n: int) -> Any:

@@ -264,6 +264,11 @@ class Dirichlet(Conjugate):
         found = x.contrast_terms(_cumulants(0.0), self.concentration, self.total(), self.group)
         return Cumulants(*jnp.split(found, 3, axis=1))
 
+    def cumulants_of_levels(self) -> Cumulants:
+        """(C, L) of log θ_l: ψₖ₋₁(α_l) - ψₖ₋₁(α₀); levels of one group have the covariance -ψ₁(α₀)."""
+        pairs = zip(polygammas(self.concentration), polygammas(self.total()), strict=True)
+        return Cumulants(*(level - total[:, self.group] for level, total in pairs))
+
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
         return draw_log_likelihood(self, variates, n, self._rows(x), multiplicity)
 

@@ -144,6 +144,10 @@ class GammaExponential(Gamma):
         rate = self._rate()
         return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
+    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+        """Lomax: Pareto's, from 0 on."""
+        return "lomax", {"c": self.concentration, "scale": self.rate}
+
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b²."""
         seen, x = observed(x)

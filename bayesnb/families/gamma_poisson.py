@@ -123,6 +123,10 @@ class GammaPoisson(Gamma):
         rate = self._rate()
         return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
+    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+        """Negative binomial."""
+        return "nbinom", {"n": self.concentration, "p": self.rate / (self.rate + 1.0)}
+
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b²."""
         seen, x = observed(x)

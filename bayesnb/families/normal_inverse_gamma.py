@@ -166,6 +166,12 @@ class NormalInverseGamma(CellByCell, Conjugate):
     def predictive(self) -> StudentT:
         return StudentT.of(self)
 
+    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+        """Student's t with 2a degrees of freedom and scale² b(κ + 1)/(aκ)."""
+        a, kappa = np.asarray(self.concentration), np.asarray(self.kappa)
+        scale = np.sqrt(self.rate * (kappa + 1.0) / (a * kappa))
+        return "t", {"df": 2.0 * a, "loc": self.loc, "scale": scale}
+
     def variance(self) -> dict[str, jax.Array]:
         """Var μ = b/((a - 1)κ) for a > 1, Var σ² = b²/((a - 1)²(a - 2)) for a > 2, else inf."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)

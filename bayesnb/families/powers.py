@@ -63,4 +63,9 @@ def length_power(x: Any, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws that each row is."""
     if exponent is None:
         return jnp.reshape(power, (1,))
-    return power * (as_rows(x).length() + 1.0) ** -exponent
+    return of_length(as_rows(x).length(), power, exponent)
+
+
+def of_length(length: Any, power: Any, exponent: Any) -> Any:
+    """(N,) the same, of numbers of draws t."""
+    return power + 0.0 * length if exponent is None else power * (length + 1.0) ** -exponent

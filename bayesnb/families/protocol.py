@@ -250,10 +250,7 @@ class Family(Protocol):
         ...
 
     def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
-        """(C, K, J) log Bayes factor of dependence between two features, of statistics on the rows that have both.
-
-        `cross` is Σ (x - x̄)(y - ȳ).
-        """
+        """(C, K, J) log Bayes factor of dependence of two features, by rows with both; `cross` is Σ (x - x̄)(y - ȳ)."""
         ...
 
     def update(self, statistics: Any) -> Self: ...
@@ -298,6 +295,10 @@ class Family(Protocol):
         ...
 
     def predictive(self) -> Likelihood: ...
+
+    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+        """Name and arguments (C, K) in `scipy.stats` of the predictive of a cell; of levels `predictive` says it."""
+        ...
 
     def mean_with_row(self, multiplicity: Any) -> Likelihood:
         """As `mean`, of the posterior with the row `multiplicity` (C,) more times among the data: -1 leaves it out."""
@@ -371,6 +372,10 @@ class Family(Protocol):
 
     def cumulants_of_terms(self, x: Any) -> Cumulants:
         """(N, C, T) those of the terms of the row, over the posterior; they sum up, but for the base measure."""
+        ...
+
+    def log_odds_of_terms(self, x: Any, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
+        """(N, T) those of log p(x_t | of, θ) - log p(x_t | against, θ), two classes for each row."""
         ...
 
     def draw_log_likelihood(

@@ -14,6 +14,7 @@ from bayesnb.plots.pairs import independence
 from bayesnb.plots.parameters import forest, shrinkage
 from bayesnb.plots.plane import uncertainty_map
 from bayesnb.plots.predictions import prediction_intervals, prior_predictive
+from bayesnb.plots.reasons import explain
 from bayesnb.plots.scores import learning_curve, reliability
 from bayesnb.plots.selection import alpha_path, inclusion, pointwise_loo, prequential
 from bayesnb.plots.shares import prevalence
@@ -23,6 +24,7 @@ from bayesnb.plots.style import detach
 __all__ = [
     "alpha_path",
     "detach",
+    "explain",
     "forest",
     "inclusion",
     "independence",
