@@ -47,10 +47,10 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
 
     Notes
     -----
-    Each bar begins where the one before has ended. Lines are 90% intervals, 1.64 sd to both sides of a bar's end, of its
-    own contribution and, at the last one, of the log odds: what the data leave open about the parameters, if naive Bayes
-    holds. Features are taken for independent, so that of words that share probabilities the last one, and that of
-    the others together, is somewhat too wide; see `bayesnb.explain`.
+    Each bar begins where the one before has ended. Lines are 90% intervals, 1.64 sd to both sides of a bar's end: of
+    its own contribution and, the last one, of the log odds. They say what the data leave open about the parameters, if
+    naive Bayes holds. Of words that share probabilities the last one, and that of the others together, are bounds from
+    above, as `bayesnb.explain` has it: of text messages 1% too wide at most.
     """
     require(frame, _COLUMNS, "bayesnb.explain")
     lines = _of_row(frame, row)

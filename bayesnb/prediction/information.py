@@ -161,11 +161,8 @@ def _answers(fitted: Fitted, b: int, rows: Any, wanted: set[int]) -> Iterator[tu
     weight = np.broadcast_to(weight, len(columns.index))
     each = (_of_numbers if columns.axis()[1] is None else _of_levels)(columns, family, asked)
     for k, (share, log_prob) in zip(asked, each, strict=True):
-        yield (
-            k,
-            np.flatnonzero(missing[:, k]),
-            _Answers(share[None], _weighted(weight[k], log_prob)[None]),
-        )
+        answers = _Answers(share[None], _weighted(weight[k], log_prob)[None])
+        yield k, np.flatnonzero(missing[:, k]), answers
 
 
 def _of_levels(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -202,17 +199,14 @@ def _of_numbers(columns: Columns, family: Any, asked: list[int]) -> Iterator[tup
 
 
 @float64
+@jax.jit
 def _weighted(weight: Any, log_prob: Any) -> Any:
     return weighted(weight, log_prob)
 
 
 @float64
-def _predictive(family: Any, x: np.ndarray) -> np.ndarray:
-    return _predictive_terms(family, x)
-
-
 @jax.jit
-def _predictive_terms(family: Any, x: jax.Array) -> jax.Array:
+def _predictive(family: Any, x: Any) -> Any:
     return family.predictive().terms(x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -181,7 +182,7 @@ def _weights_of(weights: TermWeights | None, b: int) -> _Weights:
 
 def _of_classes(model: NaiveBayes, c: np.ndarray, k: np.ndarray) -> _Lines:
     """What is said of each row before any feature."""
-    found = _class_cumulants(model)
+    found = _class_cumulants(replace(model, blocks=(), weights=None))
     bias = 0.0 if model.weights is None else np.asarray(model.weights.class_bias)
     mean = found.mean + bias
     nothing, every = np.full(len(c), None), np.arange(len(c))
@@ -208,7 +209,7 @@ def _of_columns(block: _Block, weights: _Weights, c: np.ndarray, k: np.ndarray) 
 def _of_words(block: _Block, weights: _Weights, c: np.ndarray, k: np.ndarray) -> _Lines:
     """A line for each word of each row: w x_l log θ_cl/θ_kl."""
     rows: Any = block.rows
-    entries, level = rows.matrix.tocoo(), float64(block.family.cumulants_of_levels)()
+    entries, level = rows.matrix.tocoo(), _level_cumulants(block.family)
     row, word = entries.coords
     count = entries.data.astype(np.float64)
     factor = count * of_length(rows.length(), *weights)[row]
@@ -219,8 +220,15 @@ def _of_words(block: _Block, weights: _Weights, c: np.ndarray, k: np.ndarray) ->
 
 
 @float64
+@jax.jit
 def _class_cumulants(model: NaiveBayes) -> Cumulants:
     return class_cumulants(model.class_prior, jnp.zeros(model.n_classes))
+
+
+@float64
+@jax.jit
+def _level_cumulants(family: Any) -> Cumulants:
+    return family.cumulants_of_levels()
 
 
 @jax.jit

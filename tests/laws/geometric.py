@@ -151,6 +151,9 @@ class BetaGeometric(CellByCell, Conjugate):
     def predictive(self) -> BetaMixedGeometric:
         return BetaMixedGeometric(jnp.asarray(self.successes), jnp.asarray(self.failures))
 
+    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+        return "betanbinom", {"n": 1, "a": self.successes, "b": self.failures}
+
     def variance(self) -> dict[str, jax.Array]:
         a, b = self.successes, self.failures
         return {"prob": a * b / ((a + b) ** 2 * (a + b + 1.0))}

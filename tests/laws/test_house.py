@@ -243,6 +243,22 @@ def test_the_posterior_analysis_works_on_it():
     assert len(bnb.decide(nb, X[:5], [[0.0, 1.0], [5.0, 0.0]]).action) == 5
 
 
+def test_it_gives_reasons_and_asks_for_what_is_missing(monkeypatch):
+    nb = fit(*some_rows())
+    found = bnb.explain(nb, [[3.0, np.nan]], of="rush", against="calm")
+    mean, sd = (moment[0, 1] for moment in bnb.log_odds_moments(nb, [[3.0, np.nan]], against="calm"))
+    assert (found["contribution"].sum(), np.linalg.norm(found["sd"])) == pytest.approx((mean, sd), rel=1e-10)
+    asked = bnb.value_of_information(nb, [[3.0, np.nan]])["value"].item()
+    answers = np.column_stack([np.full(500, 3.0), np.arange(500.0)])
+    joint = np.stack([[by_hand(nb, row, c) for c in (0, 1)] for row in answers])
+    share = np.exp(joint - np.logaddexp(*(by_hand(nb, np.array([3.0, np.nan]), c) for c in (0, 1))))
+    after = stats.entropy(share, axis=1)
+    assert asked == pytest.approx(stats.entropy(share.sum(axis=0)) - share.sum(axis=1) @ after, abs=1e-4)
+    monkeypatch.delattr(BetaGeometric, "predictive_distribution")
+    with pytest.raises(NotImplementedError, match="BetaGeometric does not say which distribution"):
+        bnb.value_of_information(nb, [[3.0, np.nan]])
+
+
 def test_tuning_finds_the_strength_that_leave_one_out_and_evidence_prefer():
     X, y = some_rows()
 

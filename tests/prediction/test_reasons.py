@@ -1,0 +1,382 @@
+"""Reasons: contributions against rows with fewer cells; the value of an answer against every answer filled in."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.special import digamma, entr, gammaln, polygamma
+
+import bayesnb as bnb
+from tests.refusals import refused
+from tests.strategies import thorough
+
+RNG = np.random.default_rng(5)
+N = 30
+LABEL = np.array(["ash", "elm", "oak"])[RNG.permutation(np.arange(N) % 3)]
+LEVELS = np.where(RNG.random((N, 4)) < 0.5, (LABEL == "elm")[:, None] * 2, RNG.integers(0, 3, (N, 4))).astype(float)
+NUMBERS = RNG.normal(size=(N, 4)) + (LABEL == "elm")[:, None]
+COUNTS = RNG.poisson(1.0 + 2.0 * (LABEL == "oak")[:, None], (N, 4)).astype(float)
+SOME = [0, 3, 11]
+
+
+def holed(X: np.ndarray, share: float = 0.3) -> np.ndarray:
+    X = X.copy()
+    X[np.random.default_rng(3).random(X.shape) < share] = np.nan
+    return X
+
+
+NETWORK = bnb.NetworkNB({1: 0, 2: (0, 1)}, gaussian=None)
+CASES = {
+    "categorical": (bnb.CategoricalNB(alpha=0.7), LEVELS),
+    "bernoulli": (bnb.BernoulliNB(), LEVELS),
+    "gaussian": (bnb.GaussianNB(), NUMBERS),
+    "poisson": (bnb.PoissonNB(class_prior=[0.2, 0.5, 0.3]), COUNTS),
+    "exponential": (bnb.ExponentialNB(), abs(NUMBERS)),
+    "mixed": (
+        bnb.MixedNB(gaussian=[0, 1], poisson=[2], categorical=[3]),
+        np.column_stack([NUMBERS[:, :2], COUNTS[:, 2], LEVELS[:, 3]]),
+    ),
+    "tree": (bnb.TAN(gaussian=None), LEVELS),
+    "network": (NETWORK, LEVELS),
+    "weighted": (bnb.WeightedNB(bnb.GaussianNB(), "feature"), NUMBERS),
+    "weighted network": (bnb.WeightedNB(NETWORK, "feature"), LEVELS),
+}
+QUICK = ("categorical", "network", "weighted")
+
+
+def fitted(kind: str):
+    nb, X = CASES[kind]
+    return nb.fit(holed(X) if kind in ("categorical", "gaussian", "mixed") else X, LABEL), X
+
+
+def parents_first(nb) -> list[int]:
+    """Columns in an order in which parents come before their children."""
+    parents = getattr(getattr(nb, "estimator_", nb), "parents_", {})
+    names, order = list(nb.encoding_.blank("").names), list[int]()
+    while len(order) < len(names):
+        for j, name in enumerate(names):
+            above = parents.get(name) or ()
+            above = (above,) if isinstance(above, str) else above
+            if j not in order and all(names.index(p) in order for p in above):
+                order.append(j)
+    return order
+
+
+# -- contributions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", thorough(CASES, QUICK))
+def test_a_contribution_is_what_the_cell_adds_to_the_log_odds(kind):
+    """To their mean, and to their variance: moments of rows that have one cell more."""
+    nb, X = fitted(kind)
+    c = list(nb.classes_).index("elm")
+    found = bnb.explain(nb, X[SOME], of="elm", against="oak")
+    rows, before = np.full((len(SOME), X.shape[1]), np.nan), (0.0, 0.0)
+    for j in [None, *parents_first(nb)]:
+        if j is not None:
+            rows[:, j] = X[SOME, j]
+        mean, sd = (moment[:, c] for moment in bnb.log_odds_moments(nb, rows, against="oak"))
+        own = found[found["feature"] == ("(class)" if j is None else str(j))]
+        assert own["row"].tolist() == [0, 1, 2]
+        np.testing.assert_allclose(own["contribution"], mean - before[0], rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(own["sd"] ** 2, sd**2 - before[1], rtol=1e-9, atol=1e-10)
+        before = mean, sd**2
+    sums = found.groupby("row")["contribution"].sum()
+    np.testing.assert_allclose(sums, before[0], rtol=1e-10, atol=1e-10)
+
+
+def test_levels_by_digamma_functions_of_their_counts():
+    nb = bnb.CategoricalNB(alpha=0.7).fit(LEVELS, LABEL)
+    found = bnb.explain(nb, LEVELS[:1], of="ash", against="elm").set_index("feature")
+    alpha = {c: 0.7 + sum((LEVELS[c == LABEL, 0] == LEVELS[0, 0]).astype(float)) for c in ("ash", "elm")}
+    total = {c: 3 * 0.7 + (c == LABEL).sum() for c in ("ash", "elm")}
+    mean = {c: digamma(alpha[c]) - digamma(total[c]) for c in alpha}
+    variance = sum(polygamma(1, alpha[c]) - polygamma(1, total[c]) for c in alpha)
+    assert found.loc["0", "contribution"] == pytest.approx(mean["ash"] - mean["elm"], abs=1e-12)
+    assert found.loc["0", "sd"] == pytest.approx(variance**0.5, rel=1e-12)
+    assert found.loc["(class)", "contribution"] == 0.0
+    assert found.loc["(class)", "sd"] == pytest.approx(polygamma(1, 11.0) ** 0.5 * 2**0.5, rel=1e-12)
+
+
+@pytest.mark.parametrize(("sparse", "weighted"), [(False, False), (True, True)])
+def test_words(sparse, weighted):
+    """One line a word that the row has; they share probabilities, so that variances add up to too much."""
+    X = sp.csr_matrix(COUNTS) if sparse else COUNTS
+    nb = bnb.MultinomialNB(alpha=0.5)
+    nb = (bnb.WeightedNB(nb) if weighted else nb).fit(X, LABEL)
+    found = bnb.explain(nb, X[SOME], of="oak", against="ash", names=["the", "of", "free", "to"])
+    mean, sd = (moment[:, 2] for moment in bnb.log_odds_moments(nb, X[SOME], against="ash"))
+    assert np.ptp(np.log(found["sd"][found["feature"] != "(class)"])) > 0
+    alpha = {c: 0.5 + COUNTS[c == LABEL].sum(axis=0) for c in ("oak", "ash")}
+    for row, i in enumerate(SOME):
+        own = found[found["row"] == row].set_index("feature")
+        assert own["contribution"].sum() == pytest.approx(mean[row], abs=1e-10)
+        assert sd[row] <= np.linalg.norm(own["sd"]) * (1 + 1e-12)
+        length = COUNTS[i].sum()
+        w = nb.weight_[0] * (length + 1) ** -nb.length_exponent_ if weighted else 1.0
+        together = own.loc["(class)", "sd"] ** 2
+        for j, word in enumerate(["the", "of", "free", "to"]):
+            if not (x := COUNTS[i, j]):
+                assert word not in own.index
+                continue
+            line, log_theta = own.loc[word], {c: digamma(a[j]) - digamma(a.sum()) for c, a in alpha.items()}
+            variance = sum(polygamma(1, a[j]) - polygamma(1, a.sum()) for a in alpha.values())
+            assert line["value"] == x
+            assert line["contribution"] == pytest.approx(w * x * (log_theta["oak"] - log_theta["ash"]), abs=1e-10)
+            assert line["sd"] == pytest.approx(abs(w) * x * variance**0.5, rel=1e-10)
+            together += (w * x) ** 2 * sum(polygamma(1, a[j]) for a in alpha.values())
+        together -= (w * length) ** 2 * sum(polygamma(1, a.sum()) for a in alpha.values())
+        assert together == pytest.approx(sd[row] ** 2, rel=1e-9)
+
+
+def test_weights_multiply():
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "feature").fit(LEVELS, LABEL)
+    plain, found = (bnb.explain(one, LEVELS[:4], "ash", "oak") for one in (nb.estimator_, nb))
+    both = plain.merge(found, on=["row", "feature"], suffixes=("", "_weighted"), validate="1:1")
+    weight = both["feature"].map(dict(zip(nb.term_names_, nb.weight_, strict=True)) | {"(class)": 1.0})
+    bias = np.where(both["feature"] == "(class)", nb.class_bias_[0] - nb.class_bias_[2], 0.0)
+    np.testing.assert_allclose(both["contribution_weighted"], weight * both["contribution"] + bias, atol=1e-12)
+    np.testing.assert_allclose(both["sd_weighted"], abs(weight) * both["sd"], rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", thorough(("gaussian", "bernoulli"), ("bernoulli",)))
+def test_features_that_may_not_matter_have_moments_of_a_mixture(kind):
+    """By draws: the log odds are γ d with probability ρ of γ = 1."""
+    nb, X = CASES[kind]
+    nb = bnb.FeatureAveragedNB(nb).fit(X, LABEL)
+    draws = bnb.posterior_draws(nb, draws=4000, seed=1)
+    mean, sd = (moment[:, 1] for moment in bnb.log_odds_moments(nb, X[SOME], against="ash", draws=draws))
+    found = bnb.explain(nb, X[SOME], of="elm", against="ash")
+    np.testing.assert_allclose(found.groupby("row")["contribution"].sum(), mean, atol=6 * sd.max() / 4000**0.5)
+    np.testing.assert_allclose(found["sd"].pow(2).groupby(found["row"]).sum() ** 0.5, sd, rtol=0.08)
+
+
+# -- which classes, which cells ------------------------------------------------------------------
+
+
+def test_classes_are_the_likeliest_ones_that_are_not_named():
+    nb = bnb.GaussianNB().fit(NUMBERS, LABEL)
+    order = np.argsort(-nb.predict_proba(NUMBERS), axis=1)
+    first, second, _ = nb.classes_[order].T
+
+    def classes(**named):
+        lines = bnb.explain(nb, NUMBERS, **named).drop_duplicates("row")
+        return lines["of"].tolist(), lines["against"].tolist()
+
+    assert classes() == (first.tolist(), second.tolist())
+    assert classes(of="elm")[1] == np.where(first == "elm", second, first).tolist()
+    assert classes(against="elm")[0] == np.where(first == "elm", second, first).tolist()
+    assert set(classes(against="elm", of="oak")[0]) == {"oak"}
+
+
+def test_the_other_way_round_it_speaks_for_the_other_class():
+    nb = bnb.CategoricalNB().fit(LEVELS, LABEL)
+    one, other = bnb.explain(nb, LEVELS, "ash", "oak"), bnb.explain(nb, LEVELS, "oak", "ash")
+    np.testing.assert_array_equal(one["contribution"], -other["contribution"])
+    np.testing.assert_array_equal(one[["row", "feature", "sd"]], other[["row", "feature", "sd"]])
+
+
+def test_the_largest_come_first_and_rows_keep_their_labels():
+    nb = bnb.CategoricalNB().fit(LEVELS, LABEL)
+    X = pd.DataFrame(LEVELS[:5], index=list("zebra"), columns=["0", "1", "2", "3"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that the classifier does not know
+        found = bnb.explain(nb, X)
+    assert found["row"].drop_duplicates().tolist() == list("zebra")
+    for _, lines in found.groupby("row"):
+        assert lines["feature"].iloc[0] == "(class)"
+        assert (abs(lines["contribution"].iloc[1:]).diff().dropna() <= 0).all()
+    assert list(found) == ["row", "feature", "value", "of", "against", "contribution", "sd"]
+
+
+def test_cells_that_count_as_missing_say_so_and_nothing_else():
+    X = pd.DataFrame({"colour": ["red", "blue", "?", None], "day": pd.date_range("2020-01-01", periods=4), "n": 4})
+    X["day"] = X["day"].where(X["day"].dt.day != 2)
+    nb = bnb.MixedNB(categorical=["colour", "day", "n"], missing_values=["?"]).fit(X, ["a", "b", "a", "b"])
+    X.loc[0, "colour"] = "green"
+    with pytest.warns(UserWarning, match="'green'"):
+        found = bnb.explain(nb, X, of="a")
+    values = found.pivot(index="row", columns="feature", values="value")
+    assert values["colour"].tolist() == [None, "blue", None, None]
+    assert values["day"].tolist() == [pd.Timestamp("2020-01-01"), None, *pd.date_range("2020-01-03", periods=2)]
+    assert values["n"].tolist() == [4, 4, 4, 4]
+    nothing = found[found["value"].isna() & (found["feature"] != "(class)")]
+    assert len(nothing) == 4
+    assert (nothing[["contribution", "sd"]] == 0).all(axis=None)
+
+
+def test_columns_with_parents_name_them():
+    X = pd.DataFrame(LEVELS, columns=["a", "b", "c", "d"])
+    nb = bnb.NetworkNB({"b": "a", "c": ("a", "b")}, gaussian=None).fit(X, LABEL)
+    value = bnb.explain(nb, X[:1]).set_index("feature")["value"]
+    a, b, c, d = LEVELS[0]
+    assert [str(value[name]) for name in "abcd"] == [str(a), f"{b} | a={a}", f"{c} | a={a}, b={b}", str(d)]
+    X.loc[0, "c"] = np.nan
+    assert bnb.explain(nb, X[:1]).set_index("feature").loc["c", ["value", "contribution"]].tolist() == [None, 0.0]
+
+
+def test_presence_in_sparse_rows_has_a_line_a_column():
+    X = sp.csr_matrix(COUNTS > 1)
+    found = bnb.explain(bnb.BernoulliNB().fit(X, LABEL), X[:3])
+    dense = bnb.explain(bnb.BernoulliNB().fit(X.toarray(), LABEL), X[:3].toarray())
+    pd.testing.assert_frame_equal(found, dense, rtol=1e-12)
+
+
+def test_what_has_no_parts_is_refused():
+    explain, not_offered = bnb.explain, {"error": NotImplementedError}
+    nb = bnb.CategoricalNB().fit(LEVELS, LABEL)
+    refused("of='yew' is no class", explain, nb, LEVELS, of="yew")
+    refused("against='yew' is no class", explain, nb, LEVELS, against="yew")
+    refused("of='ash' and against='ash' are one class", explain, nb, LEVELS, "ash", "ash")
+    refused("names has 2 entries, and X has 4 columns", explain, nb, LEVELS, names=["a", "b"])
+    refused("names='abcd'", explain, nb, LEVELS, names="abcd", error=TypeError)
+    refused("one class against another", explain, bnb.CategoricalNB().fit(LEVELS, np.full(N, "ash")), LEVELS)
+    refused("explain: AODE averages", explain, bnb.AODE(gaussian=None).fit(LEVELS, LABEL), LEVELS, **not_offered)
+    refused("explain: PolyaNB has", explain, bnb.PolyaNB().fit(COUNTS, LABEL), COUNTS, **not_offered)
+    network = bnb.NetworkNB({1: 0}, gaussian=None).fit(LEVELS, LABEL)
+    X = LEVELS[:4].copy()
+    X[2, 0] = np.nan
+    refused("row 2 has a missing cell on an arc", explain, network, X, **not_offered)
+    improper = bnb.CategoricalNB(alpha=0.0).fit([["a"], ["b"]], [0, 1])
+    refused("improper", explain, improper, [["a"]], error=bnb.ImproperPosteriorError)
+
+
+# -- the value of an answer ----------------------------------------------------------------------
+
+ASKED = {
+    "categorical": (bnb.CategoricalNB(alpha=0.7), LEVELS),
+    "bernoulli": (bnb.BernoulliNB(), LEVELS),
+    "averaged": (bnb.FeatureAveragedNB(), LEVELS),
+    "tree": (bnb.TAN(gaussian=None), LEVELS),
+    "network": (NETWORK, LEVELS),
+    "beside numbers": (
+        bnb.SPODE(0, gaussian=[2, 3]),
+        np.column_stack([LEVELS[:, :2], NUMBERS[:, :2]]),
+    ),
+    "weighted": (bnb.WeightedNB(bnb.CategoricalNB(), "feature"), LEVELS),
+    "weighted tree": (bnb.WeightedNB(bnb.TAN(gaussian=None), "feature"), LEVELS),
+    "tempered network": (bnb.WeightedNB(NETWORK, "temperature"), LEVELS),
+}
+
+
+def by_hand(nb, row: np.ndarray, j: int, answers: np.ndarray, log_measure: np.ndarray) -> float:
+    """H(class | row) - Σ_v P(v | row) H(class | row, v), every answer filled in."""
+    plain = getattr(nb, "estimator_", nb)
+    rows = np.repeat(row[None], len(answers), axis=0)
+    rows[:, j] = answers
+    before = nb.predict_proba(row[None], estimate="predictive")[0]
+    given = plain.predict_joint_log_proba(rows, estimate="predictive")
+    given = given - plain.predict_joint_log_proba(row[None], estimate="predictive") + log_measure[:, None]
+    share = np.exp(given) @ before
+    assert share.sum() == pytest.approx(1.0, abs=1e-4)
+    after = entr(nb.predict_proba(rows, estimate="predictive")).sum(axis=1)
+    return entr(before).sum() - share @ after
+
+
+@pytest.mark.parametrize("kind", thorough(ASKED, ("categorical", "network", "weighted", "tempered network")))
+def test_levels_are_summed_over(kind):
+    nb, X = ASKED[kind]
+    nb.fit(X, LABEL)
+    rows = holed(X, 0.5)[:6]
+    found = bnb.value_of_information(nb, rows)
+    levels = [0.0, 1.0] if kind == "bernoulli" else [0.0, 1.0, 2.0]
+    features = ["0", "1"] if kind == "beside numbers" else list("0123")
+    asked = found[found["feature"].isin(features)]
+    assert len(found) == np.isnan(rows).sum()
+    for line in asked.itertuples():
+        expected = by_hand(nb, rows[line.row], int(line.feature), np.array(levels), np.zeros(len(levels)))
+        assert line.value == pytest.approx(expected, abs=1e-12)
+    entropy = entr(nb.predict_proba(rows, estimate="predictive")).sum(axis=1)
+    np.testing.assert_allclose(found["share"], found["value"] / entropy[found["row"]])
+    if not hasattr(nb, "estimator_"):
+        assert (found["value"] > -1e-12).all()
+        assert (found["share"] < 1).all()
+
+
+COUNTING = np.arange(400.0)
+LOGARITHMIC = np.linspace(-14, 14, 20_001)
+EVEN = np.linspace(-300, 300, 200_001)
+NUMBERS_ASKED = {
+    "gaussian": (bnb.GaussianNB(), NUMBERS, EVEN, np.full(len(EVEN), np.log(EVEN[1] - EVEN[0]))),
+    "weighted gaussian": (
+        bnb.WeightedNB(bnb.GaussianNB(), "feature"),
+        NUMBERS,
+        EVEN,
+        np.full(len(EVEN), np.log(EVEN[1] - EVEN[0])),
+    ),
+    "poisson": (bnb.PoissonNB(), COUNTS, COUNTING, -gammaln(COUNTING + 1)),
+    "large counts": (bnb.PoissonNB(), COUNTS * 40, np.arange(3000.0), -gammaln(np.arange(3000.0) + 1)),
+    "exponential": (
+        bnb.ExponentialNB(),
+        abs(NUMBERS),
+        np.exp(LOGARITHMIC),
+        LOGARITHMIC + np.log(LOGARITHMIC[1] - LOGARITHMIC[0]),
+    ),
+    "averaged": (
+        bnb.FeatureAveragedNB(bnb.GaussianNB()),
+        NUMBERS,
+        EVEN,
+        np.full(len(EVEN), np.log(EVEN[1] - EVEN[0])),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", thorough(NUMBERS_ASKED, ("gaussian", "poisson")))
+def test_numbers_are_integrated_over(kind):
+    nb, X, answers, log_measure = NUMBERS_ASKED[kind]
+    nb.fit(X, LABEL)
+    rows = holed(X, 0.5)[:2]
+    found = bnb.value_of_information(nb, rows)
+    assert len(found) == np.isnan(rows).sum() > 1
+    for line in found.itertuples():
+        expected = by_hand(nb, rows[line.row], int(line.feature), answers, log_measure)
+        assert line.value == pytest.approx(expected, abs=1e-7 if kind == "poisson" else 1e-4)
+
+
+def test_an_answer_is_worth_what_it_says():
+    y = np.arange(40) % 2
+    X = np.column_stack([y, np.zeros(40, int), y]).astype(object)
+    nb = bnb.CategoricalNB().fit(X, y)
+    found = bnb.value_of_information(nb, [[None, None, None], [0, 0, 0], [None, None, 1]])
+    first = found[found["row"] == 0].set_index("feature")["share"]
+    assert first["0"] == first["2"] > 0.7  # each by itself, though the second will say nothing new
+    assert first["1"] == pytest.approx(0.0, abs=1e-12)
+    assert found[found["row"] == 2].set_index("feature").loc["0", "value"] < 0.25 * np.log(2) * first["0"]
+    assert 1 not in found["row"].tolist()
+
+
+def test_what_can_be_asked_and_what_an_answer_can_be():
+    X = pd.DataFrame({"a": ["x", "y", "x", "y"], "b": [None, None, None, None], "c": ["u", "u", "v", "v"]})
+    y = ["p", "q", "p", "q"]
+    nb = bnb.CategoricalNB(handle_unknown="level").fit(X, y)
+    rows = pd.DataFrame({"a": [None, "x"], "b": [None, None], "c": [None, None]}, index=["one", "two"])
+    found = bnb.value_of_information(nb, rows)
+    assert found["row"].tolist() == ["one"] * 3 + ["two"] * 2
+    assert found.groupby("row", sort=False)["value"].apply(lambda v: v.is_monotonic_decreasing).all()
+    theta = np.exp(nb.feature_log_prob_[0])  # x, y and whatever is neither
+    after = theta / theta.sum(axis=0)
+    expected = np.log(2) - (theta.mean(axis=0) * entr(after).sum(axis=0)).sum()
+    assert found.set_index(["row", "feature"]).loc[("one", "a"), "value"] == pytest.approx(expected, abs=1e-12)
+    assert bnb.value_of_information(nb, rows, features=["a"])["row"].tolist() == ["one"]
+    assert bnb.value_of_information(nb, rows, features=2)["feature"].tolist() == ["c", "c"]
+    nothing = bnb.value_of_information(nb, X, features="a")
+    assert nothing.empty
+    assert list(nothing) == ["row", "feature", "value", "share"]
+    # Where no level is known, no answer would be understood.
+    plain = bnb.CategoricalNB().fit(X, y)
+    alone = bnb.value_of_information(plain, rows, features="b")
+    np.testing.assert_allclose(alone["value"], 0.0, atol=1e-15)
+
+
+def test_what_is_no_distribution_of_answers_is_refused():
+    ask = bnb.value_of_information
+    nb = bnb.CategoricalNB().fit(LEVELS, LABEL)
+    refused("features: there is no column 'z'", ask, nb, LEVELS, features=["z"])
+    aode = bnb.AODE(gaussian=None).fit(LEVELS, LABEL)
+    refused("value_of_information: AODE averages", ask, aode, LEVELS, error=NotImplementedError)
+    improper = bnb.CategoricalNB(alpha=0.0).fit([["a"], ["b"]], [0, 1])
+    refused("improper", ask, improper, [[None]], error=bnb.ImproperPosteriorError)

@@ -1,0 +1,111 @@
+"""Waterfalls: bars are the contributions, each from where the one before has ended."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.refusals import refused
+
+pytest.importorskip("matplotlib")
+from matplotlib.colors import same_color
+from matplotlib.figure import Figure
+
+from bayesnb import plots
+from bayesnb.plots.style import COLOURS, GREY
+from tests.test_plots import LONG, _quiet, check, said, segments  # noqa: F401 (_quiet is an autouse fixture)
+
+
+def reasons(n: int, row: object = 0, seed: int = 0) -> pd.DataFrame:
+    """As `explain` has them: the classes, then n features, the largest contributions first."""
+    rng = np.random.default_rng(seed)
+    size = np.sort(rng.exponential(size=n))[::-1] * rng.choice([-1, 1], n)
+    return pd.DataFrame(
+        {
+            "row": [row] * (n + 1),
+            "feature": ["(class)", *(f"{LONG} {j:03d}" for j in range(n))],
+            "value": pd.Series([None, *rng.normal(size=n)], dtype=object),
+            "of": "spam",
+            "against": "ham",
+            "contribution": [-1.8, *size],
+            "sd": rng.uniform(0.05, 0.5, n + 1),
+        }
+    )
+
+
+def bars(ax) -> np.ndarray:
+    """(n, 2) where each begins and ends."""
+    return np.array([[bar.get_x(), bar.get_x() + bar.get_width()] for bar in ax.patches])
+
+
+def intervals(ax) -> np.ndarray:
+    lines = segments(ax)
+    return lines[lines[:, 0, 1] == lines[:, 1, 1]][:, :, 0]
+
+
+@pytest.mark.parametrize("n", [1, 12, 13, 14, 200])
+def test_bars_lead_from_the_classes_to_the_log_odds(n):
+    frame = reasons(n)
+    ax = check(plots.explain(frame))
+    drawn, total = bars(ax), frame["contribution"].sum()
+    shown = n if n <= 13 else 12
+    assert len(drawn) == 1 + shown + (n > 13) + 1
+    steps = np.diff(drawn, axis=1)[:, 0]
+    np.testing.assert_allclose(steps[: shown + 1], frame["contribution"][: shown + 1], rtol=1e-12)
+    np.testing.assert_allclose(drawn[1:-1, 0], drawn[:-2, 1], rtol=1e-9)
+    np.testing.assert_allclose([drawn[0, 0], *drawn[-1]], [0.0, 0.0, total], atol=1e-12)
+    assert drawn[-2, 1] == pytest.approx(total)
+    names = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert names[0] == "classes"
+    assert names[-1] == "log odds"
+    assert (f"… and {n - 12} more" in names) == (n > 13)
+    ends = intervals(ax)
+    np.testing.assert_allclose(ends.mean(axis=1), drawn[:, 1], atol=1e-9)
+    np.testing.assert_allclose(np.diff(ends)[: shown + 1, 0], 2 * 1.6449 * frame["sd"][: shown + 1], rtol=1e-9)
+    assert np.diff(ends)[-1, 0] == pytest.approx(2 * 1.6449 * np.linalg.norm(frame["sd"]))
+    assert "spam against ham" in said(ax)
+
+
+def test_each_class_has_its_colour_whichever_is_asked_about():
+    frame = reasons(4)
+    for of, against in (("spam", "ham"), ("ham", "spam")):
+        ax = plots.explain(frame.assign(of=of, against=against))
+        for bar in ax.patches[:-1]:
+            speaks_for = of if bar.get_width() > 0 else against
+            assert same_color(bar.get_facecolor()[:3], COLOURS[["ham", "spam"].index(speaks_for)])
+        assert same_color(ax.patches[-1].get_facecolor()[:3], GREY)
+
+
+def test_one_row_of_several_in_any_order_of_its_lines():
+    frame = pd.concat([reasons(3, "a"), reasons(5, "b", 1)]).sample(frac=1.0, random_state=0)
+    ax = check(plots.explain(frame, row="b"))
+    np.testing.assert_allclose(np.diff(bars(ax))[:-1, 0], reasons(5, "b", 1)["contribution"], rtol=1e-9)
+    assert "row b" in said(ax)
+    refused("frame is about 2 rows; say which with row=", plots.explain, frame)
+    refused("row='c' is not in the frame", plots.explain, frame, row="c")
+    refused(r"frame has 2 lines of '\(class\)' for row 'a'", plots.explain, frame.assign(row="a"))
+
+
+def test_low_and_narrow_axes_show_fewer():
+    figure = Figure(figsize=(5, 3.2), layout="constrained")
+    ax = figure.add_subplot()
+    assert plots.explain(reasons(30), ax=ax) is ax
+    assert 4 < len(ax.patches) < 12
+    check(ax)
+
+
+def test_cells_are_named_and_missing_ones_said_to_be():
+    frame = reasons(4)
+    frame["feature"] = ["(class)", "colour", "free", "weight", "price"]
+    frame["value"] = pd.Series([None, None, 2, 1.23456789, "$5 | $1"], dtype=object)
+    names = [tick.get_text() for tick in check(plots.explain(frame)).get_yticklabels()]
+    assert names[1:5] == ["colour missing", "free = 2", "weight = 1.2346", r"price = \$5 | \$1"]
+
+
+def test_what_is_no_waterfall_is_refused():
+    refused("table must be what bayesnb.explain returns", plots.explain, [1], error=TypeError)
+    refused("table has no column 'sd'", plots.explain, reasons(2).drop(columns="sd"))
+    infinite = reasons(2)
+    infinite.loc[1, "contribution"] = -np.inf
+    refused(r"the contribution of .* is -inf", plots.explain, infinite)
