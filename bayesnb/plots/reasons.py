@@ -50,7 +50,8 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     Each bar begins where the one before has ended. Lines are 90% intervals, 1.64 sd to both sides of a bar's end: of
     its own contribution and, the last one, of the log odds. They say what the data leave open about the parameters, if
     naive Bayes holds. Of words that share probabilities the last one, and that of the others together, are bounds from
-    above, as `bayesnb.explain` has it: of text messages 1% too wide at most.
+    above, as `bayesnb.explain` has it: of text messages 1% too wide at most. The two classes have the first two
+    colours, which are their own if there are no others.
     """
     require(frame, _COLUMNS, "bayesnb.explain")
     lines = _of_row(frame, row)
@@ -80,6 +81,7 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     ax.vlines(end[:-1], y[:-1], y[1:], color="0.6", linewidth=0.8, zorder=0)
     ax.axvline(0, color=GREY, linewidth=0.8, zorder=0)
     names_on(ax.yaxis, y, names)
+    ax.use_sticky_edges = False  # room beside bars that begin at 0
     ax.set_ylim(len(names) - 0.4, -0.6)
     label = labels([of, against], 24)
     ax.set_xlabel("log odds (nats)")

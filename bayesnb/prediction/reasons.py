@@ -83,8 +83,8 @@ def explain(
 
     A contribution says what the model makes of a cell, *if naive Bayes holds*: features that say the same are each
     counted in full (`WeightedNB` counts them for less), and none of it is what would happen were the cell another one.
-    Its sd says what the data leave open about the parameters. Missing cells of a network with observed descendants are
-    summed out, and a logarithm of a sum has no parts; `terms` shares it out.
+    Its sd says what the data leave open about the parameters, weights taken for known. Missing cells of a network with
+    observed descendants are summed out, and a logarithm of a sum has no parts; `terms` shares it out.
 
     References
     ----------
@@ -98,9 +98,9 @@ def explain(
     >>> nb = CategoricalNB().fit(X, y)
     >>> explain(nb, [["sun", "wet"]]).round(2)
        row  feature value   of against  contribution    sd
-    0    0  (class)  None  out      in          0.00  0.89
-    1    0        0   sun  out      in          1.83  1.41
-    2    0        1   wet  out      in         -0.83  0.91
+    0    0  (class)  None  out      in           0.0  0.89
+    1    0        0   sun  out      in           1.5  1.21
+    2    0        1   wet  out      in          -0.5  0.69
     """
     import pandas as pd
 
