@@ -29,7 +29,7 @@ from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalIn
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
-from bayesnb.prediction import estimate_prevalence, explain, loo_terms, terms, value_of_information
+from bayesnb.prediction import conformal, estimate_prevalence, explain, loo_terms, terms, value_of_information
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -69,6 +69,7 @@ __all__ = [
     "bayes_factor",
     "check_independence",
     "compare_estimates",
+    "conformal",
     "datasets",
     "decide",
     "decision",

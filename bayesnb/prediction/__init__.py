@@ -1,5 +1,6 @@
 """Predictions one can believe: what exact leave-one-out makes of class probabilities."""
 
+from bayesnb.prediction.conformal import Conformal, PredictionSets, conformal
 from bayesnb.prediction.information import value_of_information
 from bayesnb.prediction.prevalence import Prevalence, estimate_prevalence
 from bayesnb.prediction.reasons import explain
@@ -7,9 +8,12 @@ from bayesnb.prediction.terms import Terms, loo_terms, terms
 from bayesnb.prediction.weighting import Weights
 
 __all__ = [
+    "Conformal",
+    "PredictionSets",
     "Prevalence",
     "Terms",
     "Weights",
+    "conformal",
     "estimate_prevalence",
     "explain",
     "loo_terms",

@@ -163,13 +163,7 @@ def loo(
     table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo")
     each = np.arange(table.n_rows)
     if fitted.average is not None:
-        given = fitted, table, rows, label, weight, estimate, prior
-        if (weights := fitted.prior.weights) is None or not weights.of_members:
-            joint = average_left_out(fitted.average, *given)
-        else:
-            joint = average_left_out(fitted.members.each, *given)  # type: ignore[union-attr]
-        if weights is not None:
-            joint = weights.of_average(joint, log_class_without(fitted, label, weight))
+        joint = joint_of_average(fitted, table, rows, label, weight, estimate, prior)
         log_proba = scoring.read_scores(joint, scoring.log_proba)
         row = np.full(table.n_rows, np.nan)
     else:
@@ -305,6 +299,24 @@ def average_left_out(
         return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
 
     return of_members(table, rows, joint_of, less=weight)
+
+
+def joint_of_average(
+    fitted: Fitted,
+    table: Table,
+    rows: tuple[Any, ...],
+    label: np.ndarray,
+    weight: np.ndarray,
+    estimate: Estimate,
+    prior: PriorOf,
+) -> np.ndarray:
+    """(N, C) scores of an average of models, its terms weighted, each row by the posteriors of the other rows."""
+    weights, average = fitted.prior.weights, fitted.average
+    if weights is not None and weights.of_members:
+        average = fitted.members.each  # type: ignore[union-attr]
+    assert average is not None
+    joint = average_left_out(average, fitted, table, rows, label, weight, estimate, prior)
+    return joint if weights is None else weights.of_average(joint, log_class_without(fitted, label, weight))
 
 
 def log_class_without(fitted: Fitted, label: np.ndarray, weight: np.ndarray) -> np.ndarray:

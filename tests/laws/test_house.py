@@ -186,6 +186,23 @@ def test_leave_one_out_is_that_of_refits(prior):
                 np.testing.assert_allclose(found.row_pointwise[i], nb.log_evidence_ - others.log_evidence_, rtol=1e-10)
 
 
+@pytest.mark.parametrize("prior", [PRIOR, "pooled"], ids=["given", "derived"])
+def test_conformal_p_values_are_those_of_refits(prior):
+    X, new = np.array([[1.0, 2.0], [3.0, np.nan], [0.0, 9.0], [4.0, 4.0], [7.0, 0.0]]), np.array([[2.0, 5.0]])
+    y, both = np.array(["calm", "calm", "rush", "calm", "rush"]), np.concatenate([X, new])
+
+    def log_odds(labels, i) -> float:
+        """Of the label of row i, given the others."""
+        others = fit(np.delete(both, i, axis=0), np.delete(labels, i), prior)
+        joint, own = others.predict_joint_log_proba(both[[i]])[0], CLASSES.index(labels[i])
+        return joint[own] - joint[1 - own]
+
+    for c, label in enumerate(CLASSES):
+        score = np.array([log_odds(np.append(y, label), i) for i in range(6)])
+        found = bnb.conformal(fit(X, y, prior), X, y).p_values(new)[0, c]
+        assert found == pytest.approx((score <= score[5]).mean(), abs=1e-12)
+
+
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
 def test_all_four_estimates_are_read_from_it(estimate):
     X, y = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 9.0]]), ["calm", "calm", "rush"]

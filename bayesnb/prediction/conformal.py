@@ -1,0 +1,346 @@
+"""Full conformal prediction: sets of labels that cover whatever the model, by exact leave-one-out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import jax
+import numpy as np
+
+from bayesnb import scoring
+from bayesnb._util.arguments import require_choice, require_probability, require_seed
+from bayesnb._util.progress import progress
+from bayesnb.encoding import Table, check_labels
+from bayesnb.fitted import Classifier, Fitted
+from bayesnb.model import Estimate
+from bayesnb.prediction.conformity import Counted, Scores, log_odds_against, scores
+from bayesnb.selection.loo import counted_rows, of_the_others, require_leave_one_out
+from bayesnb.selection.permutation import chosen_on_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Ties = Literal["conservative", "random"]
+
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSets:
+    """For each row the labels that fit no worse than those of the counted rows do.
+
+    Attributes
+    ----------
+    members : (M, C) array of bool
+        Which labels are in the set of each row: those whose p-value is above 1 - `coverage`.
+    p_values : (M, C) array
+    classes : (C,) array
+    coverage : float
+        Least probability with which a set holds the label of its row, on average over data and rows.
+    notes : tuple of str
+        Why that is approximate, as far as is known.
+    """
+
+    members: np.ndarray
+    p_values: np.ndarray
+    classes: np.ndarray
+    coverage: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> list[np.ndarray]:
+        """The labels in the set of each row."""
+        return [self.classes[row] for row in self.members]
+
+    @property
+    def size(self) -> np.ndarray:
+        """(M,) number of labels in each set."""
+        return self.members.sum(axis=1)
+
+    @property
+    def n_empty(self) -> int:
+        """Rows without a label: none is as probable as the labels of the counted rows mostly are."""
+        return int((self.size == 0).sum())
+
+    @property
+    def n_single(self) -> int:
+        """Rows with one label."""
+        return int((self.size == 1).sum())
+
+    @property
+    def n_several(self) -> int:
+        """Rows with several labels."""
+        return int((self.size > 1).sum())
+
+    @property
+    def credibility(self) -> np.ndarray:
+        """(M,) largest p-value: the set is empty where `coverage` is below 1 minus this."""
+        return self.p_values.max(axis=1)
+
+    @property
+    def confidence(self) -> np.ndarray:
+        """(M,) 1 - the second largest p-value: up to this `coverage` there is at most one label in the set."""
+        least = np.zeros((len(self.p_values), 1))
+        return 1.0 - np.sort(np.concatenate([least, self.p_values], axis=1), axis=1)[:, -2]
+
+    def at(self, coverage: float) -> Self:
+        """The sets of another coverage, of the same rows.
+
+        Raises
+        ------
+        ValueError
+            As `Conformal.predict_set`.
+        """
+        require_probability("coverage", coverage)
+        members = self.p_values > 1.0 - coverage + _ROUNDING
+        return replace(self, members=members, coverage=float(coverage))
+
+    def covered(self, y: Any) -> np.ndarray:
+        """(M,) whether the set of each row holds its label `y`, which may be none of the classes.
+
+        Raises
+        ------
+        ValueError
+            If there is not one label a row.
+        """
+        found, label = check_labels(y, len(self.members), "covered")
+        position = {value: c for c, value in enumerate(self.classes.tolist())}
+        at = np.array([position.get(value, -1) for value in found.values])[label]
+        return np.where(at < 0, False, self.members[np.arange(len(at)), at])
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a row: labels, size, credibility, confidence."""
+        import pandas as pd
+
+        labels = [tuple(own.tolist()) for own in self.labels]
+        columns = {"size": self.size, "credibility": self.credibility, "confidence": self.confidence}
+        return pd.DataFrame({"labels": pd.Series(labels, dtype=object), **columns})
+
+    def __repr__(self) -> str:
+        notes = "".join(f"\n{note}" for note in self.notes)
+        return (
+            f"PredictionSets({len(self.members)} rows, coverage {self.coverage:g}: {self.n_empty} with no label, "
+            f"{self.n_single} with one, {self.n_several} with several){notes}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Conformal:
+    """A full conformal predictor: what `bayesnb.conformal` returns.
+
+    Attributes
+    ----------
+    classes : (C,) array
+    n_rows : (C,) array
+        Number of rows that a candidate of each class is held against.
+    by_class : bool
+        Whether these are the rows of its own class only.
+    ties : {"conservative", "random"}
+    seed : int
+    notes : tuple of str
+        Why coverage is approximate, as far as is known.
+    """
+
+    classes: np.ndarray
+    n_rows: np.ndarray
+    by_class: bool
+    ties: Ties
+    seed: int
+    notes: tuple[str, ...]
+    _fitted: Fitted
+    _scores: Scores
+    _estimate: Estimate
+
+    def p_values(self, X: Any) -> np.ndarray:
+        """(M, C) for each label y the share of rows, with the new one as y among them, that fit no better than it.
+
+        Parameters
+        ----------
+        X : (M, F) rows
+            Exchangeable with the counted ones. A value that is no level is a missing cell, as in `predict`, or what
+            `handle_unknown` says.
+
+        Returns
+        -------
+        (M, C) array
+            Of the true label of a row: at most ε with a probability of at most ε, for every ε.
+        """
+        fitted = self._fitted
+        against = log_odds_against(fitted.score(fitted, X, self._estimate, scoring.joint))
+        at_most, less = self._ranks(fitted.table(X), against)
+        if self.ties == "conservative":
+            return (at_most + 1.0) / (self.n_rows + 1.0)
+        share = np.random.default_rng(self.seed).random((len(against), 1))
+        return (less + share * (at_most - less + 1.0)) / (self.n_rows + 1.0)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> PredictionSets:
+        """For each row the labels whose p-value is above 1 - coverage.
+
+        Parameters
+        ----------
+        X : (M, F) rows
+        coverage : float, default 0.9
+            In (0, 1). A set leaves no label out while there are fewer than coverage/(1 - coverage) rows to hold it
+            against.
+
+        Raises
+        ------
+        ValueError
+            If `coverage` is not between 0 and 1.
+        """
+        require_probability("coverage", coverage)
+        p_values = self.p_values(X)
+        return PredictionSets(p_values > 0, p_values, self.classes, 0.0, self.notes).at(coverage)
+
+    def _ranks(self, table: Table, against: np.ndarray) -> np.ndarray:
+        """(2, M, C), see `Scores.ranks`: some rows at a time, side by side."""
+        found, size = np.empty((2, *against.shape)), self._scores.size
+        device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
+
+        def rank(part: slice) -> slice:
+            mask = np.zeros(len(against), bool)
+            mask[part] = True
+            with jax.default_device(device):
+                found[:, part] = self._scores.ranks(table.take(mask), against[part])
+            return part
+
+        with (
+            ThreadPoolExecutor(os.cpu_count()) as pool,
+            progress("conformal", len(against), unit="row") as step,
+        ):
+            for part in pool.map(rank, _slices(len(against), size)):
+                step(part.stop - part.start)
+        return found
+
+    def __repr__(self) -> str:
+        against = ", by class" if self.by_class else ""
+        notes = "".join(f"\n{note}" for note in self.notes)
+        n_rows = self.n_rows.sum() if self.by_class else self.n_rows[0]
+        return f"Conformal({n_rows:g} rows, {len(self.classes)} classes{against}, ties {self.ties}){notes}"
+
+
+def conformal(
+    nb: Classifier,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    by_class: bool = False,
+    ties: Ties = "conservative",
+    seed: int = 0,
+    estimate: Estimate | None = None,
+) -> Conformal:
+    """Sets of labels that hold the true one with a given probability, whether or not the model is right.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        One that `loo` takes.
+    X, y : rows that `nb` has counted, and their labels
+        All, or some of them: rows are then to be exchangeable with these.
+    sample_weight : (N,) array of whole numbers, optional
+        As they were counted with: a row of weight 2 is two rows.
+    by_class : bool, default False
+        Hold a candidate against the rows of its own class only: then rows of *each* class are covered with the given
+        probability, and classes with few rows take larger sets (Mondrian conformal prediction).
+    ties : {"conservative", "random"}
+        What a counted row that fits as well as the candidate adds to its p-value. "conservative": as much as one that
+        fits worse; coverage is at least what was asked for, by as much more as there are ties, and a set depends on its
+        row alone. "random": a share that is uniform on (0, 1); coverage is exact.
+    seed : int, default 0
+        Of these shares, one for each row of X in turn: give rows that come in several calls a seed each.
+    estimate : {"predictive", "mean"}, optional
+        How the posterior of the others is read; default: the estimator's.
+
+    Returns
+    -------
+    Conformal
+        With `.p_values(X)` (M, C) and `.predict_set(X, coverage=0.9)`.
+
+    Raises
+    ------
+    NotImplementedError
+        If leaving rows out of the classifier is not exact, as after `fit_em`.
+    ValueError
+        If the rows were not counted, as far as counts tell; if a weight is not whole; if the reading is a mode or MLE.
+
+    Notes
+    -----
+    A new row x is counted with each label y in turn. With it among the data D, every row has a score, the probability
+    of its label given all *other* rows, and the p-value is the share of scores that are no better than that of (x, y):
+
+        p_y(x) = #{i <= N + 1: s_i <= s_(N+1)} / (N + 1),    s_i = P(y_i | x_i, D ∪ (x, y) without row i).
+
+    If (x, y) is exchangeable with the N rows, each place in that order is as probable as any other. So the set of all
+    labels with p > ε misses the true one with a probability of at most ε: over the draw of the data and of the row, not
+    for each row x, and not given that the set has one label. Features that depend on each other, which make naive Bayes
+    far too sure, make sets larger, and no less honest. Where a model is wrong in fewer rows than ε, sets of the rows
+    that are hardest to tell are empty, and more coverage can be had. Where time matters, or rows come in groups, they
+    are not exchangeable, and nothing is promised.
+
+    Scores are those of refits to N rows under the same encoding, from counts: of M candidates in O(M N C F) without a
+    refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is derived from the data
+    (the default) or in `FeatureAveragedNB`, and in `AODE`, all of the model changes with each candidate: C times the
+    work, or more. A row whose label has no probability has the lowest score. Scores within 1e-9 of each other, relative
+    to the log odds, are equal.
+
+    What was chosen on the rows and is not chosen anew with each candidate makes coverage approximate, and `notes` say
+    so: a tree, a tuned alpha, weights of terms. Chosen on other rows it keeps the guarantee, such as the weights of
+    `WeightedNB(weights=other.weights_)`. Levels that were listed from the rows make it approximate for a new row with
+    another one; declare them by `categories`.
+
+    References
+    ----------
+    Vovk, Gammerman & Shafer, *Algorithmic Learning in a Random World* (2005), ch. 2, and 4.5 for `by_class`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import CategoricalNB, conformal
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 500)
+    >>> x = np.where(rng.random(500) < 0.7, y, 1 - y)
+    >>> X = np.column_stack([x, x, x])  # one witness, heard three times, who is wrong in 30% of all cases
+    >>> nb = CategoricalNB().fit(X, y)
+    >>> nb.predict_proba([[1, 1, 1]]).round(2)
+    array([[0.06, 0.94]])
+    >>> conformal(nb, X, y).predict_set([[1, 1, 1]], coverage=0.9).labels
+    [array([0, 1])]
+    """
+    fitted = require_leave_one_out(nb, "conformal")
+    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
+    require_choice("ties", ties, ("conservative", "random"))
+    require_seed(seed)
+    table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "conformal")
+    broken = weight != np.floor(weight)
+    if broken.any():
+        i = int(np.argmax(broken))
+        raise ValueError(
+            f"sample_weight is {weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is two, and "
+            "there is no part of a row. Pass rows with whole weights."
+        )
+    if (weight == 0).any():
+        some = weight > 0
+        table, label, weight = table.take(some), label[some], weight[some]
+        rows = fitted.encoding.rows(table, lambda columns, unknown: None)
+    chosen = chosen_on_rows(fitted)
+    n_classes = len(fitted.encoding.classes)
+    return Conformal(
+        fitted.encoding.classes.array(),
+        np.bincount(label, weight, n_classes) if by_class else np.full(n_classes, weight.sum()),
+        by_class,
+        ties,
+        int(seed),
+        (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else (),
+        fitted,
+        scores(nb, fitted, Counted(table, rows, label, weight), estimate, by_class),
+        estimate,
+    )
+
+
+def _slices(n: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, n)) for start in range(0, n, size))

@@ -1,0 +1,369 @@
+"""Full conformal sets against refits with every candidate and without each row, rational arithmetic, and coverage."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+import bayesnb as bnb
+from tests.strategies import CLASSES, KINDS, problems, take, thorough, with_prior_of
+from tests.structures.networks import LEVELS, brute_of, table
+
+TIE = 1e-9
+
+
+def log_odds_against(joint: np.ndarray) -> np.ndarray:
+    """(C,) log [(1 - P(class))/P(class)]; what is undefined has the lowest score."""
+    others = [logsumexp(np.delete(joint, c)) for c in range(len(joint))]
+    return np.nan_to_num(np.array(others) - joint, nan=np.inf, posinf=np.inf, neginf=-np.inf)
+
+
+def ranks(joint_of: Any, y: np.ndarray, weight: np.ndarray, by_class: bool = False) -> np.ndarray:
+    """(2, C) number of rows that fit at most as well as the last one, and worse, by N refits for each label.
+
+    `joint_of(label, weight, i)` is log p(class, row i) of a fit to all rows, the last as `label`, with these weights. A
+    row of weight w is w rows, of which one is left out.
+    """
+    bound, found = log_odds_against(joint_of(CLASSES[0], np.append(weight, 0.0), len(y))), np.zeros((2, len(CLASSES)))
+    for c, label in enumerate(CLASSES):
+        for i in range(len(y)):
+            if not by_class or y[i] == label:
+                left = np.append(weight - (np.arange(len(y)) == i), 1.0)
+                odds = log_odds_against(joint_of(label, left, i))[CLASSES.index(y[i])]
+                equal = odds == bound[c] or np.isclose(odds, bound[c], rtol=TIE, atol=TIE)
+                found[:, c] += weight[i] * np.array([odds > bound[c] or equal, odds > bound[c] and not equal])
+    return found
+
+
+def by_refits(blank: Any, X: Any, y: np.ndarray, weight: np.ndarray, new: Any, by_class: bool = False) -> np.ndarray:
+    """`ranks` of the one row `new`, by fits of an estimator that knows all levels."""
+    both = stacked(X, new)
+
+    def joint_of(label: str, weight: np.ndarray, i: int) -> np.ndarray:
+        some, labels = np.flatnonzero(weight), np.append(y, label)
+        nb = fitted(blank, take(both, some), labels[some], weight[some])
+        return nb.predict_joint_log_proba(take(both, np.array([i])))[0]
+
+    return ranks(joint_of, y, weight, by_class)
+
+
+def fitted(blank: Any, X: Any, y: np.ndarray, weight: np.ndarray) -> Any:
+    nb = clone(blank).partial_fit(X, y, CLASSES, weight)
+    return nb.weigh(X, y, weight) if hasattr(nb, "weigh") else nb  # with the weights that it was given
+
+
+def stacked(X: Any, row: Any) -> Any:
+    if hasattr(X, "iloc"):
+        return pd.concat([X, row], ignore_index=True)
+    return sp.csr_array(sp.vstack([X, row])) if sp.issparse(X) else np.concatenate([X, row])
+
+
+def assert_p_values(found: np.ndarray, nb: Any, rows: tuple[Any, ...], new: Any, by_class: bool = False) -> None:
+    """`found` are ranks; `rows` X, y and weights."""
+    at_most, less = found
+    n = np.array([rows[2][rows[1] == label].sum() for label in CLASSES]) if by_class else rows[2].sum()
+    p = bnb.conformal(nb, *rows, by_class=by_class).p_values(new)
+    np.testing.assert_allclose(p[0], (at_most + 1) / (n + 1), rtol=0, atol=1e-12)
+    share = np.random.default_rng(7).random()
+    p = bnb.conformal(nb, *rows, by_class=by_class, ties="random", seed=7).p_values(new)
+    np.testing.assert_allclose(p[0], (less + share * (at_most - less + 1)) / (n + 1), rtol=0, atol=1e-12)
+
+
+def knowing_all(problem: Any) -> Any:
+    """The estimator of a problem, with the levels of all its rows."""
+    return with_prior_of(problem.nb, problem.fit()).set_params(prior=problem.nb.prior)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_p_values_are_those_of_refits(kind, data):
+    problem = data.draw(problems(kind, min_rows=3, max_rows=6, max_weight=2))
+    blank = knowing_all(problem).set_params(estimate=data.draw(st.sampled_from(["predictive", "mean"])))
+    counted, new = problem.take(range(len(problem) - 1)), problem.take([len(problem) - 1]).X
+    by_class, rows = data.draw(st.booleans()), (counted.X, counted.y, counted.weight)
+    assert_p_values(by_refits(blank, *rows, new, by_class), counted.fit(blank), rows, new, by_class)
+
+
+NETWORKS = {"TAN": bnb.TAN(), "SPODE": bnb.SPODE(), "NetworkNB": bnb.NetworkNB({2: (0, 1), 3: 1})}
+
+
+@pytest.mark.filterwarnings("ignore:.*no row of these classes has these columns together:UserWarning")
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_given_the_structure_they_are_those_of_its_joint_table(name, missing):
+    """Refits in dictionaries of counts; missing cells are summed out by brute force."""
+    sizes, n = (2, 3, 2, 3), 11
+    X, y = table(n + 1, 3, sizes, n_classes=3)
+    if missing:
+        X[np.random.default_rng(0).random(X.shape) < 0.2] = None
+    nb = clone(NETWORKS[name]).set_params(categories=[list(LEVELS[:size]) for size in sizes])
+    weight = np.ones(n)
+    brute = brute_of(nb.fit(X[:n], y[:n]))
+
+    def joint_of(label: str, weight: np.ndarray, i: int) -> np.ndarray:
+        return brute.log_joint(brute.count(X, np.append(y[:n], label), weight), X[i])
+
+    assert_p_values(ranks(joint_of, y[:n], weight), nb, (X[:n], y[:n], weight), X[n:])
+
+
+def changing_all() -> dict[str, Any]:
+    """Classifiers all of whose classes a row changes, averages, and weighted terms; of levels and of numbers."""
+    levels = bnb.CategoricalNB(alpha=0.5, categories=[list(LEVELS)] * 3)
+    X, y = table(30, 1, (3, 3, 3))
+    of_levels, of_average = (
+        bnb.WeightedNB(nb).fit(X, y).weights_ for nb in (levels, bnb.AODE(categories=[list(LEVELS)] * 3))
+    )
+    return {
+        "FeatureAveragedNB": bnb.FeatureAveragedNB(levels),
+        "FeatureAveragedNB-gaussian": bnb.FeatureAveragedNB(bnb.GaussianNB()),
+        "AODE": bnb.AODE(categories=[list(LEVELS)] * 3),
+        "WeightedNB": bnb.WeightedNB(levels, of_levels),
+        "WeightedNB-AODE": bnb.WeightedNB(bnb.AODE(categories=[list(LEVELS)] * 3), of_average),
+    }
+
+
+CHANGING_ALL = ("FeatureAveragedNB", "FeatureAveragedNB-gaussian", "AODE", "WeightedNB", "WeightedNB-AODE")
+
+
+@pytest.mark.parametrize("name", CHANGING_ALL)
+def test_where_a_row_changes_all_classes(name):
+    X, y = table(9, 2, (3, 3, 3))
+    if "gaussian" in name:
+        X = np.random.default_rng(0).normal(size=X.shape) + (y == CLASSES[1])[:, None]
+    blank, weight = changing_all()[name], np.array([1.0, 2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 1.0])
+    nb, rows = fitted(blank, X[:8], y[:8], weight), (X[:8], y[:8], weight)
+    for by_class in (False, True):
+        assert_p_values(by_refits(blank, *rows, X[8:], by_class), nb, rows, X[8:], by_class)
+
+
+def test_five_rows_in_fractions():
+    """One column of two levels, two classes, α = 1: all scores by hand."""
+    rows = [("a", "p"), ("a", "p"), ("b", "p"), ("b", "q"), ("b", "q")]
+
+    def score(others: list[tuple[str, str]], x: str, y: str) -> Fraction:
+        """P(y | x, others)."""
+        joint = {}
+        for k in "pq":
+            n, m = sum(label == k for _, label in others), sum(row == (x, k) for row in others)
+            joint[k] = Fraction(n + 1, len(others) + 2) * Fraction(m + 1, n + 2)
+        return joint[y] / sum(joint.values())
+
+    # P(p | b, D) = 4/7 · 2/5 : 3/7 · 3/4 = 32 : 45.
+    assert score(rows, "b", "p") == Fraction(32, 77)
+    expected = {}
+    for x in "ab":
+        for y in "pq":
+            bag = [*rows, (x, y)]
+            scores = [score(bag[:i] + bag[i + 1 :], *bag[i]) for i in range(6)]
+            expected[x, y] = Fraction(sum(s <= scores[5] for s in scores), 6)
+    # (a, q) scores 5/21, and so does (b, p) when (a, q) is there; with (b, q) the two (a, p) score 15/23.
+    assert expected == {
+        ("a", "p"): 1,
+        ("a", "q"): Fraction(1, 3),
+        ("b", "p"): Fraction(2, 3),
+        ("b", "q"): Fraction(2, 3),
+    }
+    X, y = np.array([[x] for x, _ in rows]), [label for _, label in rows]
+    found = bnb.conformal(bnb.CategoricalNB().fit(X, y), X, y).p_values([["a"], ["b"]])
+    np.testing.assert_array_equal(found, [[float(expected[x, y]) for y in "pq"] for x in "ab"])
+
+
+@pytest.mark.parametrize("kind", thorough(["categorical", "gaussian"], ["categorical"]))
+@settings(max_examples=3)
+@given(data=st.data())
+def test_over_a_bag_of_rows_they_are_uniform(kind, data):
+    """Each row in turn as the new one: the p-values with random ties are uniform, exactly, and nothing is simulated."""
+    problem = data.draw(problems(kind, min_rows=5, max_rows=5, max_weight=1))
+    blank, n = knowing_all(problem), len(problem)
+    share, ends = np.random.default_rng(0).random(), []
+    for j in range(n):
+        others, new = problem.take(np.delete(np.arange(n), j)), problem.take([j])
+        nb, own = others.fit(blank), CLASSES.index(new.y[0])
+        upper, drawn = (
+            bnb.conformal(nb, others.X, others.y, ties=ties).p_values(new.X)[0, own]
+            for ties in ("conservative", "random")
+        )
+        ends.append(((drawn - share * upper) / (1 - share), upper))
+    t = np.linspace(0, 1, 61)
+    cdf = np.mean([np.clip((t - lower) / (upper - lower), 0, 1) for lower, upper in ends], axis=0)
+    np.testing.assert_allclose(cdf, t, rtol=0, atol=1e-9)
+
+
+# -- what changes nothing ------------------------------------------------------------------------------
+
+
+def rows_of(kind: str, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    y = rng.integers(0, 3, n)
+    if kind == "gaussian":
+        return rng.normal(size=(n, 3)) + y[:, None], y
+    return (rng.random((n, 3)) < 0.2 + 0.3 * y[:, None]).astype(int), y
+
+
+@pytest.mark.parametrize("kind", ["categorical", "gaussian"])
+def test_order_names_and_company_change_nothing(kind):
+    """Rows of D, classes and columns in another order; candidates one by one, and in blocks."""
+    X, y = rows_of(kind)
+    blank = bnb.CategoricalNB() if kind == "categorical" else bnb.GaussianNB()
+    new = rows_of(kind, 160)[0][90:]
+    expected = bnb.conformal(clone(blank).fit(X, y), X, y).p_values(new)
+    order = np.random.default_rng(1).permutation(len(y))
+    name, columns = np.array(["c", "a", "b"]), [2, 0, 1]
+    moved = X[order][:, columns], name[y[order]]
+    found = bnb.conformal(clone(blank).fit(*moved), *moved).p_values(new[:, columns])
+    np.testing.assert_allclose(found, expected[:, np.argsort(name)], rtol=0, atol=1e-12)
+    predictor = bnb.conformal(clone(blank).fit(X, y), X, y)
+    for i in (0, 69):
+        np.testing.assert_allclose(predictor.p_values(new[i : i + 1]), expected[i : i + 1], rtol=0, atol=1e-12)
+
+
+def test_a_row_of_weight_two_is_two_rows():
+    X, y = rows_of("categorical", 20)
+    weight = np.array([2.0, 1.0, 0.0, 1.0] * 5)
+    twice = np.repeat(np.arange(20), weight.astype(int))
+    expected = bnb.conformal(bnb.CategoricalNB().fit(X[twice], y[twice]), X[twice], y[twice]).p_values(X)
+    found = bnb.conformal(bnb.CategoricalNB().fit(X, y, weight), X, y, weight).p_values(X)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_value_that_is_no_level_is_missing():
+    X, y = rows_of("categorical", 20)
+    nb = bnb.CategoricalNB().fit(X.astype(object), y)
+    predictor = bnb.conformal(nb, X.astype(object), y)
+    with pytest.warns(UserWarning, match="9"):
+        found = predictor.p_values(np.array([[9, 1, 0]], dtype=object))
+    np.testing.assert_array_equal(found, predictor.p_values(np.array([[None, 1, 0]], dtype=object)))
+
+
+@pytest.mark.parametrize("name", ["CategoricalNB", "AODE"])
+def test_a_later_fit_changes_nothing(name):
+    X, y = rows_of("categorical", 20)
+    nb = getattr(bnb, name)()
+    predictor = bnb.conformal(nb.fit(X, y), X, y)
+    before = predictor.p_values(X[:2])
+    nb.fit(X, 2 - y)
+    np.testing.assert_array_equal(predictor.p_values(X[:2]), before)
+
+
+# -- sets ----------------------------------------------------------------------------------------------
+
+
+def test_sets_hold_the_labels_with_large_p_values():
+    X, y = rows_of("gaussian")
+    found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set(X[:20], coverage=0.75)
+    np.testing.assert_array_equal(found.members, found.p_values > 0.25)
+    assert [list(own) for own in found.labels] == [np.flatnonzero(own).tolist() for own in found.members]
+    assert [found.n_empty, found.n_single, found.n_several] == np.histogram(found.size, [0, 1, 2, 4])[0].tolist()
+    np.testing.assert_array_equal(found.covered(y[:20]), found.members[np.arange(20), y[:20]])
+    assert not found.covered(np.full(20, 9)).any()
+    wider = found.at(0.99)
+    assert (wider.members >= found.members).all()
+    # Up to its confidence a row has one label at most, and none below 1 - credibility.
+    for i, own in enumerate(found.p_values):
+        assert (own > 1 - found.confidence[i] + 1e-12).sum() <= 1
+        assert not (own > found.credibility[i]).any()
+    frame = found.to_frame()
+    assert list(frame) == ["labels", "size", "credibility", "confidence"]
+    assert frame["labels"].map(len).tolist() == found.size.tolist()
+    assert "20 rows, coverage 0.75" in repr(found)
+
+
+def test_few_rows_leave_out_no_label():
+    """With N < 9 rows no p-value is 1/10 or less; and 1/10 of ten is."""
+    X, y = rows_of("gaussian", 9)
+    assert bnb.conformal(bnb.GaussianNB().fit(X[:8], y[:8]), X[:8], y[:8]).predict_set([[50.0, -50, 50]]).members.all()
+    found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set([[50.0, -50, 50]])
+    np.testing.assert_array_equal(found.members, found.p_values > 0.15)
+
+
+def test_what_was_chosen_on_the_rows_is_said():
+    X, y = rows_of("categorical")
+    assert bnb.conformal(bnb.CategoricalNB().fit(X, y), X, y).notes == ()
+    tree = bnb.conformal(bnb.TAN().fit(X, y), X, y)
+    assert "approximate" in repr(tree)
+    assert "tree" in repr(tree.predict_set(X[:2]))
+
+
+def test_refusals():
+    X, y = rows_of("categorical", 20)
+    nb = bnb.CategoricalNB().fit(X, y)
+    predictor = bnb.conformal(nb, X, y)
+    for coverage in (0, 1, 90, -0.1, "0.9", np.nan, None, True):
+        with pytest.raises(ValueError, match=r"coverage=.* must be a number between 0 and 1, such as 0.9"):
+            predictor.predict_set(X, coverage)
+    with pytest.raises(ValueError, match=r"ties='never' is unknown; use 'conservative' or 'random'"):
+        bnb.conformal(nb, X, y, ties="never")
+    with pytest.raises(ValueError, match="seed=-1"):
+        bnb.conformal(nb, X, y, ties="random", seed=-1)
+    with pytest.raises(ValueError, match="conformal: X, y and sample_weight must be rows that the classifier was"):
+        bnb.conformal(nb, X, 2 - y)
+    with pytest.raises(ValueError, match="estimate='map' is no average over the posterior"):
+        bnb.conformal(nb, X, y, estimate="map")
+    weight = np.full(20, 1.5)
+    with pytest.raises(ValueError, match=r"sample_weight is 1\.5 at row 0: .*Pass rows with whole weights"):
+        bnb.conformal(bnb.CategoricalNB().fit(X, y, weight), X, y, weight)
+    with pytest.raises(ValueError, match="X has 2 features"):
+        predictor.p_values(X[:, :2])
+    with pytest.raises(NotImplementedError, match="conformal: "):
+        bnb.conformal(bnb.PolyaNB().fit(X, y), X, y)
+    with pytest.raises(ValueError, match="X has 2 rows, y has 1 labels"):
+        predictor.predict_set(X[:2]).covered(y[:1])
+
+
+# -- coverage ------------------------------------------------------------------------------------------
+
+SETS, ROWS = 2_000, 60
+
+
+@cache
+def simulated() -> tuple[np.ndarray, ...]:
+    """Of 2,000 data sets of a model that is wrong: what is said of one new row each.
+
+    Two witnesses, of whom one is heard five times and the other three times. p-values of the true label with ties
+    conservative, random, and by class; whether the model's own set of 90% has the label; the label.
+    """
+    rng = np.random.default_rng(0)
+    categories, found = [[0, 1]] * 8, []
+    for i in range(SETS):
+        y = np.append(rng.permutation(np.arange(ROWS) % 2), rng.integers(0, 2))[rng.permutation(ROWS + 1)]
+        first, second = (np.where(rng.random(ROWS + 1) < right, y, 1 - y) for right in (0.75, 0.65))
+        X = np.column_stack([first] * 5 + [second] * 3)
+        nb = bnb.CategoricalNB(categories=categories).partial_fit(X[:-1], y[:-1], [0, 1])
+        own = [
+            bnb.conformal(nb, X[:-1], y[:-1], seed=i, **options).p_values(X[-1:])[0, y[-1]]
+            for options in ({}, {"ties": "random"}, {"by_class": True})
+        ]
+        proba = nb.predict_proba(X[-1:])[0]
+        found.append([*own, proba[y[-1]] >= 0.5 or proba.max() < 0.9, y[-1]])
+    return tuple(np.array(found).T)
+
+
+def margin(coverage: float, n: int = SETS) -> float:
+    return 3 * np.sqrt(coverage * (1 - coverage) / n)
+
+
+def test_they_cover_where_the_model_is_wrong():
+    conservative, drawn, by_class, own, label = simulated()
+    assert own.mean() < 0.9 - margin(0.9)  # its own sets of 90%
+    for coverage in (0.6, 0.8, 0.9, 0.95):
+        assert (conservative > 1 - coverage).mean() >= coverage - margin(coverage)
+        assert (drawn > 1 - coverage).mean() == pytest.approx(coverage, abs=margin(coverage))
+        for c in (0, 1):
+            of_class = by_class[label == c] > 1 - coverage
+            assert of_class.mean() >= coverage - margin(coverage, len(of_class))
+
+
+def test_with_random_ties_they_are_uniform():
+    assert stats.kstest(simulated()[1], "uniform").pvalue > 1e-3
