@@ -17,6 +17,7 @@ from bayesnb.plots.predictions import prediction_intervals, prior_predictive
 from bayesnb.plots.reasons import explain
 from bayesnb.plots.scores import learning_curve, reliability
 from bayesnb.plots.selection import alpha_path, inclusion, pointwise_loo, prequential
+from bayesnb.plots.sets import set_sizes
 from bayesnb.plots.shares import prevalence
 from bayesnb.plots.structure import structure
 from bayesnb.plots.style import detach
@@ -35,6 +36,7 @@ __all__ = [
     "prevalence",
     "prior_predictive",
     "reliability",
+    "set_sizes",
     "shrinkage",
     "structure",
     "uncertainty_map",
