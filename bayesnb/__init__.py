@@ -29,7 +29,15 @@ from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalIn
 from bayesnb.inference_data import to_arviz
 from bayesnb.model import NaiveBayes
 from bayesnb.persistence import CorruptModelError, load, save
-from bayesnb.prediction import conformal, estimate_prevalence, explain, loo_terms, terms, value_of_information
+from bayesnb.prediction import (
+    conformal,
+    estimate_prevalence,
+    explain,
+    loo_terms,
+    terms,
+    value_of_information,
+    weight_table,
+)
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -99,6 +107,7 @@ __all__ = [
     "to_arviz",
     "tune_alpha",
     "value_of_information",
+    "weight_table",
 ]
 
 

@@ -10,28 +10,25 @@ from collections.abc import Hashable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
-from bayesnb._util.precision import float64
-from bayesnb.encoding import Encoding, blocks
+from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
+from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
 from bayesnb.uncertainty.draws import draws_of, kept, origin
-from bayesnb.uncertainty.given_draws import read_as_classes
-from bayesnb.uncertainty.importance import joint_of_draws
+from bayesnb.uncertainty.labelled_draws import score_labelled
 from bayesnb.version import __version__
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_MOST_CELLS = 2**17
 _SAMPLE = ("chain", "draw")
 _ROW = "observation"
 _CLASS = "class"
+_NUTS = "the No-U-Turn sampler of NumPyro"
+_GENERALISED = "a generalised (Gibbs) posterior: of weights given leave-one-out scores, not of the parameters"
 _DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
 
 
@@ -133,7 +130,7 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     if X is not None:
         groups |= _rows(fitted, X, y, drawn, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
-    return _wrapped(nb, fitted, groups, sampling, "none")
+    return _wrapped(nb, groups, sampling, origin(fitted))
 
 
 def assemble(
@@ -155,7 +152,6 @@ def assemble(
     masks : for each block which positions of the last axis are there, as `kept` gives them
     hyperprior : "none", "symmetric" or "pooled"
     """
-    import xarray as xr
 
     sample = next(iter(transitions.values())).shape
     parameters = _parameters(fitted.encoding, fitted.prior, drawn, sample, masks)
@@ -168,12 +164,33 @@ def assemble(
                 hyper[site] = (_SAMPLE, values.reshape(sample))
             elif keep.any():
                 hyper[site] = ((*_SAMPLE, dim), values[:, keep].reshape(*sample, -1))
-    statistics = {name: (_SAMPLE, values) for name, values in transitions.items()}
-    groups = {
-        "posterior": parameters.assign(hyper),
-        "sample_stats": xr.Dataset(statistics, _sample_coordinates(sample)),
-    }
-    return _wrapped(nb, fitted, groups, "the No-U-Turn sampler of NumPyro", hyperprior)
+    groups = {"posterior": parameters.assign(hyper), "sample_stats": _transitions(transitions)}
+    return _wrapped(nb, groups, _NUTS, origin(fitted, hyperprior))
+
+
+def assemble_weights(
+    nb: Classifier,
+    fitted: Fitted,
+    drawn: Mapping[str, np.ndarray],
+    terms: Sequence[str],
+    transitions: Mapping[str, np.ndarray],
+) -> Any:
+    """Draws of weights of terms (chains, draws, …): a number, one a class, or one a term."""
+    import xarray as xr
+
+    dims = {"temperature": _SAMPLE, "class_bias": (*_SAMPLE, _CLASS), "weight": (*_SAMPLE, "term")}
+    coordinates = {_CLASS: _class_names(fitted.encoding), "term": list(terms)}
+    coordinates |= _sample_coordinates(next(iter(transitions.values())).shape)
+    posterior = xr.Dataset({site: (dims[site], values) for site, values in drawn.items()}, coordinates)
+    groups = {"posterior": posterior, "sample_stats": _transitions(transitions)}
+    return _wrapped(nb, groups, _NUTS, {"posterior": _GENERALISED})
+
+
+def _transitions(said: Mapping[str, np.ndarray]) -> xr.Dataset:
+    import xarray as xr
+
+    sample = next(iter(said.values())).shape
+    return xr.Dataset({name: (_SAMPLE, values) for name, values in said.items()}, _sample_coordinates(sample))
 
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
@@ -190,13 +207,13 @@ def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=each, **common)
 
 
-def _wrapped(nb: Classifier, fitted: Fitted, groups: Mapping[str, xr.Dataset], sampling: str, hyperprior: str) -> Any:
+def _wrapped(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, about: Mapping[str, str]) -> Any:
     attributes = {
         "inference_library": "bayesnb",
         "inference_library_version": __version__,
         "estimator": " ".join(repr(nb).split()),
         "sampling": sampling,
-        **origin(fitted, hyperprior),
+        **about,
     }
     return _group_reader()({name: group.assign_attrs(attributes) for name, group in groups.items()})
 
@@ -303,7 +320,7 @@ def _rows(
     encoded, n = fitted.encode(X)
     label = fitted.label_index(y, n)
     rows = tuple(r.plain() for r in encoded)
-    row, own, predicted = _score_draws(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
+    row, own, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
     names = _class_names(fitted.encoding)
     observation = {_ROW: np.arange(len(label))}
     coordinates = {**_sample_coordinates(sample), **observation}
@@ -320,70 +337,3 @@ def _rows(
         "posterior_predictive": xr.Dataset({"label": ((*_SAMPLE, _ROW), names[spread(predicted)])}, coordinates),
         "observed_data": xr.Dataset({"label": ((_ROW,), names[label])}, observation),
     }
-
-
-def _score_draws(
-    encoding: Encoding,
-    posterior: NaiveBayes,
-    rows: tuple[Any, ...],
-    label: np.ndarray,
-    drawn: dict[str, np.ndarray],
-    seed: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(S, N) each: log p(row, label | θ), log p(label | row, θ), and the index of a label drawn given row and θ."""
-    rng = np.random.default_rng(seed)
-    n_draws, n_classes = drawn["class_prob"].shape
-    row, own = np.empty((n_draws, len(label))), np.empty((n_draws, len(label)))
-    predicted = np.empty((n_draws, len(label)), np.min_scalar_type(n_classes))
-    n_parameters = sum(values[0].size for values in drawn.values())
-    for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
-        n = piece.stop - piece.start
-        log_base = np.zeros(len(labels))
-        for r in rows:
-            log_base[:n] += r.log_base(piece.start, piece.stop)
-        chunk = max(1, min(n_draws, _MOST_CELLS // (n_classes * len(labels) + n_parameters)))
-        for first in range(0, n_draws, chunk):
-            # The last chunk overlaps the one before: one shape, one compilation.
-            part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
-            draws = read_as_classes(encoding, posterior, drawn, part)
-            uniform = rng.random((chunk, len(labels)))
-            found = _score_chunk(posterior, draws, x, labels, log_base, uniform)
-            for out, values in zip((row, own, predicted), found, strict=True):
-                out[part, piece] = values[:, :n]
-        _require_defined(own[:, piece], piece.start)
-    return row, own, predicted
-
-
-def _require_defined(own: np.ndarray, start: int) -> None:
-    undefined = np.isnan(own).any(axis=0)
-    if undefined.any():
-        raise ValueError(
-            f"X: row {start + int(np.argmax(undefined))} has no class probabilities under some draws: in every class a "
-            "parameter is 0 to the precision of float64, as concentrations near 0 make them. Leave the row out, or "
-            "choose a larger alpha."
-        )
-
-
-@float64
-def _score_chunk(*arguments: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    return _score_kernel(*arguments)
-
-
-@jax.jit
-def _score_kernel(
-    posterior: NaiveBayes,
-    draws: JointLikelihood,
-    x: tuple[Any, ...],
-    label: jax.Array,
-    log_base: jax.Array,
-    uniform: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """For S draws and N rows, each (S, N)."""
-    joint = joint_of_draws(draws, x)
-    log_base = log_base + kernel_log_base(posterior.blocks, x)
-    log_prob = log_normalize(joint)
-    index = label[None, :, None]
-    row, own = (jnp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))
-    below = jnp.cumsum(jnp.exp(log_prob), axis=2)
-    predicted = jnp.sum(below[:, :, :-1] <= uniform[:, :, None] * below[:, :, -1:], axis=2)
-    return row + log_base, own, predicted

@@ -65,6 +65,40 @@ def terms_of_rows(
 
 
 @float64
+def average_over_weights(
+    encoding: Encoding,
+    model: NaiveBayes,
+    rows: tuple[Rows, ...],
+    n: int,
+    estimate: Estimate,
+    bias: np.ndarray,
+    weight: np.ndarray,
+    output: Callable[[jax.Array], jax.Array],
+) -> np.ndarray:
+    """Apply `output` to log of the average (n, C) of P(class | row) over S draws of weights of the terms of n rows.
+
+    Draws are of biases (S, C) and weights: (S, T), or (S, 1) where all terms have the same.
+    """
+    reading = _read(pad(encoding, model), None, estimate)
+    parts = JointLikelihood.terms if weight.shape[1] > 1 else _all_terms
+    cells = model.n_classes * (encoding.n_terms * (weight.shape[1] > 1) + len(weight))
+    return map_rows(rows, n, lambda x: _over_weights(reading, x, bias, weight, parts, output), cells=cells)
+
+
+@float64
+def average_of_terms(
+    terms: np.ndarray,
+    log_class: np.ndarray,
+    bias: np.ndarray,
+    weight: np.ndarray,
+    output: Callable[[jax.Array], jax.Array],
+) -> np.ndarray:
+    """The same of terms (n, C, T) and log P(class) (C,) that are there already."""
+    cells = terms.shape[1] * len(weight)
+    return map_rows((), len(terms), lambda _, x: _of_terms(x, log_class, bias, weight, output), terms, cells=cells)
+
+
+@float64
 def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
     """(C,) log P(class | D) under a reading, with the bias of the weights, if there are any."""
     return np.asarray(replace(model, blocks=()).read(estimate).log_class)
@@ -181,6 +215,34 @@ def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate) -> JointLike
 @jax.jit(static_argnames="parts")
 def _parts(reading: JointLikelihood, x: tuple[Any, ...], parts: Parts) -> jax.Array:
     return parts(reading, x)
+
+
+def _all_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    """(N, C, 1) their sum."""
+    return reading.log_likelihood(x)[..., None]
+
+
+@jax.jit(static_argnames=("parts", "output"))
+def _over_weights(
+    reading: JointLikelihood,
+    x: tuple[Any, ...],
+    bias: jax.Array,
+    weight: jax.Array,
+    parts: Parts,
+    output: Callable[[jax.Array], jax.Array],
+) -> jax.Array:
+    return _of_terms(parts(reading, x), reading.log_class, bias, weight, output)
+
+
+@jax.jit(static_argnames="output")
+def _of_terms(
+    terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Callable[[jax.Array], jax.Array]
+) -> jax.Array:
+    impossible = jnp.any(jnp.isneginf(terms), axis=-1)
+    # (N, S, C); what is impossible stays so, whatever its weight.
+    scores = jnp.einsum("nct,st->nsc", jnp.where(jnp.isneginf(terms), 0.0, terms), weight)
+    scores = jnp.where(impossible[:, None], -jnp.inf, scores) + (log_class + bias)
+    return output(jax.nn.logsumexp(log_normalize(scores), axis=1) - jnp.log(len(weight)))
 
 
 @jax.jit(static_argnames="output")

@@ -19,12 +19,12 @@ from bayesnb import (
     MixedNB,
     MultinomialNB,
     PoissonNB,
-    inference_data,
     posterior_draws,
 )
 from bayesnb.datasets import load_watermelon
 from bayesnb.encoding import row_blocks as rows
 from bayesnb.inference_data import to_arviz
+from bayesnb.uncertainty import labelled_draws
 from tests.refusals import refused
 
 matplotlib.use("Agg")
@@ -251,7 +251,7 @@ def test_small_blocks_make_no_difference(monkeypatch):
     X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
     nb = PoissonNB().fit(X, y)
     whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    monkeypatch.setattr(inference_data, "_MOST_CELLS", 300)
+    monkeypatch.setattr(labelled_draws, "_MOST_CELLS", 300)
     monkeypatch.setattr(rows, "CELLS", 100)
     pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
     for name in ("row", "label"):

@@ -20,6 +20,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.fitted import Fitted, Members
 from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
+from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weighting import Weights, term_names, weigh
 from bayesnb.selection.loo import counted_rows
 
@@ -333,17 +334,26 @@ class WeightedNB(NaiveBayesClassifier):
         class_prior: Any = None,
         draws: Any = None,
     ) -> np.ndarray:
+        found = vars(self).get("weights_")
+        drawn = None if draws is None or found is None else read_weight_draws(found, draws)
         if fitted.average is None or (weights := fitted.prior.weights) is None:
-            return super()._score(fitted, X, estimate, output, class_prior, draws)
+            if drawn is None:
+                return super()._score(fitted, X, estimate, output, class_prior, draws)
+            return drawn.score(fitted, X, estimate, class_prior, output)
+        if draws is not None and drawn is None:
+            raise NotImplementedError(f"draws: {self.no_posterior}")
         base = self._base()
         if weights.of_members:
             joint = base._members.scores(base.fitted_, X, estimate, class_prior)
         else:
-            joint = base._score(base.fitted_, X, estimate, scoring.joint, class_prior, draws)
+            joint = base._score(base.fitted_, X, estimate, scoring.joint, class_prior)
         log_class = fitted.class_log_prior
         if class_prior is not None:
             log_class = scoring.plug_in(fitted.read(estimate, class_prior)[0].class_prior).log_theta[0]
-        return scoring.read_scores(weights.of_average(joint, log_class), output)
+        if drawn is None:
+            return scoring.read_scores(weights.of_average(joint, log_class), output)
+        terms = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
+        return drawn.score_terms(fitted, terms, log_class, output)
 
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()

@@ -5,6 +5,7 @@ from bayesnb.prediction.information import value_of_information
 from bayesnb.prediction.prevalence import Prevalence, estimate_prevalence
 from bayesnb.prediction.reasons import explain
 from bayesnb.prediction.terms import Terms, loo_terms, terms
+from bayesnb.prediction.weight_table import weight_table
 from bayesnb.prediction.weighting import Weights
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "loo_terms",
     "terms",
     "value_of_information",
+    "weight_table",
 ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
+import jax
 import numpy as np
 
+from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.warnings import warn
 from bayesnb.counting import require_numbers
 from bayesnb.encoding import Encoding, Levels, Table
 from bayesnb.encoding.row_blocks import pad_rows, padded_size
-from bayesnb.fitted import Fitted, Members
+from bayesnb.fitted import Classifier, Fitted, Members, require_fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
 from bayesnb.prediction.weights import SHRINKAGE, Scores, Source, fit_weights, log_score
@@ -91,6 +93,21 @@ class Weights:
         if not all(np.isfinite(getattr(self, name)) for name in numbers):
             raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
 
+    @property
+    def own(self) -> bool:
+        """Whether terms may have weights of their own, and classes a bias; else a temperature is all there is."""
+        return len(self.precision) > 1
+
+    @property
+    def typical(self) -> np.ndarray:
+        """(T,) what `weight` is times for a row of typical length, e^`log_length` - 1 draws: then it is T + τ d."""
+        return np.where(self.of_draws, np.exp(-self.exponent * self.log_length), 1.0)
+
+    def of_classes(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
+        """(…, C') biases of other classes than those of `bias` (…, C); such as came later have none."""
+        at = self.classes.index(classes.values)
+        return np.where(at < 0, 0.0, bias[..., np.maximum(at, 0)])
+
     def of(self, encoding: Encoding, members: Members | None) -> TermWeights:
         """As models take them; classes that came later have no bias. `members` are those of an average of models.
 
@@ -103,8 +120,7 @@ class Weights:
         if names != self.names:
             other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
             raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
-        at = self.classes.index(encoding.classes.values)
-        bias = np.where(at < 0, 0.0, self.class_bias[np.maximum(at, 0)])
+        bias = self.of_classes(encoding.classes, self.class_bias)
         if members is not None:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
         blocks, exponents, first = [], [], 0
@@ -116,6 +132,28 @@ class Weights:
             exponents.append(self.exponent if columns.one_simplex else None)
             first += n
         return TermWeights(bias, tuple(blocks), tuple(exponents))
+
+
+def require_weights(nb: Classifier, who: str) -> Weights:
+    """The weights of a `WeightedNB`.
+
+    Raises
+    ------
+    NotFittedError
+        If nothing was fitted.
+    ValueError
+        If it is no `WeightedNB`, or one whose weights were not found.
+    """
+    require_fitted(nb, who)
+    if not hasattr(nb, "weigh"):
+        raise ValueError(f"{who}: {type(nb).__name__} has no weights of terms; pass a fitted WeightedNB.")
+    found = getattr(nb, "weights_", None)
+    if found is None:
+        raise ValueError(
+            f"{who}: the weights of this {type(nb).__name__} are 1, as none were found: its rows were counted and not "
+            "weighed, or were too few. nb.weigh(X, y) finds them, from rows that were counted."
+        )
+    return found
 
 
 def weigh(
@@ -132,26 +170,27 @@ def weigh(
     kind : {"feature", "temperature", "auto"}
     max_rows, seed : int
     """
-    keep = _rows(fitted, label, weight, max_rows, seed)
-    if keep is None:
+    try:
+        sample = _sample(fitted, table, label, weight, max_rows, seed)
+    except _TooFewRows as reason:
+        warn(f"{fitted.name} is not weighted: {reason} Its predictions are those of the plain model.")
         return None
-    encoding, at = fitted.encoding, np.flatnonzero(keep)
-    sample = table.take(keep), label[keep], weight[keep]
+    encoding = fitted.encoding
     names = term_names(encoding, fitted.members)
     common = kind == "temperature" or len(names) == 1 or (kind == "auto" and len(names) > MOST_TERMS)
     names = (AVERAGE,) if common and fitted.members is not None else names
     groups = _groups(fitted, common)
-    log_length = _log_lengths(encoding, sample[0])
-    typical = float(np.average(log_length, weights=sample[2]))
-    source = _source(fitted, groups, *sample, log_length - typical, at)
+    log_length = _log_lengths(encoding, sample.table)
+    typical = float(np.average(log_length, weights=sample.weight))
+    source = _source(fitted, groups, sample, log_length - typical)
     n_classes, n_groups = len(encoding.classes), len(groups.falls)
     shrinkage = (0.0,) if common else SHRINKAGE
     found = fit_weights(
         source, n_classes, n_groups, of_draws=bool(groups.falls.any()), shrinkage=shrinkage, biased=not common
     )
-    plain = source if fitted.members is None else _source(fitted, _groups(fitted, True), *sample, log_length, at)
+    plain = source if fitted.members is None else _source(fitted, _groups(fitted, True), sample, log_length)
     at_one = np.append(np.zeros(n_classes), np.ones(n_groups if fitted.members is None else 1))
-    of_draws, total = groups.falls[groups.of_terms], sample[2].sum()
+    of_draws, total = groups.falls[groups.of_terms], sample.weight.sum()
     return Weights(
         names,
         found.weight[groups.of_terms] * np.where(of_draws, np.exp(found.exponent * typical), 1.0),
@@ -163,10 +202,58 @@ def weigh(
         found.exponent,
         typical,
         found.precision,
-        len(at),
+        len(sample.at),
         -found.log_score / total,
         -log_score(plain, at_one, n_classes) / total,
     )
+
+
+def scores_given(
+    fitted: Fitted,
+    weights: Weights,
+    table: Table,
+    label: np.ndarray,
+    weight: np.ndarray,
+    max_rows: int,
+    seed: int,
+    who: str,
+) -> Scores:
+    """The leave-one-out terms of the rows that `weigh` takes of those given, in one block; arguments as for it.
+
+    Terms are those of rows of typical length, β being that of `weights`, so that w = T + τ d is what they are times;
+    under τ = 0 there is one, their sum.
+
+    Raises
+    ------
+    ValueError
+        If the rows are too few, or the terms would not fit into memory.
+    """
+    try:
+        sample = _sample(fitted, table, label, weight, max_rows, seed)
+    except _TooFewRows as reason:
+        raise ValueError(f"{who}: {reason}") from None
+    groups = _groups(fitted, not weights.own)
+    n_rows, n_classes, n_terms = len(sample.at), len(fitted.encoding.classes), len(groups.of_parts)
+    require_memory(
+        n_rows * n_classes * n_terms,
+        f"{who}: leave-one-out terms of {n_rows:,} rows, {n_classes} classes and {n_terms:,} terms",
+        "Lower max_rows.",
+    )
+    blocks = _source(fitted, groups, sample, _log_lengths(fitted.encoding, sample.table) - weights.log_length)()
+    scores = jax.tree.map(lambda *parts: np.concatenate(parts), *blocks)
+    terms = scores.terms * np.exp(-weights.exponent * scores.log_length)[:, None]
+    if not weights.shrinkage:
+        terms = terms.sum(axis=2, keepdims=True)
+    return replace(scores, terms=terms, log_length=np.zeros((len(terms), terms.shape[2])))
+
+
+class _Sample(NamedTuple):
+    """Rows to weight on: table, index of the class (N,), weight (N,), and where they stand among those of the user."""
+
+    table: Table
+    label: np.ndarray
+    weight: np.ndarray
+    at: np.ndarray
 
 
 class _Groups(NamedTuple):
@@ -197,16 +284,9 @@ def _groups(fitted: Fitted, common: bool) -> _Groups:
     return _Groups(BLOCKS, of_blocks, of_blocks[block], falls)
 
 
-def _source(
-    fitted: Fitted,
-    groups: _Groups,
-    table: Table,
-    label: np.ndarray,
-    weight: np.ndarray,
-    log_length: np.ndarray,
-    at: np.ndarray,
-) -> Source:
-    """Leave-one-out terms of rows, which stand at `at` among those of the user: kept, or found anew at each pass."""
+def _source(fitted: Fitted, groups: _Groups, sample: _Sample, log_length: np.ndarray) -> Source:
+    """Leave-one-out terms of a sample: kept, or found anew at each pass."""
+    table, label, weight, at = sample
     estimate, n_rows, n_groups = of_the_others(fitted.estimate), len(label), len(groups.falls)
     cells = len(fitted.encoding.classes) * max(1, len(groups.of_parts))
     size = min(padded_size(n_rows, _FEWEST), max(1, _CHUNK // (_FEWEST * cells)) * _FEWEST)
@@ -249,31 +329,34 @@ def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:
     return np.zeros(table.n_rows)
 
 
-def _rows(fitted: Fitted, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int) -> np.ndarray | None:
-    """(N,) which rows to weight on: of each class its share, of rows that others of the class are beside."""
+class _TooFewRows(ValueError):
+    """Nothing to weight on."""
+
+
+def _sample(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int) -> _Sample:
+    """Of each class its share, of rows that others of the class are beside; raises `_TooFewRows`."""
     names, count = fitted.encoding.classes.values, fitted.statistics.class_count
     usable = (weight > 0) & (count[label] - np.minimum(weight, 1.0) > 1e-9 * count[label])
-    alone = np.flatnonzero((weight > 0) & ~usable)
     of_class = np.bincount(label[usable], weight[usable], minlength=len(count))
     if (events := of_class.sum() - of_class.max()) < FEWEST_EVENTS:
-        warn(
-            f"{fitted.name} is not weighted: of the rows whose class has others, {events:g} are outside the largest "
-            f"class, and a weight takes {FEWEST_EVENTS} or more. Its predictions are those of the plain model."
+        raise _TooFewRows(
+            f"of the rows whose class has others, {events:g} are outside the largest class, and a weight takes "
+            f"{FEWEST_EVENTS} or more."
         )
-        return None
+    alone = np.flatnonzero((weight > 0) & ~usable)
     if len(alone):
         warn(
             f"{fitted.name}: classes {[names[c] for c in np.unique(label[alone])][:8]} have one row each, and without "
             "it nothing is known of them: these rows do not enter the weights."
         )
-    if usable.sum() <= max_rows:
-        return usable
-    rng, keep = np.random.default_rng(seed), np.zeros(len(label), bool)
-    share = max_rows / usable.sum()
-    for c in np.unique(label[usable]):
-        own = np.flatnonzero(usable & (label == c))
-        keep[rng.permutation(own)[: max(2, round(share * len(own)))]] = True
-    return keep
+    keep = usable
+    if usable.sum() > max_rows:
+        rng, keep = np.random.default_rng(seed), np.zeros(len(label), bool)
+        share = max_rows / usable.sum()
+        for c in np.unique(label[usable]):
+            own = np.flatnonzero(usable & (label == c))
+            keep[rng.permutation(own)[: max(2, round(share * len(own)))]] = True
+    return _Sample(table.take(keep), label[keep], weight[keep], np.flatnonzero(keep))
 
 
 def _require_finite(found: Terms, rows: np.ndarray) -> None:

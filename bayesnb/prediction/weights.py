@@ -23,7 +23,7 @@ from bayesnb.families._pytree import pytree
 
 SHRINKAGE = (0.0, 0.03, 0.1, 0.3, 1.0)
 _STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
-_PRECISION_OF_T = 0.01
+PRECISION_OF_T = 0.01
 _STEPS = 100
 _DECREMENT = 1e-11
 _SMALLEST_STEP = 1e-10
@@ -103,7 +103,7 @@ class Free:
             n_classes,
             np.concatenate([bias, common, deviations], axis=1),
             np.repeat([0.0, 1.0, 0.0], sizes),
-            np.repeat([1.0, _PRECISION_OF_T, 1.0], sizes),
+            np.repeat([1.0, PRECISION_OF_T, 1.0], sizes),
         )
 
     def of_weights(self, at: np.ndarray) -> np.ndarray:

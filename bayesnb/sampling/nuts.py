@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,10 +17,12 @@ from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.inference_data import assemble
-from bayesnb.model import Statistics
+from bayesnb.inference_data import assemble, assemble_weights
+from bayesnb.prediction.weighting import require_weights, scores_given
 from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.sampling.programs import Fixed
+from bayesnb.sampling.weights import WeightsGiven
+from bayesnb.selection.loo import counted_rows
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import kept
 
@@ -46,8 +48,14 @@ def run_nuts(
     seed: int = 0,
     progress: bool = True,
     features: Iterable[Any] | None = None,
+    *,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
 ) -> Any:
     """Draws of the parameters by the No-U-Turn sampler; of its hyperparameters too, where the prior has them.
+
+    Of a `WeightedNB` draws of the weights of its terms, given leave-one-out scores: see the notes.
 
     Parameters
     ----------
@@ -73,12 +81,15 @@ def run_nuts(
         Show a progress bar; there is none where chains run in parallel, on several devices.
     features : names or indices of columns of X, optional
         Keep the parameters of these only; default: all. `[]` keeps the hyperparameters alone.
+    X, y, sample_weight : of a `WeightedNB` only
+        The rows that it was weighed on, with the labels and weights that they were counted with.
 
     Returns
     -------
     arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
         As `to_arviz`, with the hyperparameters in `posterior`, and `sample_stats`. Given the hyperparameters θ is
-        drawn exactly.
+        drawn exactly. Of a `WeightedNB` `posterior` has "temperature" (…), "class_bias" (…, class) and "weight"
+        (…, term), as `weight_table` has it.
 
     Raises
     ------
@@ -87,7 +98,8 @@ def run_nuts(
     ImproperPosteriorError
         If the posterior is improper.
     ValueError
-        If `hyperprior` is none of the above, or improper.
+        If `hyperprior` is none of the above, or improper. If X and y are not given of a `WeightedNB`, are given of
+        another classifier, or are not what was counted, as far as counts tell.
 
     Warns
     -----
@@ -100,6 +112,12 @@ def run_nuts(
     and others draw θ given them and the row. That is so while prior and statistics of `nb` are those of the draws:
     `attrs` of `posterior` say which. Of "symmetric" draws it needs none of the parameters, `features=[]`.
 
+    Of a `WeightedNB` this is the posterior of its weights given the leave-one-out scores of the rows that `fit` took,
+    p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB`; τ and the exponent of the length are held where
+    they are. It is a generalised posterior (a Gibbs posterior), and says nothing of θ, of which
+    `run_nuts(nb.estimator_)` has draws. `weight_table(nb, draws=)` and `nb.predict_proba(X, draws=)` take it. A step
+    costs as much as the N × C × T terms are many: `max_rows` bounds it.
+
     After `import arviz`, of version 1, write `from numpyro import distributions as dist`. ArviZ leaves a NumPyro behind
     that loads when first used, and `import numpyro.distributions as dist` then makes that module twice: NUTS fails with
     "module 'numpyro.distributions' has no attribute 'distribution'", here and everywhere.
@@ -109,14 +127,24 @@ def run_nuts(
     Hoffman & Gelman, *The No-U-Turn sampler*, JMLR 15 (2014). Vehtari et al., *Rank-normalization, folding, and
     localization: an improved R-hat*, Bayesian Analysis 16 (2021), for the bounds.
     """
-    fitted = require_posterior(nb, "run_nuts")
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
+    run = _Run(draws, warmup, chains, seed, progress)
+    if hasattr(nb, "weigh"):
+        return _of_weights(nb, X, y, sample_weight, {"hyperprior": hyperprior, "features": features}, run)
+    if not (X is None and y is None and sample_weight is None):
+        raise ValueError(
+            f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for the weights of a "
+            "WeightedNB."
+        )
+    fitted = require_posterior(nb, "run_nuts")
     target = _target(fitted, hyperprior)
     masks = kept(fitted.encoding, features)
-    samples, transitions = _sample(target, fitted.statistics, draws, warmup, chains, seed, progress)
-    _diagnose(samples, transitions["diverging"])
+    # Near where the prior is: features may be measured in thousands. Long trajectories before the scales are known take
+    # most of the time and teach little.
+    options = {"init_strategy": init_to_median(), "max_tree_depth": (6, 10)}
+    samples, transitions = _sample(target.program(fitted.statistics), options, run)
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
     drawn, shared = target.finish(flat, fitted.statistics, masks, seed)
     return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
@@ -187,34 +215,60 @@ def _require_positive(alpha: dist.Distribution) -> None:
         )
 
 
+class _Run(NamedTuple):
+    """How long, and from where."""
+
+    draws: int
+    warmup: int
+    chains: int
+    seed: int
+    progress: bool
+
+
+def _of_weights(nb: Any, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
+    """The weights of a `WeightedNB` given the leave-one-out scores of rows."""
+    weights = require_weights(nb, "run_nuts")
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}: of a {type(nb).__name__} its weights are drawn, and {name}= is about the parameters. Those "
+                f"are drawn by run_nuts(nb.estimator_, {name}=...)."
+            )
+    if X is None or y is None:
+        raise ValueError(
+            f"run_nuts: the weights of a {type(nb).__name__} are drawn given leave-one-out scores; pass the rows that "
+            "it was weighed on, run_nuts(nb, X=X, y=y). The parameters are drawn by run_nuts(nb.estimator_)."
+        )
+    fitted = nb.estimator_.fitted_
+    table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "run_nuts")
+    scores = scores_given(fitted, weights, table, label, weight, nb.max_rows, nb.seed, "run_nuts")
+    target = WeightsGiven(scores, weights.shrinkage, weights.own)
+    samples, transitions = _sample(target.program, target.options(), run)
+    return assemble_weights(nb, fitted, target.finish(samples, len(weights.names)), weights.names, transitions)
+
+
 @float64
 def _sample(
-    target: Fixed | Hierarchy,
-    statistics: Statistics,
-    draws: int,
-    warmup: int,
-    chains: int,
-    seed: int,
-    progress: bool,
+    program: Callable[[], None], options: Mapping[str, Any], run: _Run
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
-    parallel = jax.local_device_count() >= chains > 1
+    parallel = jax.local_device_count() >= run.chains > 1
     mcmc = MCMC(
-        # Near where the prior is: features may be measured in thousands. Long trajectories before the scales are known
-        # take most of the time and teach little.
-        NUTS(target.program(statistics), init_strategy=init_to_median(), max_tree_depth=(6, 10)),
-        num_warmup=warmup,
-        num_samples=draws,
-        num_chains=chains,
+        NUTS(program, **options),
+        num_warmup=run.warmup,
+        num_samples=run.draws,
+        num_chains=run.chains,
         chain_method="parallel" if parallel else "vectorized",
         # Parallel chains report from threads of their own, where float64 is not set: NumPyro's bar would fail.
-        progress_bar=progress and not parallel,
+        progress_bar=run.progress and not parallel,
     )
-    mcmc.run(jax.random.key(seed), extra_fields=tuple(_FIELDS.values()))
+    mcmc.run(jax.random.key(run.seed), extra_fields=tuple(_FIELDS.values()))
     fields = mcmc.get_extra_fields(group_by_chain=True)
     transitions = {name: fields[field] for name, field in _FIELDS.items()}
     transitions["lp"] = -transitions["lp"]
-    return mcmc.get_samples(group_by_chain=True), transitions
+    samples = mcmc.get_samples(group_by_chain=True)
+    _diagnose(samples, transitions["diverging"])
+    return samples, transitions
 
 
 def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray) -> None:

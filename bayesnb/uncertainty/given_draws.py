@@ -81,13 +81,13 @@ def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     names = hyperparameter_sites(fitted.prior, hyperprior, site_names(fitted.encoding, fitted.prior))
-    values = _checked(_flat(draws), shapes(fitted.prior, hyperprior, names))
+    values = checked(sites_of(draws), shapes(fitted.prior, hyperprior, names))
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, values)
 
 
 def read_parameters(fitted: Fitted, draws: Any) -> Parameters:
     """The parameters of draws, wherever they come from; raises as `read_draws`."""
-    return Parameters(_checked(_flat(draws), _shapes(fitted.encoding, fitted.prior)))
+    return Parameters(checked(sites_of(draws), _shapes(fitted.encoding, fitted.prior)))
 
 
 def sampler_of(fitted: Fitted, draws: Any, given: str, seed: int) -> Sampler | DrawnSampler:
@@ -96,7 +96,7 @@ def sampler_of(fitted: Fitted, draws: Any, given: str, seed: int) -> Sampler | D
     if isinstance(found, Parameters):
         return DrawnSampler(found, given)
     if found.kind is None:
-        return Sampler("draws", given, len(next(iter(_flat(draws).values()))), seed)
+        return Sampler("draws", given, len(next(iter(sites_of(draws).values()))), seed)
     return Sampler("draws", given, 1, seed, found)
 
 
@@ -168,8 +168,8 @@ def read_as_classes(encoding: Encoding, model: NaiveBayes, drawn: Draws, part: s
     return model.weighted(_log(drawn[CLASS_PROB][part]), found)
 
 
-def _flat(draws: Any) -> dict[str, np.ndarray]:
-    """Sites (S, …)."""
+def sites_of(draws: Any) -> dict[str, np.ndarray]:
+    """The values of each site, (S, …), chains one after the other."""
     if isinstance(draws, dict):
         return draws
     posterior = _posterior(draws)
@@ -186,7 +186,8 @@ def _posterior(draws: Any) -> Any:
         ) from None
 
 
-def _checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+def checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """The sites that are needed, each of which has draws of that shape; raises as `read_draws`."""
     found = {}
     for site, shape in needed.items():
         if site not in draws:

@@ -1,0 +1,79 @@
+"""Draws of the weights of terms, and class probabilities averaged over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from bayesnb import scoring
+from bayesnb.fitted import Fitted
+from bayesnb.model import Estimate
+from bayesnb.prediction.weighting import Weights
+from bayesnb.uncertainty.given_draws import checked, sites_of
+
+CLASS_BIAS, TEMPERATURE, WEIGHT = "class_bias", "temperature", "weight"
+
+Output = Callable[[jax.Array], jax.Array]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightDraws:
+    """S draws of the weights of terms.
+
+    Parameters
+    ----------
+    weights : Weights
+        Whose they are.
+    class_bias : (S, C) array
+    weight : (S, T) array
+        T + τ d: of a row of typical length, where rows are several draws from one simplex.
+    """
+
+    weights: Weights
+    class_bias: np.ndarray
+    weight: np.ndarray
+
+    def score(self, fitted: Fitted, X: Any, estimate: Estimate | None, class_prior: Any, output: Output) -> np.ndarray:
+        """Apply `output` to log of the average (N, C) of P(class | row) of the rows of X.
+
+        P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
+        """
+        model, reading = fitted.read(estimate, class_prior)
+        units = replace(self.weights, weight=1 / self.weights.typical, class_bias=np.zeros_like(self.class_bias[0]))
+        model = replace(model, weights=units.of(fitted.encoding, None))
+        rows, n = fitted.encode(X)
+        return scoring.average_over_weights(fitted.encoding, model, rows, n, reading, *self._of(fitted), output)
+
+    def score_terms(self, fitted: Fitted, values: np.ndarray, log_class: np.ndarray, output: Output) -> np.ndarray:
+        """The same of terms (N, C, T) and log P(class) (C,) that are there already."""
+        return scoring.average_of_terms(values, log_class, *self._of(fitted), output)
+
+    def _of(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+        """Biases (S, C') of the classes that there are now, and weights (S, T), or (S, 1) where all are alike."""
+        alike = (self.weight == self.weight[:, :1]).all()
+        return self.weights.of_classes(fitted.encoding.classes, self.class_bias), self.weight[:, : 1 if alike else None]
+
+
+def read_weight_draws(weights: Weights, draws: Any) -> WeightDraws | None:
+    """Draws of these weights, chains one after the other; None if the draws are of parameters.
+
+    Parameters
+    ----------
+    weights : Weights
+    draws : what `run_nuts` of a `WeightedNB` returns, or a dict of its sites "class_bias" (S, C) and "weight" (S, T)
+
+    Raises
+    ------
+    ValueError
+        If they are of other terms or classes.
+    """
+    sites = sites_of(draws)
+    if WEIGHT not in sites:
+        return None
+    shapes = {CLASS_BIAS: (len(weights.classes),), WEIGHT: (len(weights.names),)}
+    found = checked(sites, shapes)
+    return WeightDraws(weights, found[CLASS_BIAS], found[WEIGHT])

@@ -1,0 +1,104 @@
+"""The weights of terms as a table: how sure they are, and what a term is worth."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesnb._util.arguments import require_probability
+from bayesnb.fitted import Classifier
+from bayesnb.prediction.weight_draws import read_weight_draws
+from bayesnb.prediction.weighting import Weights, require_weights
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.DataFrame:
+    """Weights of terms, with intervals, and what leaving a term out costs.
+
+    Parameters
+    ----------
+    nb : fitted WeightedNB
+    prob : float, default 0.9
+        Posterior probability of the intervals, in (0, 1).
+    draws : what `run_nuts(nb, X=X, y=y)` returns, optional
+        Draws of the weights, whose quantiles are the intervals; without them the posterior is taken for normal.
+
+    Returns
+    -------
+    DataFrame
+        One row a term, in the order of `nb.term_names_`:
+
+        term : what it is about.
+        weight : at the optimum; 1 is naive Bayes, 0 leaves the term out. Of rows that are several draws from one
+            simplex it is that of a row of typical length, `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean
+            of log(t + 1).
+        lower, upper : equal-tailed interval.
+        sd : posterior standard deviation.
+        cost : in nats, by how much the penalised leave-one-out log score of all rows that were weighted on falls where
+            this term is left out and bias, temperature and the other weights are at their optimum again, by Laplace's
+            approximation: ½ weight²/Var(weight), without draws. It is rough where it is large. NaN where several terms
+            share the one temperature: none of them can be left out alone.
+
+        `attrs` has "temperature", "shrinkage" and "prob".
+
+    Raises
+    ------
+    NotFittedError
+        If nothing was fitted.
+    ValueError
+        If `nb` is no `WeightedNB` or has no weights yet, `prob` is not in (0, 1), or the draws are of other weights.
+
+    Notes
+    -----
+    The posterior is a generalised one (a Gibbs posterior): that of the weights given the leave-one-out scores, with
+    Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ. With H minus the Hessian of the
+    penalised log score at the optimum, H⁻¹ is the covariance of (b, T, d), and w = T + τ d. τ and the exponent of the
+    length are held where they are, so that under τ = 0 all terms have the sd of the temperature.
+
+    References
+    ----------
+    Bissiri, Holmes & Walker, *A general framework for updating belief distributions*, J. R. Stat. Soc. B 78 (2016).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb import WeightedNB, weight_table
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 2, 500)
+    >>> X = np.where(rng.random((500, 2)) < [0.8, 0.5], y[:, None], rng.integers(0, 2, (500, 2)))
+    >>> weight_table(WeightedNB().fit(X, y))[["term", "weight", "sd"]].round(2)
+    """
+    import pandas as pd
+    from scipy.special import ndtri
+
+    weights = require_weights(nb, "weight_table")
+    require_probability("prob", prob)
+    weight, sd = weights.weight * weights.typical, np.sqrt(_variance(weights))
+    shared = not weights.shrinkage and len(weight) > 1
+    cost = np.full(len(weight), np.nan) if shared else 0.5 * (weight / sd) ** 2
+    if draws is None:
+        half = ndtri((1 + prob) / 2) * sd
+        lower, upper = weight - half, weight + half
+    else:
+        drawn = read_weight_draws(weights, draws)
+        if drawn is None:
+            raise ValueError("draws must be those of weights, as run_nuts(nb, X=X, y=y) of this WeightedNB has them.")
+        lower, upper = np.quantile(drawn.weight, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
+        sd = drawn.weight.std(axis=0, ddof=1)
+    columns = {"term": weights.names, "weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost}
+    table = pd.DataFrame(columns)
+    table.attrs = {"temperature": weights.temperature, "shrinkage": weights.shrinkage, "prob": float(prob)}
+    return table
+
+
+def _variance(weights: Weights) -> np.ndarray:
+    """(T,) variance of T + τ d by Laplace's approximation."""
+    covariance, tau = np.linalg.inv(weights.precision), weights.shrinkage
+    t = len(weights.classes) if weights.own else 0
+    if not tau:
+        return np.full(len(weights.weight), covariance[t, t])
+    of_deviations = np.diagonal(covariance)[t + 1 :]
+    return covariance[t, t] + 2 * tau * covariance[t, t + 1 :] + tau**2 * of_deviations
