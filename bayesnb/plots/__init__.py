@@ -21,6 +21,7 @@ from bayesnb.plots.sets import set_sizes
 from bayesnb.plots.shares import prevalence
 from bayesnb.plots.structure import structure
 from bayesnb.plots.style import detach
+from bayesnb.plots.weights import weights
 
 __all__ = [
     "alpha_path",
@@ -40,4 +41,5 @@ __all__ = [
     "shrinkage",
     "structure",
     "uncertainty_map",
+    "weights",
 ]

@@ -38,9 +38,9 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
         lower, upper : equal-tailed interval.
         sd : posterior standard deviation.
         cost : in nats, by how much the penalised leave-one-out log score of all rows that were weighted on falls where
-            this term is left out and bias, temperature and the other weights are at their optimum again, by Laplace's
-            approximation: ½ weight²/Var(weight), without draws. It is rough where it is large. NaN where several terms
-            share the one temperature: none of them can be left out alone.
+            this term is left out and biases, temperature and the other weights are at their optimum again. By Laplace's
+            approximation, without draws: ½ weight²/Var(weight), which is good up to a few nats and too low beyond. NaN
+            where several terms share the one temperature: none of them can be left out alone.
 
         `attrs` has "temperature", "shrinkage" and "prob".
 
@@ -67,9 +67,14 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     >>> import numpy as np
     >>> from bayesnb import WeightedNB, weight_table
     >>> rng = np.random.default_rng(0)
-    >>> y = rng.integers(0, 2, 500)
-    >>> X = np.where(rng.random((500, 2)) < [0.8, 0.5], y[:, None], rng.integers(0, 2, (500, 2)))
-    >>> weight_table(WeightedNB().fit(X, y))[["term", "weight", "sd"]].round(2)
+    >>> y = rng.integers(0, 2, 2000)
+    >>> one, other = (np.where(rng.random(2000) < 0.8, y, 1 - y) for _ in range(2))
+    >>> nb = WeightedNB().fit(np.column_stack([one, one, other]), y)  # the first witness is heard twice
+    >>> weight_table(nb)[["term", "weight", "sd"]].round(2)
+      term  weight    sd
+    0    0    0.50  0.21
+    1    1    0.50  0.21
+    2    2    0.99  0.05
     """
     import pandas as pd
     from scipy.special import ndtri

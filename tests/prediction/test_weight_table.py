@@ -1,0 +1,370 @@
+"""Weights with their uncertainty: by another Hessian, other optima, integrals, and averages written out in NumPy."""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.special import log_softmax, softmax
+from scipy.stats import norm
+from sklearn.exceptions import NotFittedError
+
+import bayesnb as bnb
+from bayesnb.prediction import weighting
+from tests.prediction.test_weighted import CASES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, objective, solved
+from tests.refusals import refused
+
+CLASSES = ["ash", "elm", "oak"]
+
+
+@pytest.fixture(scope="module")
+def weighted():
+    """Each term with a weight of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weighting, "SHRINKAGE", (0.3,))
+        return bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+
+
+# Words of a text come again: the longer it is, the less each of them says.
+TEXTS = COUNTS * np.random.default_rng(1).integers(1, 12, (N, 1))
+
+
+@pytest.fixture(scope="module")
+def words():
+    return bnb.WeightedNB(bnb.MultinomialNB()).fit(TEXTS, LABEL)
+
+
+def covariance(value: Any, at: np.ndarray) -> np.ndarray:
+    """Inverse Hessian, by differences of the gradient."""
+    steps = 1e-5 * np.eye(len(at))
+    return np.linalg.inv(np.array([(value(at + h)[1] - value(at - h)[1]) / 2e-5 for h in steps]))
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("prob", [0.5, 0.9])
+def test_intervals_are_those_of_laplace(weighted, prob):
+    scores = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL)
+    value, _ = objective(scores, CODE, 0.3)
+    at = solved(scores, CODE, 0.3).x
+    into = np.column_stack([np.zeros((5, 3)), np.ones(5), 0.3 * np.eye(5)])
+    sd = np.sqrt(np.diag(into @ covariance(value, at) @ into.T))
+    table = bnb.weight_table(weighted, prob)
+    assert table["term"].tolist() == list(weighted.term_names_)
+    np.testing.assert_allclose(table["weight"], into @ at, atol=1e-6)
+    np.testing.assert_allclose(table["sd"], sd, rtol=1e-5)
+    expected = norm.interval(prob, into @ at, sd)
+    np.testing.assert_allclose(table[["lower", "upper"]].T, expected, rtol=1e-5, atol=1e-6)
+    assert table.attrs == {"temperature": weighted.temperature_, "shrinkage": 0.3, "prob": prob}
+
+
+def test_the_cost_of_a_term_is_that_of_leaving_it_out(weighted):
+    """Laplace's against the optimum at which its weight is held at 0: d = -T/τ."""
+    scores, tau, each = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), 0.3, np.eye(9)
+    value, start = objective(scores, CODE, tau)
+    best, costs = solved(scores, CODE, tau).fun, bnb.weight_table(weighted)["cost"]
+    assert (costs < 3).any()
+    for t, cost in enumerate(costs):
+        into = np.delete(each, 4 + t, axis=1)
+        into[4 + t, 3] = -1 / tau
+
+        def without(theta: np.ndarray, into: np.ndarray = into) -> tuple[float, np.ndarray]:
+            found, gradient = value(into @ theta)
+            return found, into.T @ gradient
+
+        found = minimize(without, np.delete(start, 4 + t), jac=True, method="BFGS", options={"gtol": 1e-8})
+        exact = found.fun - best
+        assert cost == pytest.approx(exact, rel=0.1, abs=0.01) if exact < 3 else cost < exact
+
+
+def test_terms_that_share_a_temperature_share_its_sd(weighted):
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(LEVELS, LABEL)
+    value, _ = objective(bnb.loo_terms(nb.estimator_, LEVELS, LABEL), CODE, 0.0, biased=False)
+
+    def of_temperature(t: np.ndarray) -> tuple[float, np.ndarray]:
+        found, gradient = value(np.concatenate([np.zeros(3), t, np.zeros(5)]))
+        return found, gradient[3:4]
+
+    sd = covariance(of_temperature, np.array([nb.temperature_]))[0, 0] ** 0.5
+    table = bnb.weight_table(nb)
+    np.testing.assert_allclose(table["sd"], np.full(5, sd), rtol=1e-5)
+    np.testing.assert_array_equal(table["weight"], np.full(5, nb.temperature_))
+    assert table["cost"].isna().all()  # none of them can be left out alone
+
+
+def test_of_words_it_is_the_weight_of_a_typical_row(words):
+    assert words.length_exponent_ > 0.1
+    table, length = bnb.weight_table(words), np.exp(np.log1p(TEXTS.sum(axis=1)).mean())
+    assert table["weight"][0] == pytest.approx(words.weight_[0] * length**-words.length_exponent_, rel=1e-12)
+    assert table["weight"][0] == pytest.approx(words.temperature_, rel=1e-12)
+    assert table["cost"][0] == pytest.approx((table["weight"][0] / table["sd"][0]) ** 2 / 2, rel=1e-12)
+
+
+def test_intervals_of_draws_are_their_quantiles(weighted):
+    drawn = drawn_for(weighted)
+    table = bnb.weight_table(weighted, 0.8, draws=drawn)
+    np.testing.assert_allclose(table[["lower", "upper"]].T, np.quantile(drawn["weight"], [0.1, 0.9], axis=0))
+    np.testing.assert_allclose(table["sd"], drawn["weight"].std(axis=0, ddof=1))
+    np.testing.assert_array_equal(table["cost"], bnb.weight_table(weighted)["cost"])
+
+
+# -- predictions averaged over draws --------------------------------------------------------------
+
+
+def drawn_for(nb: Any, n_draws: int = 7, *, alike: bool = False) -> dict[str, np.ndarray]:
+    rng, n_terms = np.random.default_rng(5), len(nb.term_names_)
+    weight = rng.normal(0.6, 0.4, (n_draws, 1 if alike else n_terms))
+    return {
+        "class_bias": rng.normal(0.0, 0.5, (n_draws, len(nb.classes_))),
+        "weight": np.broadcast_to(weight, (n_draws, n_terms)),
+    }
+
+
+def averaged(terms: bnb.prediction.Terms, drawn: dict[str, np.ndarray]) -> np.ndarray:
+    """(N, C) mean over the draws of softmax."""
+    pairs = zip(drawn["class_bias"], drawn["weight"], strict=True)
+    return np.mean([softmax(terms.log_class_prior + b + terms.values @ w, axis=1) for b, w in pairs], axis=0)
+
+
+@pytest.mark.parametrize("case", [*CASES, "members"])
+@pytest.mark.parametrize("alike", [False, True])
+def test_class_probabilities_are_averages(case, alike):
+    nb, X = {**CASES, "members": (bnb.AODE(gaussian=None), LEVELS)}[case]
+    nb = bnb.WeightedNB(nb).fit(X, LABEL)
+    drawn = drawn_for(nb, alike=alike)
+    expected = averaged(bnb.terms(nb.estimator_, X), drawn)
+    np.testing.assert_allclose(nb.predict_proba(X, draws=drawn), expected, rtol=1e-10)
+    np.testing.assert_allclose(nb.predict_log_proba(X, draws=drawn), np.log(expected), rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(nb.predict(X, draws=drawn), nb.classes_[expected.argmax(axis=1)])
+
+
+def test_of_words_weights_are_those_of_typical_rows(words):
+    drawn, terms = drawn_for(words), bnb.terms(words.estimator_, TEXTS)
+    length = np.log1p(TEXTS.sum(axis=1))
+    terms.values[:] *= np.exp(-words.length_exponent_ * (length - length.mean()))[:, None, None]
+    np.testing.assert_allclose(words.predict_proba(TEXTS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
+
+
+def test_averages_of_models_have_one_weight():
+    nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
+    drawn, base = drawn_for(nb), nb.estimator_
+    values = (base.predict_joint_log_proba(LEVELS) - nb.class_log_prior_)[..., None]
+    terms = bnb.prediction.Terms(values, np.tile(nb.class_log_prior_, (N, 1)), ("average",), nb.classes_)
+    np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
+    with pytest.raises(NotImplementedError, match="draws: AODE averages several classifiers"):
+        nb.predict_proba(LEVELS, draws={"theta": np.zeros((3, 2))})
+
+
+def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
+    drawn = drawn_for(weighted)
+    terms = bnb.terms(weighted.estimator_, LEVELS, estimate="mean")
+    terms = bnb.prediction.Terms(terms.values, np.tile(np.log([0.1, 0.1, 0.8]), (N, 1)), terms.names, terms.classes)
+    monkeypatch.setattr("bayesnb.encoding.row_blocks.CELLS", 2000)
+    found = weighted.predict_proba(LEVELS, estimate="mean", class_prior=[0.1, 0.1, 0.8], draws=drawn)
+    np.testing.assert_allclose(found, averaged(terms, drawn), rtol=1e-10)
+
+
+def test_a_class_that_comes_later_has_no_bias_in_any_draw(weighted):
+    drawn, later = drawn_for(weighted), copy(weighted).partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
+    expected = {**drawn, "class_bias": np.insert(drawn["class_bias"], 1, 0.0, axis=1)}
+    found = later.predict_proba(LEVELS, draws=drawn)
+    np.testing.assert_allclose(found, averaged(bnb.terms(later.estimator_, LEVELS), expected), rtol=1e-10)
+
+
+def test_draws_of_parameters_are_still_those(weighted):
+    """Weighted by p(row | θ), as before: of one draw, its scores."""
+    drawn = {site: values[:1] for site, values in bnb.posterior_draws(weighted, 2).items()}
+    found = weighted.predict_log_proba(LEVELS[:3], draws=drawn)
+    log_theta, first = np.log(drawn["theta"][0]), np.cumsum([0, *(len(c) for c in weighted.estimator_.categories_)])
+    joint = np.log(drawn["class_prob"][0]) + weighted.class_bias_
+    for j, w in enumerate(weighted.weight_):
+        joint = joint + w * log_theta[:, first[j] + LEVELS[:3, j].astype(int)].T
+    np.testing.assert_allclose(found, log_softmax(joint, axis=1), rtol=1e-9)
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
+    """log p of the program, up to the normalisers of its normal priors."""
+    numpyro = pytest.importorskip("numpyro")
+    from numpyro.infer.util import log_density
+
+    from bayesnb.sampling.weights import WeightsGiven
+
+    weights, fitted = nb.weights_, nb.estimator_.fitted_
+    weight = np.ones(len(CODE)) if weight is None else weight
+    scores = weighting.scores_given(fitted, weights, fitted.table(X), CODE, weight, nb.max_rows, nb.seed, "test")
+    program = WeightsGiven(scores, weights.shrinkage, weights.own).program
+    with jax.enable_x64(True):
+        value = float(log_density(numpyro.handlers.seed(program, 0), (), {}, at)[0])
+    n = sum(np.size(v) for v in at.values())
+    return value + n / 2 * np.log(2 * np.pi) + np.log(10)
+
+
+def test_its_density_is_the_objective(weighted):
+    """Σ_i log softmax(s(x_i))[y_i], with priors b, d ~ N(0, 1), T ~ N(1, 10²)."""
+    at = np.random.default_rng(3).normal(size=9)
+    value, _ = objective(bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), CODE, 0.3)
+    found = density(weighted, LEVELS, {"class_bias": at[:3], "temperature": at[3], "deviation": at[4:]})
+    assert found == pytest.approx(-value(at)[0], rel=1e-10)
+
+
+def test_it_counts_rows_by_their_weight():
+    """A row of weight 2 is that row twice, of which one is left out."""
+    weight = 1.0 + (np.arange(N) % 3 == 0)
+    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL, weight)
+    less = bnb.loo_terms(nb.estimator_, np.repeat(NUMBERS, weight.astype(int), 0), np.repeat(LABEL, weight.astype(int)))
+    value, _ = objective(less, np.repeat(CODE, weight.astype(int)), 0.0, biased=False)
+    found = density(nb, NUMBERS, {"temperature": 0.4}, weight)
+    assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(5)])[0], rel=1e-10)
+
+
+def test_its_rows_are_those_that_were_weighed():
+    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature", max_rows=60).fit(NUMBERS, LABEL)
+    fitted = nb.estimator_.fitted_
+    scores = weighting.scores_given(fitted, nb.weights_, fitted.table(NUMBERS), CODE, np.ones(N), 60, 0, "test")
+    log_proba = log_softmax(scores.log_class + nb.temperature_ * scores.terms[..., 0], axis=1)
+    own = log_proba[np.arange(len(log_proba)), scores.label.astype(int)]
+    assert -(own @ scores.weight) / 60 == pytest.approx(nb.loo_log_loss_, rel=1e-10)
+
+
+# -- draws by NUTS -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def many():
+    """4,000 rows, of which the posterior of the weights is as good as normal."""
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 4000)
+    X = rng.normal(size=(4000, 4)) + y[:, None] * [1.0, 0.5, 0.3, 0.0]
+    X = np.column_stack([X, X[:, 0] + rng.normal(size=4000)])
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, np.array(CLASSES)[y])
+    return nb, X, np.array(CLASSES)[y]
+
+
+def test_draws_agree_with_laplace_where_rows_are_many(many):
+    from tests.programs.monte_carlo import quiet
+
+    nb, X, y = many
+    assert nb.shrinkage_ > 0
+    data = quiet(nb, X=X, y=y, draws=500, warmup=300, seed=1)
+    posterior, exact = data["posterior"], bnb.weight_table(nb)
+    assert posterior["weight"].dims == ("chain", "draw", "term")
+    assert posterior["term"].values.tolist() == list(nb.term_names_)
+    assert posterior["class"].values.tolist() == CLASSES
+    assert "generalised" in posterior.attrs["posterior"]
+    size = 1000  # nearly all of the 2,000 draws are effective
+    np.testing.assert_allclose(
+        posterior["weight"].mean(("chain", "draw")), exact["weight"], atol=0.15 * exact["sd"].min()
+    )
+    table = bnb.weight_table(nb, draws=data)
+    np.testing.assert_allclose(table["sd"] / exact["sd"], 1.0, atol=4 / np.sqrt(2 * size))
+    assert (abs(table["lower"] - exact["lower"]) < 0.25 * exact["sd"]).all()
+    assert (abs(table["upper"] - exact["upper"]) < 0.25 * exact["sd"]).all()
+    bias = posterior["class_bias"].to_numpy().reshape(-1, 3)
+    np.testing.assert_allclose(np.cov(bias.T), np.linalg.inv(nb.weights_.precision)[:3, :3], atol=0.05)
+    assert data["sample_stats"]["diverging"].sum() == 0
+    assert float(data["sample_stats"]["n_steps"].mean()) < 16  # the inverse mass matrix is the covariance
+    expected = averaged(bnb.terms(nb.estimator_, X[:20]), flat(data))
+    np.testing.assert_allclose(nb.predict_proba(X[:20], draws=data), expected, rtol=1e-10)
+
+
+def flat(data: Any) -> dict[str, np.ndarray]:
+    return {n: v.to_numpy().reshape(-1, v.shape[-1]) for n, v in data["posterior"].data_vars.items() if v.ndim == 3}
+
+
+@pytest.mark.parametrize("kind", ["numbers", "words"])
+def test_a_temperature_against_an_integral(kind):
+    """Of few rows, where the posterior is far from normal; words are counted as in rows of typical length."""
+    from tests.programs.monte_carlo import errors, quiet
+
+    nb, X = {"numbers": (bnb.GaussianNB(), NUMBERS), "words": (bnb.MultinomialNB(), TEXTS)}[kind]
+    X, label, code = X[:24], LABEL[:24], CODE[:24]
+    nb = bnb.WeightedNB(nb, "temperature").fit(X, label)
+    scores, length = (
+        bnb.loo_terms(nb.estimator_, X, label),
+        np.log1p(X.sum(axis=1)) if kind == "words" else np.zeros(24),
+    )
+    values = scores.values.sum(axis=2) * np.exp(-nb.length_exponent_ * (length - length.mean()))[:, None]
+
+    def log_p(t: float) -> float:
+        own = log_softmax(scores.log_class_prior + t * values, axis=1)[np.arange(24), code]
+        return own.sum() - (t - 1) ** 2 / 200
+
+    def integral(f: Any) -> float:
+        width = 12 * bnb.weight_table(nb)["sd"][0]
+        ends = nb.temperature_ - width, nb.temperature_ + width
+        return quad(lambda t: f(t) * np.exp(log_p(t) - log_p(nb.temperature_)), *ends, points=[nb.temperature_])[0]
+
+    total = integral(lambda t: 1.0)
+    mean = integral(lambda t: t) / total
+    sd = np.sqrt(integral(lambda t: (t - mean) ** 2) / total)
+    assert abs(mean - nb.temperature_) > 0.05 * sd  # a normal approximation would be seen
+    data = quiet(nb, X=X, y=label, draws=2000, seed=3)
+    drawn = data["posterior"]["temperature"].to_numpy()
+    assert abs(errors(drawn - mean)) < 4
+    assert abs(errors((drawn - mean) ** 2 - sd**2)) < 4
+    np.testing.assert_array_equal(data["posterior"]["weight"], np.repeat(drawn[..., None], len(nb.term_names_), axis=2))
+    assert not data["posterior"]["class_bias"].any()
+
+
+def test_members_of_an_average_have_draws_too():
+    from tests.programs.monte_carlo import quiet
+
+    nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
+    data = quiet(nb, X=LEVELS, y=LABEL, draws=500, warmup=300)
+    terms = bnb.terms(nb.estimator_, LEVELS)
+    np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=data), averaged(terms, flat(data)), rtol=1e-10)
+
+
+def test_the_seed_says_which_draws(words):
+    first, again, other = (
+        bnb.run_nuts(words, X=TEXTS, y=LABEL, draws=20, warmup=100, chains=1, seed=seed, progress=False)
+        for seed in (4, 4, 5)
+    )
+    drawn = [data["posterior"]["temperature"].to_numpy() for data in (first, again, other)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert (drawn[0] != drawn[2]).any()
+
+
+# -- bad input -----------------------------------------------------------------------------------------
+
+
+def test_what_has_no_weights():
+    plain = bnb.CategoricalNB().fit(LEVELS, LABEL)
+    refused("weight_table: CategoricalNB has no weights of terms; pass a fitted WeightedNB", bnb.weight_table, plain)
+    with pytest.raises(NotFittedError):
+        bnb.weight_table(bnb.WeightedNB())
+    counted = bnb.WeightedNB(bnb.CategoricalNB())
+    bnb.fit_stream(counted, [(LEVELS, LABEL)], progress=False)
+    refused("the weights of this WeightedNB are 1, as none were found", bnb.weight_table, counted)
+    refused("the weights of this WeightedNB are 1, as none were found", bnb.run_nuts, counted, X=LEVELS, y=LABEL)
+
+
+def test_bad_arguments_of_the_table(weighted):
+    refused("prob=90 must be a number between 0 and 1", bnb.weight_table, weighted, 90)
+    parameters = bnb.posterior_draws(weighted, 5)
+    refused("draws must be those of weights, as run_nuts", bnb.weight_table, weighted, draws=parameters)
+    of_another = {"class_bias": np.zeros((4, 3)), "weight": np.zeros((4, 9))}
+    refused(r"draws\['weight'\] has shape \(4, 9\), where \(draws, 5\)", bnb.weight_table, weighted, draws=of_another)
+    refused(r"draws\['weight'\] has shape \(4, 9\)", weighted.predict_proba, LEVELS, draws=of_another)
+
+
+def test_bad_arguments_of_nuts(weighted):
+    rows = {"X": LEVELS, "y": LABEL}
+    refused(r"pass the rows that it was weighed on, run_nuts\(nb, X=X, y=y\)", bnb.run_nuts, weighted)
+    refused("pass the rows that it was weighed on", bnb.run_nuts, weighted, X=LEVELS)
+    refused("hyperprior: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, "symmetric", **rows)
+    refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
+    refused("run_nuts: X, y and sample_weight must be rows that", bnb.run_nuts, weighted, X=LEVELS + 1, y=LABEL[::-1])
+    one = LABEL == "ash"
+    refused("leave-one-out needs two classes with two rows", bnb.run_nuts, weighted, X=LEVELS[one], y=LABEL[one])
+    refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
+    refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)

@@ -1,0 +1,89 @@
+"""The figure of weights: what is drawn is what the table says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.refusals import refused
+
+pytest.importorskip("matplotlib")
+from matplotlib.figure import Figure
+
+import bayesnb as bnb
+from bayesnb import plots
+from tests.test_plots import LONG, _quiet, check, said, segments  # noqa: F401 (_quiet is an autouse fixture)
+
+
+def table_of(n: int) -> pd.DataFrame:
+    """As `weight_table` returns it, terms in no order."""
+    rng = np.random.default_rng(n)
+    weight, sd = rng.normal(0.6, 0.4, n), rng.uniform(0.05, 0.4, n)
+    columns = {"term": [f"{LONG} {t:03d}" for t in range(n)], "weight": weight, "lower": weight - 1.64 * sd}
+    table = pd.DataFrame({**columns, "upper": weight + 1.64 * sd, "sd": sd, "cost": 0.5 * (weight / sd) ** 2})
+    table.attrs = {"temperature": 0.6, "shrinkage": 0.3, "prob": 0.9}
+    return table
+
+
+def dots(ax) -> pd.DataFrame:
+    """Weights and heights of the dots, from above, and whether they are hollow."""
+    drawn = [line for line in ax.lines if line.get_marker() == "o"]
+    parts = [
+        pd.DataFrame({"weight": d.get_xdata(), "y": d.get_ydata(), "hollow": d.get_markerfacecolor() == "white"})
+        for d in drawn
+    ]
+    return pd.concat(parts).sort_values("y", ignore_index=True)
+
+
+@pytest.mark.parametrize("n", [1, 2, 30, 200])
+def test_nothing_overlaps(n):
+    check(plots.weights(table_of(n)))
+
+
+@pytest.mark.parametrize("n", [5, 200])
+def test_the_dearest_terms_have_their_intervals_in_order_of_weight(n):
+    table = table_of(n)
+    ax = plots.weights(table)
+    expected = table.nlargest(min(n, 40), "cost").sort_values("weight", ascending=False, ignore_index=True)
+    found = dots(ax)
+    np.testing.assert_array_equal(found["weight"], expected["weight"])
+    np.testing.assert_array_equal(found["hollow"], (expected["lower"] <= 0) & (expected["upper"] >= 0))
+    np.testing.assert_array_equal(segments(ax)[:, :, 0], expected[["lower", "upper"]])
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert [name[-3:] for name in names] == [term[-3:] for term in expected["term"]]
+    assert ("The 40 that cost most to leave out … and 160 more" in said(ax)) == (n == 200)
+    upright = {line.get_xdata()[0] for line in ax.lines if line.get_marker() != "o"}
+    assert upright == {0.0, 1.0, 0.6}
+    assert "weight, 90% interval" in said(ax)
+    assert "temperature 0.6" in said(ax)
+
+
+def test_low_axes_show_fewer():
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    ax = check(plots.weights(table_of(200), ax=figure.subplots()))
+    shown = len(ax.get_yticks())
+    assert shown < 30
+    assert f"The {shown} that cost most to leave out … and {200 - shown} more" in said(ax)
+
+
+def test_terms_that_share_the_temperature_are_one_row():
+    y = np.arange(60) % 2
+    X = np.where(np.random.default_rng(0).random((60, 4)) < 0.7, y[:, None], 1 - y[:, None])
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(X, y)
+    ax = check(plots.weights(bnb.weight_table(nb)))
+    assert dots(ax)["weight"].tolist() == [nb.temperature_]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["all 4 terms"]
+
+
+def test_rows_of_the_table_will_do():
+    table = table_of(30)
+    ax = check(plots.weights(table[table["cost"] > table["cost"].median()]))
+    assert len(ax.get_yticks()) == 15
+    assert "temperature 0.6" in said(ax)
+
+
+def test_what_it_is_of():
+    refused("table has no column 'cost'", plots.weights, table_of(3).drop(columns="cost"))
+    refused("table has no row; pass what bayesnb.weight_table returns", plots.weights, table_of(3)[:0])
+    refused("table must be what bayesnb.weight_table returns", plots.weights, {"weight": 1.0}, error=TypeError)
