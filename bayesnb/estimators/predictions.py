@@ -90,7 +90,8 @@ class Predictions:
         and where there are none (`posterior_draws`, `to_arviz`, `run_nuts` without a hyperprior) this is the
         `"predictive"` estimate itself. They say so by their `attrs`. Of all others, be it `dict(draws)`,
         p(class, row | θ) is averaged over the draws of θ: in many dimensions few of them make the average, and the
-        warning says so. Of a `WeightedNB`, P(class | row) is averaged over the draws of its weights that `run_nuts` has.
+        warning says so. Draws of the weights of a `WeightedNB`, by `run_nuts`, are told by their sites, and
+        P(class | row) is averaged over them.
 
         Of a dask array or dataframe this is a dask array, whose rows are chunked as those of X, and nothing is computed
         yet. Warnings of unknown levels and undefined rows come a block at a time, where it is computed.

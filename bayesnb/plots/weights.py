@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     y, colour = np.arange(len(shown)), COLOURS[0]
     ax.hlines(y, shown["lower"], shown["upper"], color=colour, linewidth=1.6, alpha=0.6)
     unclear = ((shown["lower"] <= 0) & (shown["upper"] >= 0)).to_numpy()
-    filled = {"marker": "o", "color": colour, "markersize": 4.5}
+    filled: dict[str, Any] = {"marker": "o", "color": colour, "markersize": 4.5}
     hollow = {**filled, "markerfacecolor": "white", "markeredgewidth": 1.1}
     ax.plot(shown["weight"][~unclear], y[~unclear], linestyle="none", **filled)
     ax.plot(shown["weight"][unclear], y[unclear], linestyle="none", **hollow)

@@ -56,7 +56,9 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     The posterior is a generalised one (a Gibbs posterior): that of the weights given the leave-one-out scores, with
     Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ. With H minus the Hessian of the
     penalised log score at the optimum, H⁻¹ is the covariance of (b, T, d), and w = T + τ d. τ and the exponent of the
-    length are held where they are, so that under τ = 0 all terms have the sd of the temperature.
+    length are held where they are, so that under τ = 0 all terms have the sd of the temperature. Where the scores tell
+    the labels nearly without error they bound the weights from below only, and normal intervals are too wide on that
+    side: draws have the shape of the posterior.
 
     References
     ----------

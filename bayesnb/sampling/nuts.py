@@ -37,6 +37,11 @@ _FIELDS = {
 }
 _WORST_R_HAT = 1.01
 _LEAST_ESS = 100  # a chain
+_LESS_WIDE = "Take a hyperprior that is less wide, or a longer warmup."
+_CERTAIN = (
+    "The leave-one-out scores may tell the labels so well that they hardly bound the weights: from above, where a term "
+    "is certain, only their prior does."
+)
 
 
 def run_nuts(
@@ -144,7 +149,7 @@ def run_nuts(
     # Near where the prior is: features may be measured in thousands. Long trajectories before the scales are known take
     # most of the time and teach little.
     options = {"init_strategy": init_to_median(), "max_tree_depth": (6, 10)}
-    samples, transitions = _sample(target.program(fitted.statistics), options, run)
+    samples, transitions = _sample(target.program(fitted.statistics), options, run, _LESS_WIDE)
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
     drawn, shared = target.finish(flat, fitted.statistics, masks, seed)
     return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
@@ -243,13 +248,13 @@ def _of_weights(nb: Any, X: Any, y: Any, sample_weight: Any, others: Mapping[str
     table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "run_nuts")
     scores = scores_given(fitted, weights, table, label, weight, nb.max_rows, nb.seed, "run_nuts")
     target = WeightsGiven(scores, weights.shrinkage, weights.own)
-    samples, transitions = _sample(target.program, target.options(), run)
+    samples, transitions = _sample(target.program, target.options(), run, _CERTAIN)
     return assemble_weights(nb, fitted, target.finish(samples, len(weights.names)), weights.names, transitions)
 
 
 @float64
 def _sample(
-    program: Callable[[], None], options: Mapping[str, Any], run: _Run
+    program: Callable[[], None], options: Mapping[str, Any], run: _Run, if_diverging: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
     parallel = jax.local_device_count() >= run.chains > 1
@@ -267,18 +272,18 @@ def _sample(
     transitions = {name: fields[field] for name, field in _FIELDS.items()}
     transitions["lp"] = -transitions["lp"]
     samples = mcmc.get_samples(group_by_chain=True)
-    _diagnose(samples, transitions["diverging"])
+    _diagnose(samples, transitions["diverging"], if_diverging)
     return samples, transitions
 
 
-def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray) -> None:
+def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
     """Warn of what makes the draws unfit, and say what to do."""
     chains, draws = diverging.shape
     divergences = int(diverging.sum())
     if divergences:
         warn(
             f"NUTS: {divergences} of {diverging.size} transitions diverged: the draws may miss part of the posterior. "
-            "Take a hyperprior that is less wide, or a longer warmup."
+            + if_diverging
         )
     # Weights are base measures before they are normalised: their total means nothing.
     moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}

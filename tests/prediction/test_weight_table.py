@@ -334,6 +334,16 @@ def test_the_seed_says_which_draws(words):
     assert (drawn[0] != drawn[2]).any()
 
 
+def test_labels_that_are_told_without_error_are_said_to_bound_little():
+    y = np.arange(200) % 2
+    nb = bnb.WeightedNB(bnb.BernoulliNB(), "temperature").fit(np.repeat(y[:, None], 40, axis=1), y)
+    assert nb.loo_log_loss_ < 1e-6
+    with pytest.warns(UserWarning, match="they hardly bound the weights"):
+        data = bnb.run_nuts(nb, X=np.repeat(y[:, None], 40, axis=1), y=y, draws=200, warmup=200, progress=False)
+    assert data["posterior"]["temperature"].min() > 0  # but they bound them from below
+    assert bnb.weight_table(nb)["lower"][0] < 0
+
+
 # -- bad input -----------------------------------------------------------------------------------------
 
 
@@ -365,6 +375,12 @@ def test_bad_arguments_of_nuts(weighted):
     refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
     refused("run_nuts: X, y and sample_weight must be rows that", bnb.run_nuts, weighted, X=LEVELS + 1, y=LABEL[::-1])
     one = LABEL == "ash"
-    refused("leave-one-out needs two classes with two rows", bnb.run_nuts, weighted, X=LEVELS[one], y=LABEL[one])
+    refused(
+        "run_nuts: of the rows whose class has others, 0 are outside the largest",
+        bnb.run_nuts,
+        weighted,
+        X=LEVELS[one],
+        y=LABEL[one],
+    )
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
     refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
