@@ -45,6 +45,11 @@ class Classifier(Protocol):
         ...
 
     @property
+    def unweighted(self) -> Classifier:
+        """The classifier whose terms these are, with the same counts: itself, where they have no weights."""
+        ...
+
+    @property
     def classes_(self) -> np.ndarray: ...
 
     @property

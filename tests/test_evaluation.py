@@ -10,13 +10,20 @@ import sklearn.naive_bayes as sklearn_nb
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
-from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb import AODE, BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, WeightedNB
 from bayesnb.datasets import load_watermelon
-from bayesnb.evaluation import compare_estimates, compare_folds, reliability, scores, stratified_splits
+from bayesnb.evaluation import (
+    compare_estimates,
+    compare_fitted,
+    compare_folds,
+    reliability,
+    scores,
+    stratified_splits,
+)
 from tests.data import arff
 from tests.refusals import refused
 
@@ -296,6 +303,78 @@ def test_perks_is_one_over_the_number_of_levels(kind):
     perks = table[table.index.str.contains("Perks")].iloc[0]
     assert perks["log_evidence"] == pytest.approx(by_hand.log_evidence_, rel=1e-12)
     assert perks["log_loss"] == pytest.approx(metrics.log_loss(y[40:], by_hand.predict_proba(X[40:])), rel=1e-12)
+
+
+# -- weights -------------------------------------------------------------------------------------
+
+
+def assert_scored(table, name, nb, X_test, y_test, **reading):
+    """The scores of a row are those of these predictions, and differences those from maximum likelihood."""
+    log_proba, plain = nb.predict_log_proba(X_test, **reading), getattr(nb, "estimator_", nb)
+    expected = scores(log_proba, y_test, nb.classes_, nb.predict(X_test, **reading))
+    assert table.loc[name, COLUMNS].tolist() == pytest.approx(list(expected.values()), rel=1e-12), name
+    mle = scores(plain.predict_log_proba(X_test, estimate="mle"), y_test, nb.classes_)
+    assert table.loc[name, "brier_difference"] == pytest.approx(expected["brier"] - mle["brier"], abs=1e-12)
+
+
+def test_of_weighted_terms_plain_and_weighted():
+    X, y = levels(80)
+    X = np.column_stack([X, X[:, 0]])  # one feature twice
+    train, test = slice(0, 50), slice(50, None)
+    nb = WeightedNB(CategoricalNB(alpha=2.0))
+    table = compare_estimates(nb, X[train], y[train], X[test], y[test], priors={"Jeffreys": 0.5})
+    assert not hasattr(nb, "statistics_")
+    assert table.index.tolist() == ["mle", "map", "mean = predictive", "weighted", "Jeffreys"]
+    of_others = compare_estimates(nb.estimator, X[train], y[train], X[test], y[test], priors={"Jeffreys": 0.5})
+    pd.testing.assert_frame_equal(table.drop(index="weighted"), of_others)
+    assert np.isnan(table.loc["weighted", "log_evidence"])
+    assert_scored(table, "weighted", WeightedNB(CategoricalNB(alpha=2.0)).fit(X[train], y[train]), X[test], y[test])
+
+
+def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
+    X, y = levels(80)
+    folds = [(np.arange(40), np.arange(40, 80)), (np.arange(40, 80), np.arange(40))]
+    nb = WeightedNB(CategoricalNB())
+    fits = [(clone(nb).fit(X[train], y[train]), X[test], y[test]) for train, test in folds]
+    log_proba = np.concatenate([fit.predict_log_proba(test) for fit, test, _ in fits])
+    expected = scores(log_proba, np.concatenate([truth for _, _, truth in fits]), ["p", "q"])
+    table = compare_folds(nb, X, y, folds)
+    assert table.loc["weighted", "log_loss"] == pytest.approx(expected["log_loss"], rel=1e-12)
+    assert table.loc["mean = predictive", "log_evidence"] == CategoricalNB().fit(X, y).log_evidence_
+    pd.testing.assert_frame_equal(compare_fitted(clone(nb).fit(X, y), fits), table)
+
+
+def test_weighted_predictions_are_read_as_the_estimator_reads():
+    X, y = np.random.default_rng(0).poisson(2, size=(60, 4)), np.arange(60) % 3
+    nb = WeightedNB(MultinomialNB(estimate="mean"))
+    table = compare_estimates(nb, X[:40], y[:40], X[40:], y[40:])
+    fitted = clone(nb).fit(X[:40], y[:40])
+    assert_scored(table, "weighted", fitted, X[40:], y[40:], estimate="mean")
+    assert_scored(table, "predictive", fitted.estimator_, X[40:], y[40:], estimate="predictive")
+
+
+def test_weights_of_an_average_of_models():
+    X, y = levels(60)
+    table = compare_estimates(WeightedNB(AODE()), X[:40], y[:40], X[40:], y[40:])
+    assert table.index.tolist() == ["mle = map", "mean = predictive", "weighted"]
+    assert table["log_evidence"].isna().all()
+    assert_scored(table, "weighted", WeightedNB(AODE()).fit(X[:40], y[:40]), X[40:], y[40:])
+
+
+def test_without_weights_weighted_is_the_plain_model():
+    """One row of a class: leave-one-out says nothing."""
+    with pytest.warns(UserWarning, match="CategoricalNB is not weighted"):
+        table = compare_estimates(WeightedNB(), [["a"], ["b"]], [0, 1], [["a"]], [0])
+    assert table.index.tolist() == ["mle = map", "mean = predictive = weighted"]
+    assert np.isfinite(table["log_evidence"]).all()
+
+
+def test_priors_of_weighted_terms_need_alpha_of_the_estimator():
+    X, y = levels(20)
+    message = r"PoissonNB has no concentration `alpha`.*baselines=\[PoissonNB\(prior="
+    refused(message, compare_estimates, WeightedNB(PoissonNB()), [[1], [2]], [0, 1], [[1]], [0], priors={"L": 1})
+    refused("named 'weighted'", compare_estimates, WeightedNB(), X, y, X, y, priors={"weighted": 1})
+    assert "weighted" in compare_estimates(CategoricalNB(), X, y, X, y, priors={"weighted": 3}).index
 
 
 def clipped(proba, y):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 
-from bayesnb import CategoricalNB, GaussianNB, MixedNB, MultinomialNB
+from bayesnb import CategoricalNB, GaussianNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.evaluation import learning_curve, nested_splits, scores
 from tests.refusals import refused
 from tests.test_evaluation import COLUMNS
@@ -64,6 +64,23 @@ def test_the_curve_is_that_of_a_naive_loop():
         error = math.sqrt((1 / repeats + n_test / n_train) * np.sum((d - d.mean()) ** 2) / (repeats - 1))
         assert mine["brier_difference"] == pytest.approx(d.mean(), rel=1e-9, abs=1e-12)
         assert mine["brier_difference_se"] == pytest.approx(error, rel=1e-7, abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:GaussianNB is not weighted")
+def test_weights_are_found_anew_at_each_size():
+    """`partial_fit` would keep those of the first rows; of one row a class there are none, and it is said."""
+    X, y = load_iris(return_X_y=True)
+    sizes, repeats = (1, 4), 2
+    with pytest.warns(UserWarning, match="GaussianNB is not weighted"):
+        frame = learning_curve(WeightedNB(GaussianNB()), X, y, sizes, repeats, seed=1, progress=None)
+    plain = learning_curve(GaussianNB(), X, y, sizes, repeats, seed=1, progress=None)
+    rows = naive(lambda X, y: [("weighted", WeightedNB(GaussianNB()).fit(X, y), {})], X, y, sizes, repeats, 1)
+    others = frame[frame["estimate"] != "weighted"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, plain)
+    mine = frame[frame["estimate"] == "weighted"].set_index("size")
+    for size in sizes:
+        expected = np.mean([s["brier"] for s in rows[size, "weighted"]])
+        assert mine.loc[size, "brier"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_seed_alone_decides():

@@ -207,6 +207,11 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     no_em: str | None = None
 
     @property
+    def unweighted(self) -> NaiveBayesClassifier:
+        """The classifier whose terms these are, with the same counts: itself, where they have no weights."""
+        return self
+
+    @property
     def classes_(self) -> np.ndarray:
         """Class labels, in the order of every array's class axis."""
         self._require_fitted("classes_")

@@ -173,6 +173,11 @@ class WeightedNB(NaiveBayesClassifier):
     def estimator_(self) -> Any:
         """The estimator, fitted, without the weights."""
         self._require_fitted("estimator_")
+        return self.unweighted
+
+    @property
+    def unweighted(self) -> NaiveBayesClassifier:
+        """The estimator, with what was counted, fitted or not."""
         return self._base()
 
     @property

@@ -39,7 +39,8 @@ def compare_estimates(
     Parameters
     ----------
     nb : classifier of bayesnb
-        Its hyperparameters are used; it is neither changed nor has it to be fitted.
+        Its hyperparameters are used; it is neither changed nor has it to be fitted. Of a `WeightedNB` the estimates
+        are those of its estimator, and its own predictions one row more.
     X, y
         Rows to fit; with `repeats` all rows.
     X_test, y_test : optional
@@ -64,7 +65,8 @@ def compare_estimates(
     Returns
     -------
     DataFrame
-        One row an estimate: "mle", "map", "mean", "predictive", then `priors` and `baselines`. Estimates
+        One row an estimate: "mle", "map", "mean", "predictive", of a `WeightedNB` "weighted", then `priors`, whose
+        terms have no weights, and `baselines`. Estimates
         whose probabilities of every class agree to 1e-12 (in every split) are one row, named so:
         "mle = map". Columns:
 
@@ -74,7 +76,7 @@ def compare_estimates(
             better than "mle". Of the clipped log loss, as the strict one may be infinite.
         brier_difference_se, log_loss_difference_se : their standard errors, see Notes.
         log_evidence : that of (X, y) under the prior of the row, with `repeats` the mean over the rows
-            fitted in each split; NaN for "mle" and baselines, which have none.
+            fitted in each split; NaN for "mle", "weighted" and baselines, which have none.
 
     Raises
     ------
@@ -135,7 +137,7 @@ def compare_folds(
     priors, baselines, folds = dict(priors or {}), list(baselines), list(folds)
     names = estimates.row_names(nb, priors, baselines)
     classes, y = estimates.labels(X, y, type(nb).__name__)
-    whole = estimates.alternatives(clone(nb).fit(X, y), priors)
+    whole = estimates.alternatives(clone(nb).unweighted.fit(X, y), priors)
     fits = _fits(nb, X, y, folds, baselines)
     parts, same, _ = _over_splits(fits, len(folds), priors, names, classes, progress)
     return _pooled(parts, same, whole)

@@ -86,7 +86,7 @@ def learning_curve(
     splits = nested_splits(y, sizes[-1], repeats, seed)
     found: dict[int, dict[str, list[dict[str, float]]]] = {size: {name: [] for name in names} for size in sizes}
     same = np.ones((len(names), len(names)), bool)
-    learns_more = not hasattr(clone(nb), "partial_fit")
+    learns_more = not hasattr(clone(nb), "partial_fit") or nb.unweighted is not nb
     steps = len(splits) * len(sizes) * (len(names) + 1)
     with progress_bar(progress, steps) as tick, estimates.warn_once():
         for order, test in splits:
@@ -96,7 +96,7 @@ def learning_curve(
                 train = order[: len(classes) * size]
                 if not learns_more:
                     fitted.partial_fit(estimates.take(X, train[counted:]), y[train[counted:]], classes=classes)
-                else:  # more than counts is learned, such as a tree: from all rows at once
+                else:  # more than counts is learned, such as a tree or weights: from all rows at once
                     fitted.fit(estimates.take(X, train), y[train])
                 counted = len(train)
                 others = estimates.fit_baselines(baselines, estimates.take(X, train), y[train])

@@ -21,6 +21,7 @@ from bayesnb.fitted import Classifier
 from bayesnb.model import NaiveBayes
 
 READINGS = ("mle", "map", "mean", "predictive")
+WEIGHTED = "weighted"
 _SAME = 1e-12
 _PERKS = "1/L"
 
@@ -57,20 +58,21 @@ def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[Any
     for baseline in baselines:
         if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
             raise TypeError(f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba.")
-    owner = type(nb).__name__
     if not hasattr(type(nb), "no_evidence"):
         raise NotImplementedError(
-            f"{owner} has no estimates to compare, as it reads no posterior: pass it in baselines=, beside a "
-            "classifier of bayesnb that does."
+            f"{type(nb).__name__} has no estimates to compare, as it reads no posterior: pass it in baselines=, beside "
+            "a classifier of bayesnb that does."
         )
-    if first is not None and "alpha" not in nb.get_params(deep=False):
+    plain = nb.unweighted
+    owner = type(plain).__name__
+    if first is not None and "alpha" not in plain.get_params(deep=False):
         raise ValueError(
             f"priors={{{first[0]!r}: {first[1]!r}}}: {owner} has no concentration `alpha` to set. Leave `priors` out; "
             f"for other priors of {owner} pass classifiers as baselines, such as baselines=[{owner}(prior=...)]."
         )
-    if first is not None and isinstance(getattr(nb, "prior", None), NaiveBayes):
+    if first is not None and isinstance(getattr(plain, "prior", None), NaiveBayes):
         raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
-    names = [*READINGS, *priors, *(" ".join(repr(b).split()) for b in baselines)]
+    names = [*READINGS, *([] if plain is nb else [WEIGHTED]), *priors, *(" ".join(repr(b).split()) for b in baselines)]
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise ValueError(f"Two rows would be named {twice[0]!r}; rename it in `priors`, or leave a baseline out.")
@@ -78,14 +80,16 @@ def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[Any
 
 
 def alternatives(fitted: Any, priors: Mapping[str, Any]) -> dict[str, Any]:
-    """`fitted`, named "", and the same counts under each of `priors`.
+    """`fitted` without weights, named "", itself, if it has some, and the same counts under each of `priors`.
 
     Raises
     ------
     ValueError
         If a concentration cannot be used.
     """
-    return {"": fitted, **{name: _under(fitted, name, alpha) for name, alpha in priors.items()}}
+    plain = fitted.unweighted
+    weighted = {} if plain is fitted else {WEIGHTED: fitted}
+    return {"": plain, **weighted, **{name: _under(plain, name, alpha) for name, alpha in priors.items()}}
 
 
 def fit_baselines(baselines: Sequence[Any], X: Any, y: Any) -> list[Any]:
@@ -102,8 +106,8 @@ def predict(
     tick: Callable[[], object],
 ) -> dict[str, Predictions]:
     """Predictions of every estimate, under the names of `row_names`; `fits` are of `alternatives`."""
-    readers = [(fits[""], {"estimate": estimate}) for estimate in READINGS]
-    readers += [(nb, {"estimate": "predictive"}) for name, nb in fits.items() if name]
+    readers: list[tuple[Any, dict[str, Any]]] = [(fits[""], {"estimate": estimate}) for estimate in READINGS]
+    readers += [(nb, {"estimate": None if name == WEIGHTED else "predictive"}) for name, nb in fits.items() if name]
     readers += [(b, {}) for b in baselines]
     predictions = {}
     for name, (classifier, reading) in zip(names, readers, strict=True):
@@ -114,8 +118,7 @@ def predict(
 
 def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
     """Log evidence of each estimate that has a prior; NaN where there is none in closed form."""
-    refused = fits[""].no_posterior or fits[""].no_evidence
-    found = {name: float("nan") if refused else nb.log_evidence_ for name, nb in fits.items()}
+    found = {n: float("nan") if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in fits.items()}
     own, other = found[""], {name: value for name, value in found.items() if name}
     return {"map": own, "mean": own, "predictive": own, **other}
 
@@ -197,14 +200,14 @@ def _perks(encoding: Encoding) -> np.ndarray:
     return alpha
 
 
-def _predict_one(classifier: Any, X: Any, reading: Mapping[str, str], classes: np.ndarray) -> Predictions:
+def _predict_one(classifier: Any, X: Any, reading: Mapping[str, Any], classes: np.ndarray) -> Predictions:
     log_proba = _log_proba(classifier, X, reading, classes)
     if not reading or np.isnan(log_proba).any():
         return Predictions(log_proba, classifier.predict(X, **reading))
     return Predictions(log_proba, classes[np.argmax(log_proba, axis=1)])
 
 
-def _log_proba(classifier: Any, X: Any, reading: Mapping[str, str], classes: np.ndarray) -> np.ndarray:
+def _log_proba(classifier: Any, X: Any, reading: Mapping[str, Any], classes: np.ndarray) -> np.ndarray:
     """Log probabilities of `classes`, -inf for those that the classifier does not know."""
     if hasattr(classifier, "predict_log_proba"):
         with np.errstate(divide="ignore"):
