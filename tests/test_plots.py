@@ -387,6 +387,24 @@ class TestReliability:
         np.testing.assert_allclose(segments(ax)[:, :, 1], expected, atol=1e-12)
         assert said(ax).startswith("214 rows")
 
+    @pytest.mark.parametrize("size", [(3.4, 4.0), (5.0, 5.4)])
+    def test_before_and_after(self, size):
+        plain, weighted = reliability_table(), reliability_table().assign(accuracy=[np.nan, 0.5, 0.6, 0.98])
+        ax = Figure(figsize=size, layout="constrained").add_subplot()
+        check(plots.reliability({"plain": plain, "weighted": weighted.iloc[1:3]}, ax=ax))
+        expected = [one.iloc[1:k][["confidence", "accuracy"]].to_numpy() for one, k in ((plain, 4), (weighted, 3))]
+        np.testing.assert_allclose(dots(ax), np.concatenate(expected))
+        before, after = (c for c in ax.collections if type(c).__name__ == "PathCollection")
+        assert tuple(before.get_facecolor()[0]) != tuple(after.get_facecolor()[0])
+        # One scale of areas for both: of 4, 10 and 200 rows.
+        np.testing.assert_array_equal(before.get_sizes()[:2], after.get_sizes())
+        lines = said(ax).replace("\n", " ")
+        assert "214 and 14 rows" in lines
+        assert lines.endswith("plain weighted 4 rows 200 rows")
+        one = plots.reliability({"mine": plain})
+        assert "mine" in said(one)
+        np.testing.assert_array_equal(dots(one), dots(plots.reliability(plain)))
+
     def test_of_a_fit(self):
         from bayesnb.evaluation import reliability
 
@@ -501,6 +519,10 @@ def test_what_cannot_be_drawn(melons, fitted, monkeypatch):
     refused(r"y has shape \(8,\); X has 9 rows", plots.prediction_intervals, stub, proba, labels[:8])
     refused("no column 'accuracy'", plots.reliability, table.drop(columns="accuracy"))
     refused("no bin has a row", plots.reliability, table.iloc[:1])
+    refused(r"table\['b'\]: no bin has a row", plots.reliability, {"a": table, "b": table.iloc[:1]})
+    refused(r"table\['b'\] has no column 'accuracy'", plots.reliability, {"b": table.drop(columns="accuracy")})
+    refused(r"table\['b'\] must be what bayesnb.evaluation.reliability", plots.reliability, {"b": 3}, error=TypeError)
+    refused("table holds no table", plots.reliability, {})
     refused("no column 'accuracy'", plots.learning_curve, curve, "accuracy")
     refused("two different Gaussian columns", plots.uncertainty_map, nb, frame, y, features=("u", "u"))
     refused("y holds 'c'", plots.uncertainty_map, nb, frame, ["c"] * 24)

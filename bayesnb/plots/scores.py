@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,14 +26,15 @@ _UNITS = {
 }
 
 
-def reliability(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     """Stated confidence against observed accuracy.
 
     Parameters
     ----------
-    table : DataFrame
+    table : DataFrame, or dict of str to DataFrame
         One row a bin of the top probability, with columns lower, upper, count, confidence (mean of the stated
-        probabilities) and accuracy, as `bayesnb.evaluation.reliability` returns it. Empty bins are not drawn.
+        probabilities) and accuracy, as `bayesnb.evaluation.reliability` returns it. Empty bins are not drawn. A dict
+        shows several by name, such as {"plain": ..., "weighted": ...}.
     ax : Axes, optional
 
     Returns
@@ -42,42 +44,66 @@ def reliability(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Raises
     ------
     ValueError
-        If a column is missing, or no bin has a row.
+        If there is no table, a column is missing, or no bin has a row.
 
     Notes
     -----
     Areas of the dots grow with the number of rows. Error bars are 95% intervals of Wilson for the accuracy in a bin,
     E. B. Wilson, J. Am. Stat. Assoc. 22 (1927). Dots below the diagonal are overconfident.
     """
-    from scipy.stats import binomtest
-
-    require(table, ("lower", "upper", "count", "confidence", "accuracy"), "bayesnb.evaluation.reliability")
-    filled = table[table["count"] > 0]
-    if not len(filled):
-        raise ValueError("table: no bin has a row; score at least one row.")
+    several = isinstance(table, Mapping)
+    tables = {name: _filled(one, f"table[{name!r}]" if several else "table") for name, one in _named(table).items()}
+    names = labels(tables, 26)
     ax = axes(ax, 5.0, 5.4)
-    count = filled["count"].to_numpy(dtype=float)
-    confidence, accuracy = filled["confidence"].to_numpy(dtype=float), filled["accuracy"].to_numpy(dtype=float)
-    wilson = [
-        binomtest(round(a * n), max(1, round(n))).proportion_ci(0.95, method="wilson")
-        for a, n in zip(accuracy, count, strict=True)
-    ]
-    area = _SMALLEST + (_LARGEST - _SMALLEST) * count / count.max()
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, linestyle="--", zorder=1)
-    ax.vlines(confidence, [w.low for w in wilson], [w.high for w in wilson], color=look(0)["color"], linewidth=1.0)
-    ax.scatter(confidence, accuracy, s=area, color=look(0)["color"], edgecolors="white", linewidths=0.6, zorder=3)
+    counts = [float(n) for one in tables.values() for n in one["count"]]
+    for i, one in enumerate(tables.values()):
+        _bins(ax, one, _area(one["count"].to_numpy(dtype=float), max(counts)), look(i)["color"])
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
     ax.set_box_aspect(1)
     ax.set_xlabel("stated confidence: mean top probability")
     ax.set_ylabel("observed accuracy (share of rows)")
-    ends = sorted({count.min(), count.max()})
-    sizes = [np.sqrt(_SMALLEST + (_LARGEST - _SMALLEST) * n / count.max()) for n in ends]
-    marks = [
-        dot(f"{n:g} row{'' if n == 1 else 's'}", marker="o", color=look(0)["color"], markersize=s)
-        for n, s in zip(ends, sizes, strict=True)
-    ]
-    header(ax, [f"{count.sum():g} rows; bars: 95% Wilson intervals"], marks)
+    marks = [dot(names[name], **look(i)) for i, name in enumerate(tables)] if several else []
+    for n in sorted({min(counts), max(counts)}):
+        said, size = f"{n:,.12g} row{'' if n == 1 else 's'}", np.sqrt(_area(n, max(counts)))
+        marks.append(dot(said, marker="o", color=GREY if several else look(0)["color"], markersize=size))
+    totals = dict.fromkeys(f"{one['count'].sum():,.12g}" for one in tables.values())
+    header(ax, [f"{' and '.join(totals)} rows; bars: 95% Wilson intervals"], marks)
     return ax
+
+
+def _named(table: Any) -> Mapping[Any, Any]:
+    if not isinstance(table, Mapping):
+        return {"": table}
+    if not table:
+        raise ValueError("table holds no table; pass what bayesnb.evaluation.reliability returns, or a dict of them.")
+    return table
+
+
+def _filled(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The bins that have rows."""
+    require(table, ("lower", "upper", "count", "confidence", "accuracy"), "bayesnb.evaluation.reliability", name)
+    filled = table[table["count"] > 0]
+    if not len(filled):
+        raise ValueError(f"{name}: no bin has a row; score at least one row.")
+    return filled
+
+
+def _area(count: Any, largest: float) -> Any:
+    return _SMALLEST + (_LARGEST - _SMALLEST) * count / largest
+
+
+def _bins(ax: Axes, table: pd.DataFrame, area: np.ndarray, color: str) -> None:
+    """A dot and an interval for each bin."""
+    from scipy.stats import binomtest
+
+    count, confidence, accuracy = (table[name].to_numpy(dtype=float) for name in ("count", "confidence", "accuracy"))
+    wilson = [
+        binomtest(round(a * n), max(1, round(n))).proportion_ci(0.95, method="wilson")
+        for a, n in zip(accuracy, count, strict=True)
+    ]
+    ax.vlines(confidence, [w.low for w in wilson], [w.high for w in wilson], color=color, linewidth=1.0)
+    ax.scatter(confidence, accuracy, s=area, color=color, edgecolors="white", linewidths=0.6, zorder=3)
 
 
 def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = None) -> Axes:

@@ -116,13 +116,13 @@ def names_on(axis: Any, positions: Iterable[float], texts: Sequence[str], rotati
     axis.set_tick_params(length=0)
 
 
-def require(table: pd.DataFrame, needed: Iterable[str], source: str) -> None:
+def require(table: pd.DataFrame, needed: Iterable[str], source: str, name: str = "table") -> None:
     """Refuse what is no table, lacks columns, or has no row."""
     import pandas as pd
 
-    require_result("table", table, pd.DataFrame, source)
-    absent = [name for name in needed if name not in table]
+    require_result(name, table, pd.DataFrame, source)
+    absent = [column for column in needed if column not in table]
     if absent:
-        raise ValueError(f"table has no column {absent[0]!r}, only {list(table)}; pass what {source} returns.")
+        raise ValueError(f"{name} has no column {absent[0]!r}, only {list(table)}; pass what {source} returns.")
     if not len(table):
-        raise ValueError(f"table has no row; pass what {source} returns.")
+        raise ValueError(f"{name} has no row; pass what {source} returns.")
