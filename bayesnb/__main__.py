@@ -21,16 +21,16 @@ from bayesnb.cli.text import fill, printable
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.version import __version__
 
-_COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates: scores on held-out
-rows, the log evidence, and the most uncertain parameters with their intervals. Without --csv it runs on
-scikit-learn's breast cancer data and on the watermelon table."""
+_COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates, plain and with weights of
+features: scores on held-out rows, the log evidence, and the most uncertain parameters with their intervals. Without
+--csv it runs on scikit-learn's breast cancer data and on the watermelon table."""
 
 _RULES = """How columns are guessed: numbers are Gaussian, but integers of at most 10 distinct values with five
 rows a value or more are categorical; everything else is categorical. A column of strings without repetition,
 or of consecutive integers, is left out as an identifier unless a flag names it. Cells that pandas takes for missing
 (empty, NA, nan, null, None and the like) are missing. Row 1 is that of the names. A file that does not fit into
 memory is read twice, in pieces: about 100,000 rows at most, drawn at random from each class in proportion,
-are kept and held out, and all others are counted as they come."""
+are kept and held out, and all others are counted as they come; weights are found on as many of these."""
 
 
 class OutputError(Exception):
@@ -123,7 +123,8 @@ def _discard_output() -> None:
 
 
 def _compare(args: argparse.Namespace) -> None:
-    settings = Settings(args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, args.estimator == "mixed")
+    mixed = args.estimator == "mixed"
+    settings = Settings(args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights)
     names = files.names([title(args.csv)] if args.csv else [data.name for data in job.embedded()])
     if args.out is not None:
         folder.require_free(args.out, names, args.overwrite)
@@ -232,6 +233,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_number(0, None),
         default=CLASS_ALPHA,
         help=f"Dirichlet concentration of the classes (default {CLASS_ALPHA:g})",
+    )
+    model.add_argument(
+        "--weights",
+        choices=["auto", "feature", "temperature", "none"],
+        default="auto",
+        help="weights of features, found by leave-one-out, as features depend on each other: one a feature, a "
+        "temperature for all, or none (default auto: one a feature, up to 256 of them)",
     )
     model.add_argument(
         "--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)"

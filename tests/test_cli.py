@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
-from bayesnb import CategoricalNB, GaussianNB, MixedNB, PoissonNB, __version__
+from bayesnb import CategoricalNB, GaussianNB, MixedNB, PoissonNB, WeightedNB, __version__
 from bayesnb.__main__ import main
 from bayesnb.cli.holdout import Settings, split
 from bayesnb.cli.readable import probability
@@ -86,6 +86,7 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
         "report.html",
         *(f"{d}-posterior.nc" for d in ("breast_cancer", "watermelon")),
         *(f"{d}-{t}.csv" for d in ("breast_cancer", "watermelon") for t in tables),
+        "breast_cancer-weights.csv",  # of the other there is one temperature
         *(f"{d}-{f}.png" for d in ("breast_cancer", "watermelon") for f in figures),
     }
     page = (tmp_path / "new" / "folder" / "report.html").read_text(encoding="utf-8")
@@ -104,6 +105,10 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
     assert scores.loc["mle", "accuracy"] == pytest.approx(reference.score(cancer.data[test], y[test]))
     loss = -np.mean(reference.predict_log_proba(cancer.data[test])[np.arange(len(test)), cancer.target[test] ^ 1])
     assert scores.loc["mle", "log_loss"] == pytest.approx(loss, rel=1e-6)
+    weighted = WeightedNB(GaussianNB()).fit(cancer.data[train], y[train])
+    loss = metrics.log_loss(y[test], weighted.predict_proba(cancer.data[test]))
+    assert scores.loc["weighted", "log_loss"] == pytest.approx(loss, rel=1e-6)
+    assert loss < scores.loc["predictive", "log_loss"] / 2
 
     melon = pd.read_csv(tmp_path / "new" / "folder" / "watermelon-parameters.csv")
     found = melon.query("`class` == '是' and feature == '敲声' and level == '清脆'").iloc[0]
@@ -517,7 +522,7 @@ def test_numbers_of_the_page_are_those_of_the_files(capsys, table, tmp_path):
     run(capsys, "compare", "--csv", table, "--target", "play", "--out", tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     titles = re.findall("<h3>(.*?)</h3>", page)
-    assert len(titles) == len(set(titles)) == 7
+    assert len(titles) == len(set(titles)) == 8
     scores = pd.read_csv(tmp_path / "weather-comparison.csv")
     header, *rows = cells(section(page, titles[0]))
     assert [row[0] for row in rows] == scores["estimate"].tolist()

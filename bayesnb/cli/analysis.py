@@ -11,7 +11,7 @@ import numpy as np
 
 from bayesnb import plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
-from bayesnb.cli import readable
+from bayesnb.cli import readable, weights
 from bayesnb.cli.holdout import Fold
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.readable import Columns, Table, number, probability
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 #: Of the sections that write files.
-NAMES = ("comparison", "reliability", "prior", "parameters", "sensitivity", "rows", "pairs")
+NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
 _SHOWN = 12
 _DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than
@@ -63,7 +63,11 @@ def analyse(outcome: Outcome, prob: float) -> list[Section]:
     folds, percent = outcome.fits.folds, f"{100 * prob:g}%"
     parts: dict[str, Callable[[str], Section]] = {
         f"Scores ({outcome.fits.said})": partial(_comparison, outcome),
-        "Stated confidence and observed accuracy": partial(_reliability, folds),
+        "Stated confidence and observed accuracy": partial(_reliability, outcome),
+    }
+    if outcome.weighted is not None:
+        parts["How much the evidence of each feature counts"] = partial(_weights, outcome.weighted.nb)
+    parts |= {
         "What the prior says before any data": partial(_prior, outcome),
         f"Parameters that the prior moved most, {percent} intervals": partial(_parameters, outcome, prob),
         "Does the strength of the prior decide?": partial(_sensitivity, outcome, folds),
@@ -93,16 +97,44 @@ def _comparison(outcome: Outcome, title: str) -> Section:
     )
 
 
-def _reliability(folds: list[Fold], title: str) -> Section:
-    parts = [(fold.nb.predict_log_proba(fold.X), fold.y, fold.nb.predict(fold.X)) for fold in folds]
-    log_proba, truth, predicted = map(np.concatenate, zip(*parts, strict=True))
-    confidence = reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
+def _reliability(outcome: Outcome, title: str) -> Section:
+    plain, mended = _bins(outcome.fits.folds), ""
+    shown: pd.DataFrame | dict[str, pd.DataFrame] = plain
+    if outcome.weighted is not None:
+        shown = {"plain": plain, "weighted": _bins(outcome.weighted.folds)}
+        mended = " Weights, found on the rows that were fitted, are to mend that."
     return Section(
         title,
         "Stated confidence against observed accuracy, on held-out rows: on the diagonal a model that says 80% is "
-        "right 80% of the time. Naive Bayes counts dependent features twice, and so tends to say too much.",
+        "right 80% of the time. Naive Bayes counts dependent features twice, and so tends to say too "
+        f"much.{mended}",
         "reliability",
-        figure=plots.detach(plots.reliability(confidence)),
+        figure=plots.detach(plots.reliability(shown)),
+    )
+
+
+def _bins(folds: list[Fold]) -> pd.DataFrame:
+    parts = [(fold.nb.predict_log_proba(fold.X), fold.y, fold.nb.predict(fold.X)) for fold in folds]
+    log_proba, truth, predicted = map(np.concatenate, zip(*parts, strict=True))
+    return reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
+
+
+def _weights(nb: Any, title: str) -> Section:
+    table = weights.table(nb)
+    alike = table["weight"].nunique() == 1
+    company = (
+        " A weight speaks of a feature in its company: of two that say the same either may have it, so that a small "
+        "one does not make a feature irrelevant."
+    )
+    return Section(
+        title,
+        "Features depend on each other, and naive Bayes counts what they have in common as often as it is said. So the "
+        "log probability of each given the class is multiplied by a weight: at 0 it does not count, and below 0 it "
+        "takes back what others have said too often. The weights are those that predict every label best from the "
+        f"other rows. {weights.sentence(nb)}{company * (not alike)}",
+        "weights",
+        None if alike else table,
+        [] if alike else readable.columns(weights.ends(table, _SHOWN), _WEIGHTS),
     )
 
 
@@ -242,6 +274,7 @@ _ROWS: Columns = _PREDICTION | {
     "epistemic": ("epistemic", number("{:.4f}")),
     "p_top": ("p_top", probability),
 }
+_WEIGHTS: Columns = {"term": ("feature", str), "weight": ("weight", number("{:.3f}"))}
 _DEPENDENCE: Columns = {
     "feature_1": ("feature", str),
     "feature_2": ("and feature", str),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,10 @@ _FEW_ROWS = 200
 
 @dataclass(frozen=True)
 class Settings:
-    """What the flags say; `test_size` None lets the number of rows decide how rows are held out."""
+    """What the flags say; `test_size` None lets the number of rows decide how rows are held out.
+
+    `weights` are those of a `WeightedNB`, or "none".
+    """
 
     test_size: float | None = None
     seed: int = 0
@@ -36,6 +39,7 @@ class Settings:
     class_alpha: float = CLASS_ALPHA
     prob: float = 0.9
     mixed: bool = False
+    weights: str = "auto"
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +72,12 @@ class Fits:
     said: str
     X: pd.DataFrame
     y: np.ndarray
+
+    @property
+    def unweighted(self) -> Fits:
+        """The same counts, of terms without weights."""
+        folds = [replace(fold, nb=fold.nb.unweighted) for fold in self.folds]
+        return replace(self, nb=self.nb.unweighted, folds=folds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +149,15 @@ class Sample:
     ----------
     left : dict
         Rows of each class that are still to come; below 0 if more came than were to.
+    others : dict
+        Rows of each class that are not drawn.
     """
 
     def __init__(self, class_count: Mapping[Any, int], share: float, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.left = dict(class_count)
         self._drawn = {c: rng.choice(n, min(round(share * n), n - 1), replace=False) for c, n in class_count.items()}
+        self.others = {c: n - len(self._drawn[c]) for c, n in class_count.items()}
 
     def __len__(self) -> int:
         return sum(map(len, self._drawn.values()))

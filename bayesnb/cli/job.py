@@ -12,7 +12,7 @@ from bayesnb import datasets
 from bayesnb.cli.holdout import Fits, Settings
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, from_frame
 from bayesnb.cli.text import enumerate_names
-from bayesnb.estimators import BernoulliNB, CategoricalNB, MixedNB, MultinomialNB
+from bayesnb.estimators import BernoulliNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation import compare_fitted
@@ -31,6 +31,8 @@ class Outcome:
     ----------
     fits : Fits
         To all rows, and to those that are not held out.
+    weighted : Fits or None
+        The same with weights of terms, where there are some.
     comparison : DataFrame
         One row an estimate, see `bayesnb.evaluation.compare_estimates`.
     parameters : DataFrame or None
@@ -42,6 +44,7 @@ class Outcome:
 
     data: Dataset
     fits: Fits
+    weighted: Fits | None
     comparison: pd.DataFrame
     parameters: pd.DataFrame | None
     uncertain: pd.DataFrame | None
@@ -80,20 +83,34 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     InputError
         If the classifier cannot use the data.
     """
+    notes = [*_together(data.notes), *_rare_classes(data)]
+    weighted = None
     try:
-        fits = data.rows.fit(classifier(data, settings), settings, data.name)
+        try:
+            weighted = _weighted(data, settings)
+        except ValueError as error:
+            notes.append(f"No weights. {error}")
+        fits = data.rows.fit(classifier(data, settings), settings, data.name) if weighted is None else weighted
         parts = [(fold.nb, fold.X, fold.y) for fold in fits.folds]
         comparison = compare_fitted(fits.nb, parts, _priors(data, settings), progress=data.name)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
-    notes = [*_together(data.notes), *_rare_classes(data)]
+    fits = fits.unweighted
     parameters = uncertain = None
     try:
         parameters = parameter_table(fits.nb, settings.prob)
         uncertain = most_uncertain(parameters, fits.nb, data.kinds)
     except ImproperPosteriorError as error:
         notes.append(f"No parameter table. {error}")
-    return Outcome(data, fits, comparison, parameters, uncertain, notes)
+    return Outcome(data, fits, weighted, comparison, parameters, uncertain, notes)
+
+
+def _weighted(data: Dataset, settings: Settings) -> Fits | None:
+    """Fits with weights, unless these are not asked for."""
+    if settings.weights == "none":
+        return None
+    nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
+    return data.rows.fit(nb, settings, data.name)
 
 
 def classifier(data: Dataset, settings: Settings) -> Any:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bayesnb.cli import readable
+from bayesnb.cli import readable, weights
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset
 from bayesnb.cli.text import WIDTH, enumerate_names, fill, grid
 
 GUIDE = (
     "Estimates: mle is maximum likelihood, map the mode of the posterior density, mean the posterior mean plugged "
-    "in; predictive integrates the parameters out, as do rows named alpha=, under that prior. Estimates that agree "
-    "are one row.",
+    "in; predictive integrates the parameters out, as do rows named alpha=, under that prior. weighted is "
+    "predictive with weights of features, as these depend on each other. Estimates that agree are one row.",
     "Scores are means over rows that the fit did not see. brier leads: 0 is best, equal probabilities of C "
     "classes give 1 - 1/C. log loss (nats) is inf where a true class got probability zero: an impossible row; "
     "clipped takes such probabilities for 1e-15. Undefined rows have no probabilities: brier, clipped and ece "
@@ -35,6 +35,8 @@ def describe(outcome: Outcome, prob: float) -> str:
         grid(readable.scores(outcome.comparison)),
         "",
     ]
+    if outcome.weighted is not None and (said := weights.sentence(outcome.weighted.nb)):
+        parts += [fill(said), ""]
     if outcome.uncertain is not None:
         parts += [
             fill(f"The most uncertain parameters, fitted to all {data.n_rows:,} rows ({_unit(data)}):"),

@@ -15,7 +15,6 @@ import numpy as np
 
 from bayesnb.cli.holdout import NONE_HELD_OUT, SHARE, Fits, Fold, Sample, Settings
 from bayesnb.cli.reading import InputError, opened
-from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import fit_stream
 
 if TYPE_CHECKING:
@@ -54,8 +53,10 @@ class Streamed:
     class_count: Mapping[Any, int]
     most: int
 
-    def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
+    def fit(self, nb: Any, settings: Settings, title: str) -> Fits:
         """Count all rows in one pass but for a stratified sample that is held out, then add that to a copy.
+
+        Weights are found on a sample of the rows that were counted, by leave-one-out of all of these.
 
         Raises
         ------
@@ -68,10 +69,16 @@ class Streamed:
         size = len(sample)
         if not size:
             raise InputError(NONE_HELD_OUT)
+        weighs = hasattr(nb, "weigh")
+        counted = Sample(sample.others, min(1.0, self.most / (n - size)) if weighs else 0.0, settings.seed)
         kept: list[Batch] = []
-        nb = fit_stream(nb, self._others(sample, kept), classes=list(self.class_count), progress=False)
+        weighed: list[Batch] = []
+        batches = self._others(sample, kept, counted, weighed)
+        nb = fit_stream(nb, batches, classes=list(self.class_count), progress=False)
         if any(sample.left.values()):
             raise self._changed()
+        if weighs:
+            nb.weigh(*join(weighed))
         X, y = join(kept)
         fold = Fold(nb, X.index.to_numpy(), X.reset_index(drop=True), y)
         whole = copy.copy(nb).partial_fit(fold.X, y)
@@ -79,15 +86,18 @@ class Streamed:
         said = f"{size:,} rows held out, stratified{why}; fitted to the other {n - size:,}"
         return Fits(whole, [fold], said, fold.X, y)
 
-    def _others(self, sample: Sample, kept: list[Batch]) -> Iterator[Batch]:
-        """The rows that are not drawn; those that are go to `kept`."""
+    def _others(self, sample: Sample, kept: list[Batch], counted: Sample, weighed: list[Batch]) -> Iterator[Batch]:
+        """The rows that are not drawn; those that are go to `kept`, and those of them that are to `weighed` too."""
         for X, y in self.batches():
             drawn = sample.draw(y)
             if min(sample.left.values()) < 0:
                 raise self._changed()
             kept.append((X[drawn], y[drawn]))
-            if not drawn.all():
-                yield X[~drawn], y[~drawn]
+            X, y = X[~drawn], y[~drawn]
+            also = counted.draw(y)
+            weighed.append((X[also], y[also]))
+            if len(y):
+                yield X, y
 
     def _changed(self) -> InputError:
         return InputError(f"{self.path.name} has changed while it was read; start again.")

@@ -1,0 +1,170 @@
+"""`--weights` of the command line: what it prints and writes, against classifiers fitted by hand."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import metrics
+
+from bayesnb import GaussianNB, WeightedNB
+from bayesnb.__main__ import main
+from bayesnb.cli import job, reading, stream, tables
+from bayesnb.cli.holdout import Sample, Settings, split
+from tests.test_cli import cells, run, section, weather
+
+TITLE = "How much the evidence of each feature counts"
+
+
+@pytest.fixture
+def witnesses(tmp_path):
+    """A file of numbers: one is heard three times, another one once."""
+    data = weather(300)[["heat", "play"]]
+    wind = np.random.default_rng(1).normal(1.5 * (data["play"] == "yes"), 1.0).round(3)
+    data = data.assign(again=data["heat"], once_more=data["heat"], wind=wind)
+    path = tmp_path / "weather.csv"
+    data.to_csv(path, index=False)
+    return path, data.drop(columns="play"), data["play"].to_numpy()
+
+
+def weighted(X, y, kind="feature"):
+    return WeightedNB(GaussianNB(), kind).fit(X, y)
+
+
+def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
+    path, X, y = witnesses
+    flags = ["--csv", path, "--target", "play", "--weights", "feature", "--out", tmp_path]
+    code, out, err = run(capsys, "compare", *flags)
+    assert (code, err) == (0, "")
+    ((train, test),), _ = split(y, Settings())
+    proba = weighted(X.iloc[train], y[train]).predict_proba(X.iloc[test])
+    scores = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
+    assert scores.index.tolist() == ["mle", "map", "mean", "predictive", "weighted"]
+    assert scores.loc["weighted", "log_loss"] == pytest.approx(metrics.log_loss(y[test], proba))
+    assert scores.loc["weighted", "log_loss"] < scores.loc["predictive", "log_loss"]
+    assert np.isnan(scores.loc["weighted", "log_evidence"])
+
+    whole = weighted(X, y)
+    assert whole.shrinkage_ > 0
+    found = pd.read_csv(tmp_path / "weather-weights.csv")
+    assert dict(found.to_numpy()) == pytest.approx(dict(zip(X.columns, whole.weight_, strict=True)))
+    assert (np.diff(found["weight"]) <= 0).all()
+    said = re.sub(r"\s+", " ", out)
+    assert f"around {whole.temperature_:.3g}, up to {whole.weight_.max():.3g} (wind) and down to" in said
+    assert f"of 300 rows: {whole.weights_.plain_log_loss:.3g} without weights, {whole.loo_log_loss_:.3g} with" in said
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    header, *rows = cells(section(page, TITLE))
+    assert header == ["feature", "weight"]
+    assert [float(row[1]) for row in rows] == pytest.approx(found["weight"], abs=5e-4)
+    assert "are to mend that" in section(page, "Stated confidence and observed accuracy")
+
+
+def test_one_temperature_is_a_number_and_no_table(capsys, witnesses, tmp_path):
+    path, X, y = witnesses
+    flags = ["--csv", path, "--target", "play", "--weights", "temperature", "--out", tmp_path]
+    _, out, _ = run(capsys, "compare", *flags)
+    said = f"where naive Bayes has 1: {weighted(X, y, 'temperature').temperature_:.3g} for all features."
+    assert said in re.sub(r"\s+", " ", out)
+    assert not (tmp_path / "weather-weights.csv").exists()
+    part = section((tmp_path / "report.html").read_text(encoding="utf-8"), TITLE)
+    assert said in part
+    assert "<table" not in part
+
+
+def test_without_weights(capsys, witnesses, tmp_path):
+    path, *_ = witnesses
+    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", "--weights", "none", "--out", tmp_path)
+    assert "Weights" not in out
+    assert "weighted" not in pd.read_csv(tmp_path / "weather-comparison.csv")["estimate"].tolist()
+    assert TITLE not in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_long_rows_count_for_less(capsys, tmp_path):
+    """Counts in bursts: the weight falls with their number, and the number that is shown is of a typical row."""
+    rng = np.random.default_rng(0)
+    y = rng.choice(["p", "q"], 240)
+    burst = rng.geometric(0.1, (240, 4)) * (rng.random((240, 4)) < 0.4 + 0.3 * (y == "p")[:, None] * [1, -1, 1, -1])
+    frame = pd.DataFrame(burst, columns=list("abcd")).assign(y=y)
+    frame.to_csv(tmp_path / "words.csv", index=False)
+    flags = ["--csv", tmp_path / "words.csv", "--target", "y", "--estimator", "multinomial", "--out", tmp_path]
+    _, out, _ = run(capsys, "compare", *flags)
+    (found,) = re.findall(r"([\d.]+) for all features, of t counts times \(\(t \+ 1\)/([\d.]+)\)\^-([\d.]+)\.", out)
+    temperature, typical, exponent = map(float, found)
+    assert typical == pytest.approx(np.exp(np.log1p(burst.sum(axis=1)).mean()), rel=0.01)
+    assert exponent > 0.1
+    assert 0 < temperature < 1
+
+
+def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
+    path = tmp_path / "sparse.csv"
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 10)
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--alpha", "0", "--out", tmp_path)
+    assert code == 0
+    assert "note: No weights. weights: without row 0 the leave-one-out term" in re.sub(r"\s+", " ", out)
+    assert "weighted" not in pd.read_csv(tmp_path / "sparse-comparison.csv")["estimate"].tolist()
+    path.write_text("a,y\np,x\nq,x\nq,z\nq,x\n")
+    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--out", tmp_path, "--overwrite")
+    assert code == 0
+    assert "note: CategoricalNB is not weighted: leave-one-out needs two classes" in re.sub(r"\s+", " ", out)
+    assert "mean = predictive = weighted" in (tmp_path / "sparse-comparison.csv").read_text(encoding="utf-8")
+    assert "Not here. Leave-one-out needs" in section((tmp_path / "report.html").read_text(encoding="utf-8"), TITLE)
+
+
+@pytest.mark.parametrize("most", [40, 1000])
+def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
+    """Weights come from rows that were counted, a sample of each class, and never from those held out."""
+    monkeypatch.setattr(stream, "available_memory", lambda: 0)
+    monkeypatch.setattr(reading, "_ROWS", 7)
+    monkeypatch.setattr(stream, "_MOST_ROWS", most)
+    data = weather(203)[["heat", "play"]]
+    data.to_csv(tmp_path / "weather.csv", index=False)
+    X, y = data[["heat"]], data["play"].to_numpy()
+    asked = []
+    weigh = WeightedNB.weigh
+    monkeypatch.setattr(WeightedNB, "weigh", lambda self, X, y: asked.append((X.index, y)) or weigh(self, X, y))
+    loaded = tables.load_csv(tmp_path / "weather.csv", "play", [], {}, None, [], [])
+    fits = loaded.rows.fit(WeightedNB(GaussianNB(), "temperature"), Settings(), "")
+    ((rows, labels),), (fold,) = asked, fits.folds
+    plain = loaded.rows.fit(GaussianNB(), Settings(), "").folds[0]
+    assert fold.rows.tolist() == plain.rows.tolist()
+    assert not set(rows) & set(fold.rows)
+    assert labels.tolist() == y[rows].tolist()
+    others = np.setdiff1d(np.arange(203), fold.rows)
+    share = min(1, most / len(others))
+    assert Counter(labels) == {c: min(round(share * n), n - 1) for c, n in Counter(y[others]).items()}
+    by_hand = WeightedNB(GaussianNB(), "temperature").partial_fit(X.iloc[others], y[others], classes=["no", "yes"])
+    by_hand.weigh(X.iloc[rows], y[rows])
+    assert fold.nb.temperature_ == pytest.approx(by_hand.temperature_, rel=1e-6)
+    assert fits.nb.temperature_ == fold.nb.temperature_
+    assert fits.nb.class_count_.sum() == 203
+    code, out, _ = run(capsys, "compare", "--csv", tmp_path / "weather.csv", "--target", "play")
+    assert code == 0
+    assert re.search(r"^weighted ", out, re.MULTILINE)
+    assert f"labels of {len(rows)} rows" in re.sub(r"\s+", " ", out)
+
+
+def test_a_share_of_nothing_draws_nothing():
+    sample = Sample({"a": 5, "b": 2}, 0.0, 0)
+    assert not sample.draw(np.array(["a", "b"])).any()
+    assert sample.others == {"a": 5, "b": 2}
+    assert Sample({"a": 5, "b": 2}, 0.4, 0).others == {"a": 3, "b": 1}
+
+
+def test_other_words_are_refused(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["compare", "--weights", "heavy"])
+    assert stopped.value.code == 2
+    assert "--weights" in capsys.readouterr().err
+
+
+def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
+    path, X, y = witnesses
+    loaded = tables.load_csv(path, "play", [], {}, None, [], [])
+    outcome, other = (job.run(loaded, Settings(weights=kind)) for kind in ("feature", "none"))
+    assert isinstance(outcome.fits.nb, GaussianNB)
+    assert all(isinstance(fold.nb, WeightedNB) for fold in outcome.weighted.folds)
+    assert other.weighted is None
+    pd.testing.assert_frame_equal(outcome.parameters, other.parameters)
+    pd.testing.assert_frame_equal(outcome.comparison.drop(index="weighted"), other.comparison)
+    np.testing.assert_array_equal(outcome.fits.nb.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
