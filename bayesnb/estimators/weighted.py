@@ -129,7 +129,7 @@ class WeightedNB(NaiveBayesClassifier):
     )
 
     def _counts(self) -> bool:
-        return hasattr(self._base(), "partial_fit")  # or it says why not
+        return callable(self._base().partial_fit)  # or it says why not
 
     @available_if(_counts)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -254,8 +254,10 @@ class WeightedNB(NaiveBayesClassifier):
         """The estimator, with what was counted."""
         base = CategoricalNB() if self.estimator is None else self.estimator
         if not isinstance(base, NaiveBayesClassifier) or isinstance(base, WeightedNB):
+            owner = type(base)
             raise ValueError(
-                f"estimator={base!r} must be a classifier of bayesnb with exact leave-one-out, such as TAN()."
+                f"estimator={shown(base)} must be a classifier of bayesnb with exact leave-one-out, such as TAN(); it "
+                f"is a {owner.__module__}.{owner.__name__}."
             )
         return _with_counts(drafts.blank(base), self)
 

@@ -10,6 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 from scipy.stats import norm
 from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB as Foreign
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
@@ -383,6 +384,7 @@ def test_infinite_scores_are_refused():
             r"estimator=PolyaNB\(\) must be a classifier of bayesnb with exact leave-one-out",
         ),
         ({"estimator": bnb.WeightedNB()}, r"estimator=WeightedNB\(\) must be"),
+        ({"estimator": Foreign()}, r"estimator=GaussianNB\(\) must be .* it is a sklearn.naive_bayes.GaussianNB"),
     ],
 )
 def test_bad_arguments(options, message):
@@ -410,3 +412,10 @@ def test_what_has_no_meaning_for_weights_is_refused():
         bnb.to_arviz(nb, LEVELS, LABEL)
     with pytest.raises(ValueError, match="has weights, and averages have none"):
         bnb.FeatureAveragedNB(bnb.WeightedNB()).fit(LEVELS, LABEL)
+
+
+def test_what_the_estimator_cannot_count_it_says():
+    with pytest.raises(AttributeError) as caught:
+        _ = bnb.WeightedNB(bnb.TAN()).partial_fit
+    assert "TAN has partial_fit only once fit has found the tree" in str(caught.value.__cause__.__cause__)
+    assert not hasattr(bnb.WeightedNB("a name"), "partial_fit")
