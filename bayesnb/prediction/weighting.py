@@ -77,6 +77,12 @@ class Weights:
     log_loss: float
     plain_log_loss: float
 
+    def __repr__(self) -> str:
+        n = len(self.names)
+        return (
+            f"Weights({n} term{'s' * (n != 1)} around {self.temperature:.3g}, by leave-one-out of {self.n_rows} rows)"
+        )
+
     def check(self) -> None:
         """Raise ValueError unless the parts fit together."""
         self.classes.check()

@@ -419,3 +419,11 @@ def test_what_the_estimator_cannot_count_it_says():
         _ = bnb.WeightedNB(bnb.TAN()).partial_fit
     assert "TAN has partial_fit only once fit has found the tree" in str(caught.value.__cause__.__cause__)
     assert not hasattr(bnb.WeightedNB("a name"), "partial_fit")
+
+
+def test_weights_are_shown_in_a_line():
+    """They are a hyperparameter too, which the repr of an estimator shows."""
+    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL)
+    shown = f"Weights(5 terms around {nb.temperature_:.3g}, by leave-one-out of 120 rows)"
+    assert repr(nb.weights_) == shown
+    assert shown in " ".join(repr(bnb.WeightedNB(bnb.GaussianNB(), nb.weights_)).split())
