@@ -86,7 +86,7 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
         "report.html",
         *(f"{d}-posterior.nc" for d in ("breast_cancer", "watermelon")),
         *(f"{d}-{t}.csv" for d in ("breast_cancer", "watermelon") for t in tables),
-        "breast_cancer-weights.csv",  # of the other there is one temperature
+        "breast_cancer-weights.csv",  # the other has too few rows
         *(f"{d}-{f}.png" for d in ("breast_cancer", "watermelon") for f in figures),
     }
     page = (tmp_path / "new" / "folder" / "report.html").read_text(encoding="utf-8")

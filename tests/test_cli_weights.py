@@ -103,12 +103,17 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
     assert code == 0
     assert "note: No weights. weights: without row 0 the leave-one-out term" in re.sub(r"\s+", " ", out)
     assert "weighted" not in pd.read_csv(tmp_path / "sparse-comparison.csv")["estimate"].tolist()
-    path.write_text("a,y\np,x\nq,x\nq,z\nq,x\n")
-    code, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--out", tmp_path, "--overwrite")
-    assert code == 0
-    assert "note: CategoricalNB is not weighted: leave-one-out needs two classes" in re.sub(r"\s+", " ", out)
-    assert "mean = predictive = weighted" in (tmp_path / "sparse-comparison.csv").read_text(encoding="utf-8")
-    assert "Not here. Leave-one-out needs" in section((tmp_path / "report.html").read_text(encoding="utf-8"), TITLE)
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 9)
+    code, out, err = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert (code, err) == (0, "")
+    assert out.count("note: ") == 1
+    assert "note: No weights. They take 10 rows or more outside the largest class." in out
+    assert "Weights" not in out
+    path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "q,x\n")
+    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "y")
+    assert out.count("note: ") == 1
+    assert "note: weighted: 5 of 6 fits have too few rows for weights, and are plain." in out
+    assert "Weights, where naive Bayes has 1" in out
 
 
 @pytest.mark.parametrize("most", [40, 1000])

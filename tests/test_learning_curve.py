@@ -68,19 +68,20 @@ def test_the_curve_is_that_of_a_naive_loop():
 
 @pytest.mark.filterwarnings("ignore:GaussianNB is not weighted")
 def test_weights_are_found_anew_at_each_size():
-    """`partial_fit` would keep those of the first rows; of one row a class there are none, and it is said."""
+    """`partial_fit` would keep those of the first rows; of few rows there are none, and it is said."""
     X, y = load_iris(return_X_y=True)
-    sizes, repeats = (1, 4), 2
+    sizes, repeats = (3, 8), 2
     with pytest.warns(UserWarning, match="GaussianNB is not weighted"):
         frame = learning_curve(WeightedNB(GaussianNB()), X, y, sizes, repeats, seed=1, progress=None)
     plain = learning_curve(GaussianNB(), X, y, sizes, repeats, seed=1, progress=None)
     rows = naive(lambda X, y: [("weighted", WeightedNB(GaussianNB()).fit(X, y), {})], X, y, sizes, repeats, 1)
     others = frame[frame["estimate"] != "weighted"].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, plain)
-    mine = frame[frame["estimate"] == "weighted"].set_index("size")
+    mine, without = (frame[frame["estimate"] == name].set_index("size")["brier"] for name in ("weighted", "predictive"))
     for size in sizes:
-        expected = np.mean([s["brier"] for s in rows[size, "weighted"]])
-        assert mine.loc[size, "brier"] == pytest.approx(expected, rel=1e-9)
+        assert mine[size] == pytest.approx(np.mean([s["brier"] for s in rows[size, "weighted"]]), rel=1e-9)
+    assert mine[3] == without[3]
+    assert mine[8] != without[8]
 
 
 def test_the_seed_alone_decides():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation import compare_fitted
 from bayesnb.fitted import Fitted
+from bayesnb.prediction.weighting import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
 if TYPE_CHECKING:
@@ -86,10 +88,12 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     notes = [*_together(data.notes), *_rare_classes(data)]
     weighted = None
     try:
-        try:
-            weighted = _weighted(data, settings)
-        except ValueError as error:
-            notes.append(f"No weights. {error}")
+        if settings.weights != "none":
+            try:
+                weighted, said = _weighted(data, settings)
+            except ValueError as error:
+                said = f"No weights. {error}"
+            notes += filter(None, [said])
         fits = data.rows.fit(classifier(data, settings), settings, data.name) if weighted is None else weighted
         parts = [(fold.nb, fold.X, fold.y) for fold in fits.folds]
         comparison = compare_fitted(fits.nb, parts, _priors(data, settings), progress=data.name)
@@ -105,12 +109,17 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     return Outcome(data, fits, weighted, comparison, parameters, uncertain, notes)
 
 
-def _weighted(data: Dataset, settings: Settings) -> Fits | None:
-    """Fits with weights, unless these are not asked for."""
-    if settings.weights == "none":
-        return None
+def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
+    """Fits with weights, if the rows are enough; and where they are not."""
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
-    return data.rows.fit(nb, settings, data.name)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* is not weighted")  # by each fold
+        fits = data.rows.fit(nb, settings, data.name)
+    fitted: list[Any] = [fits.nb, *(fold.nb for fold in fits.folds)]
+    plain = sum(nb.weights_ is None for nb in fitted)
+    if fitted[0].weights_ is None:
+        return None, f"No weights. They take {FEWEST_EVENTS} rows or more outside the largest class."
+    return fits, f"weighted: {plain} of {len(fitted)} fits have too few rows for weights, and are plain." * (plain > 0)
 
 
 def classifier(data: Dataset, settings: Settings) -> Any:

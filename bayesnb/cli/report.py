@@ -35,8 +35,8 @@ def describe(outcome: Outcome, prob: float) -> str:
         grid(readable.scores(outcome.comparison)),
         "",
     ]
-    if outcome.weighted is not None and (said := weights.sentence(outcome.weighted.nb)):
-        parts += [fill(said), ""]
+    if outcome.weighted is not None:
+        parts += [fill(weights.sentence(outcome.weighted.nb)), ""]
     if outcome.uncertain is not None:
         parts += [
             fill(f"The most uncertain parameters, fitted to all {data.n_rows:,} rows ({_unit(data)}):"),

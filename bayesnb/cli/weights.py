@@ -25,10 +25,8 @@ def ends(frame: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def sentence(nb: Any) -> str:
-    """Which weights there are, and what they came to; nothing where there are none."""
+    """Which weights there are, and what they came to."""
     found = nb.weights_
-    if found is None:
-        return ""
     terms = [f"{weight:.3g} ({term})" for term, weight in table(nb).to_numpy()]
     about = (
         f"around {found.temperature:.3g}, up to {terms[0]} and down to {terms[-1]}"
@@ -46,6 +44,4 @@ def sentence(nb: Any) -> str:
 
 def _typical(nb: Any) -> np.ndarray:
     found = nb.weights_
-    if found is None:
-        raise ValueError("Leave-one-out needs two classes with two rows or more.")
     return nb.weight_ * np.exp(-found.exponent * found.log_length * found.of_draws)
