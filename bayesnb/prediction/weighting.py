@@ -232,8 +232,14 @@ def scores_given(
     Raises
     ------
     ValueError
-        If the rows are too few, or the terms would not fit into memory.
+        If the rows are too few, the classes are not those of `weights`, or the terms would not fit into memory.
     """
+    now, then = list(fitted.encoding.classes.values), list(weights.classes.values)
+    if now != then:
+        raise ValueError(
+            f"{who}: there are classes {now[:8]}, and the weights were found for {then[:8]}. nb.weigh(X, y) finds them "
+            "anew."
+        )
     try:
         sample = _sample(fitted, table, label, weight, max_rows, seed)
     except _TooFewRows as reason:

@@ -384,3 +384,11 @@ def test_bad_arguments_of_nuts(weighted):
     )
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
     refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
+    later = copy(weighted).partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
+    refused(r"run_nuts: there are classes \['ash', 'beech', .*nb.weigh\(X, y\) finds them", bnb.run_nuts, later, **rows)
+
+
+def test_analyses_of_parameters_take_no_draws_of_weights(weighted):
+    drawn = drawn_for(weighted)
+    refused("draws have no 'class_prob'", weighted.estimator_.predict_proba, LEVELS, draws=drawn)
+    refused("draws have no 'class_prob'", bnb.predict_interval, weighted, LEVELS, given="data", draws=drawn)
