@@ -22,6 +22,8 @@ from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bayesnb.prediction.weighting import Weighed
+
 #: Of the sections that write files.
 NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
 _SHOWN = 12
@@ -119,7 +121,7 @@ def _bins(folds: list[Fold]) -> pd.DataFrame:
     return reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
 
 
-def _weights(nb: Any, title: str) -> Section:
+def _weights(nb: Weighed, title: str) -> Section:
     table = weights.table(nb)
     alike = table["weight"].nunique() == 1
     company = (

@@ -20,6 +20,8 @@ from bayesnb.streaming import fit_stream
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bayesnb.estimators.base import NaiveBayesClassifier
+
 Batch = tuple["pd.DataFrame", np.ndarray]
 
 _MOST_ROWS = 100_000
@@ -53,7 +55,7 @@ class Streamed:
     class_count: Mapping[Any, int]
     most: int
 
-    def fit(self, nb: Any, settings: Settings, title: str) -> Fits:
+    def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
         """Count all rows in one pass but for a stratified sample that is held out, then add that to a copy.
 
         Weights are found on a sample of the rows that were counted, by leave-one-out of all of these.
@@ -69,19 +71,19 @@ class Streamed:
         size = len(sample)
         if not size:
             raise InputError(NONE_HELD_OUT)
-        weighs = hasattr(nb, "weigh")
+        weighs = nb.unweighted is not nb
         counted = Sample(sample.others, min(1.0, self.most / (n - size)) if weighs else 0.0, settings.seed)
         kept: list[Batch] = []
         weighed: list[Batch] = []
         batches = self._others(sample, kept, counted, weighed)
-        nb = fit_stream(nb, batches, classes=list(self.class_count), progress=False)
+        fitted: Any = fit_stream(nb, batches, classes=list(self.class_count), progress=False)
         if any(sample.left.values()):
             raise self._changed()
         if weighs:
-            nb.weigh(*join(weighed))
+            fitted.weigh(*join(weighed))
         X, y = join(kept)
-        fold = Fold(nb, X.index.to_numpy(), X.reset_index(drop=True), y)
-        whole = copy.copy(nb).partial_fit(fold.X, y)
+        fold = Fold(fitted, X.index.to_numpy(), X.reset_index(drop=True), y)
+        whole = copy.copy(fitted).partial_fit(fold.X, y)
         why = " (a sample that fits into memory)" if share > self.most / n else ""
         said = f"{size:,} rows held out, stratified{why}; fitted to the other {n - size:,}"
         return Fits(whole, [fold], said, fold.X, y)

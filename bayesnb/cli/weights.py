@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from bayesnb.prediction.weighting import Weighed
 
-def table(nb: Any) -> pd.DataFrame:
+
+def table(nb: Weighed) -> pd.DataFrame:
     """Term and weight, the largest first; where it falls with the length of a row, that of a typical one."""
     import pandas as pd
 
@@ -24,7 +26,7 @@ def ends(frame: pd.DataFrame, n: int) -> pd.DataFrame:
     return frame[(at < n - n // 2) | (at >= len(frame) - n // 2)]
 
 
-def sentence(nb: Any) -> str:
+def sentence(nb: Weighed) -> str:
     """Which weights there are, and what they came to."""
     found = nb.weights_
     terms = [f"{weight:.3g} ({term})" for term, weight in table(nb).to_numpy()]
@@ -42,6 +44,6 @@ def sentence(nb: Any) -> str:
     )
 
 
-def _typical(nb: Any) -> np.ndarray:
+def _typical(nb: Weighed) -> np.ndarray:
     found = nb.weights_
     return nb.weight_ * np.exp(-found.exponent * found.log_length * found.of_draws)

@@ -178,9 +178,9 @@ class OfAverage:
 
     def _with(self, statistics: Statistics) -> np.ndarray:
         """(N, C) log odds against each class, given the other rows of these."""
-        nb: Any = copy.copy(self.nb)
-        nb.statistics_ = statistics
-        fitted, each = nb.fitted_, np.ones(len(self.counted.label))
+        draft: Any = copy.copy(self.nb)
+        draft.statistics_ = statistics
+        fitted, each = draft.fitted_, np.ones(len(self.counted.label))
         return log_odds_against(joint_of_average(fitted, *self.counted[:3], each, self.estimate, "derived"))
 
 

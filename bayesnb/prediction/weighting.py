@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -138,6 +138,23 @@ class Weights:
             exponents.append(self.exponent if columns.one_simplex else None)
             first += n
         return TermWeights(bias, tuple(blocks), tuple(exponents))
+
+
+class Weighed(Classifier, Protocol):
+    """A classifier whose terms are weighted, around another one."""
+
+    weights_: Weights
+    max_rows: int
+    seed: int
+
+    @property
+    def estimator_(self) -> Classifier: ...
+
+    @property
+    def term_names_(self) -> tuple[str, ...]: ...
+
+    @property
+    def weight_(self) -> np.ndarray: ...
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
-from bayesnb.prediction.weighting import require_weights, scores_given
+from bayesnb.prediction.weighting import Weighed, require_weights, scores_given
 from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.sampling.programs import Fixed
 from bayesnb.sampling.weights import WeightsGiven
@@ -137,7 +137,9 @@ def run_nuts(
     require_seed(seed)
     run = _Run(draws, warmup, chains, seed, progress)
     if hasattr(nb, "weigh"):
-        return _of_weights(nb, X, y, sample_weight, {"hyperprior": hyperprior, "features": features}, run)
+        return _of_weights(
+            cast(Weighed, nb), X, y, sample_weight, {"hyperprior": hyperprior, "features": features}, run
+        )
     if not (X is None and y is None and sample_weight is None):
         raise ValueError(
             f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for the weights of a "
@@ -230,7 +232,7 @@ class _Run(NamedTuple):
     progress: bool
 
 
-def _of_weights(nb: Any, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
+def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
     """The weights of a `WeightedNB` given the leave-one-out scores of rows."""
     weights = require_weights(nb, "run_nuts")
     for name, value in others.items():
