@@ -22,7 +22,7 @@ from bayesnb.fitted import Fitted, Members
 from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weighting import Weights, term_names, weigh
-from bayesnb.selection.loo import counted_rows
+from bayesnb.selection.left_out import counted_rows
 
 _KINDS = ("auto", "feature", "temperature")
 _COUNTED = ("encoding_", "statistics_", "n_features_in_", "feature_names_in_", "tuned_")

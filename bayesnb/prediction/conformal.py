@@ -18,7 +18,7 @@ from bayesnb.encoding import Table, check_labels
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Counted, Scores, log_odds_against, scores
-from bayesnb.selection.loo import counted_rows, of_the_others, require_leave_one_out
+from bayesnb.selection.left_out import counted_rows, of_the_others, require_leave_one_out
 from bayesnb.selection.permutation import chosen_on_rows
 
 if TYPE_CHECKING:

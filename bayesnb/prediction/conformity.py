@@ -25,7 +25,7 @@ from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
-from bayesnb.selection.loo import Asked, joint_of_average, left_out
+from bayesnb.selection.left_out import Asked, joint_of_average, left_out
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN

@@ -12,7 +12,7 @@ from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding import Table
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
-from bayesnb.selection.loo import (
+from bayesnb.selection.left_out import (
     TERMS,
     Asked,
     PriorOf,

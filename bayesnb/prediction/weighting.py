@@ -19,7 +19,7 @@ from bayesnb.fitted import Classifier, Fitted, Members, require_fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
 from bayesnb.prediction.weights import SHRINKAGE, Scores, Source, fit_weights, log_score
-from bayesnb.selection.loo import BLOCKS, TERMS, Asked, of_the_others
+from bayesnb.selection.left_out import BLOCKS, TERMS, Asked, of_the_others
 
 Kind = Literal["feature", "temperature", "auto"]
 

@@ -22,7 +22,7 @@ from bayesnb.prediction.weighting import Weighed, require_weights, scores_given
 from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.sampling.programs import Fixed
 from bayesnb.sampling.weights import WeightsGiven
-from bayesnb.selection.loo import counted_rows
+from bayesnb.selection.left_out import counted_rows
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import kept
 

@@ -15,7 +15,7 @@ from bayesnb._util.arguments import require_integer
 from bayesnb.encoding import Encoding, Table
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
-from bayesnb.selection.loo import counted_rows
+from bayesnb.selection.left_out import counted_rows
 
 
 @dataclass(frozen=True, eq=False)
