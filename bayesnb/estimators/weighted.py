@@ -342,6 +342,9 @@ class WeightedNB(NaiveBayesClassifier):
         draws: Any = None,
     ) -> np.ndarray:
         found = vars(self).get("weights_")
+        if found is None and fitted.average is not None:
+            base = self._base()
+            return base._score(base.fitted_, X, estimate, output, class_prior, draws)
         drawn = None if draws is None or found is None else read_weight_draws(found, draws)
         if fitted.average is None or (weights := fitted.prior.weights) is None:
             if drawn is None:

@@ -258,6 +258,15 @@ def test_a_class_that_comes_later_has_no_bias():
     assert nb.predict_proba(LEVELS[:2]).shape == (2, 4)
 
 
+@pytest.mark.parametrize("estimator", [bnb.CategoricalNB(), bnb.AODE()], ids=lambda nb: type(nb).__name__)
+def test_before_it_weighs_it_predicts_as_its_estimator(estimator):
+    """An average was read as the one network that its counts look like."""
+    nb = bnb.WeightedNB(estimator).partial_fit(LEVELS, LABEL, np.unique(LABEL))
+    expected = clone(estimator).partial_fit(LEVELS, LABEL, np.unique(LABEL))
+    np.testing.assert_array_equal(nb.predict_log_proba(LEVELS[:5]), expected.predict_log_proba(LEVELS[:5]))
+    np.testing.assert_array_equal(bnb.loo(nb, LEVELS, LABEL).pointwise, bnb.loo(expected, LEVELS, LABEL).pointwise)
+
+
 def test_streams_count_and_weigh_afterwards():
     nb = bnb.WeightedNB(bnb.GaussianNB())
     batches = ((NUMBERS[i : i + 40], LABEL[i : i + 40]) for i in range(0, N, 40))
