@@ -172,7 +172,7 @@ class AODE(StructuredNB):
     def _votes(
         self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each member which rows it votes on (N,), and log p(class, row) (N, C).
+        """Of each member which rows it votes on (N,), and log p(class, row) (N, C) if it votes on any.
 
         Parameters
         ----------
@@ -194,7 +194,9 @@ class AODE(StructuredNB):
                 # A missing cell has code -1, the last entry.
                 seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
                 vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                yield vote, joint(member, (NodeRows(base, own.nodes, own.capacity), *rest), everyone)
+                rows = NodeRows(base, own.nodes, own.capacity), *rest
+                nothing = np.zeros((table.n_rows, len(self.encoding_.classes)))
+                yield vote, joint(member, rows, everyone) if vote.any() else nothing
 
     def _score(
         self,
