@@ -112,6 +112,11 @@ class Weights:
     def of_classes(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
         """(…, C') biases of other classes than those of `bias` (…, C); such as came later have none."""
         at = self.classes.index(classes.values)
+        if self.class_bias.any() and (at < 0).all():
+            raise ValueError(
+                f"weights have a bias of the classes {list(self.classes.values)[:8]}, and here are "
+                f"{list(classes.values)[:8]}: none of those. Are the labels of another type?"
+            )
         return np.where(at < 0, 0.0, bias[..., np.maximum(at, 0)])
 
     def of(self, encoding: Encoding, members: Members | None) -> TermWeights:

@@ -285,6 +285,8 @@ def test_weights_of_other_rows_are_kept():
     assert clone(two).weights is not None
     with pytest.raises(ValueError, match=r"weights are of 5 terms, .*, and not of these"):
         bnb.WeightedNB(bnb.CategoricalNB(), one.weights_).fit(LEVELS[:, :3], LABEL)
+    with pytest.raises(ValueError, match=r"weights have a bias of the classes \['ash', .*, and here are \[0, 1, 2\]"):
+        bnb.WeightedNB(bnb.CategoricalNB(), one.weights_).fit(LEVELS, CODE)
 
 
 def test_files_hold_the_weights(tmp_path):
