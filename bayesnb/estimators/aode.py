@@ -156,7 +156,7 @@ class AODE(StructuredNB):
             return self._without_members(table, joint, np.ones(table.n_rows, bool))[..., None]
         found = list(self._votes(table, encoded, joint, less))
         scores, votes = (np.stack(parts, axis=-1) for parts in ([s for _, s in found], [v for v, _ in found]))
-        none = ~votes.any(axis=1)
+        none = np.asarray(~votes.any(axis=1))
         if none.any():
             scores[none], votes[none] = self._without_members(table, joint, none)[..., None], True
         votes = votes[:, None]

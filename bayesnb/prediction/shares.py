@@ -58,7 +58,7 @@ def maximize(
     while gap > _TOLERANCE * total and steps < _MOST_STEPS:
         two, _ = step(one)
         first, second = one - shares, two - 2.0 * one + shares
-        stretch = max(1.0, float(np.linalg.norm(first) / max(np.linalg.norm(second), 1e-300)))
+        stretch = max(1.0, float(np.linalg.norm(first)) / max(float(np.linalg.norm(second)), 1e-300))
         far = np.maximum(shares + 2.0 * stretch * first + stretch**2 * second, 0.01 * two)
         far /= far.sum()
         shares = far if value(far) >= value(two) else two
