@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+import jax
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -69,15 +70,36 @@ class Classifier(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
+class Request(NamedTuple):
+    """What is asked of rows: an output of log p(class, row), and how the posterior is read for it.
+
+    Parameters
+    ----------
+    output : function of joint scores (n, C)
+    estimate : {"predictive", "mean", "map", "mle"}, optional
+        Default: the classifier's.
+    class_prior : (C,) array, optional
+        Class probabilities in place of the learned ones.
+    draws : optional
+        To average over in place of reading the posterior.
+    """
+
+    output: Callable[[jax.Array], jax.Array]
+    estimate: Estimate | None = None
+    class_prior: Any = None
+    draws: Any = None
+
+
 class Members(NamedTuple):
     """The classifiers that another one averages.
 
-    `names` (M,) tell them apart; `each`, as `Fitted.average`, gives log p(class, row) of each, (N, C, M), and `scores`
-    that of the rows of X: a function of what was fitted, X, the estimate and class probabilities in place of the
-    learned ones.
+    `names` (M,) tell them apart; `average` is log p(class, row) of the average, (N, C), and `each` that of each member,
+    (N, C, M): functions of a table, its rows, and the joint scores of one member. `scores` is `each` of the rows of X:
+    a function of what was fitted, X, the estimate and class probabilities in place of the learned ones.
     """
 
     names: tuple[str, ...]
+    average: Callable[..., np.ndarray]
     each: Callable[..., np.ndarray]
     scores: Callable[[Fitted, Any, Estimate | None, Any], np.ndarray]
 
@@ -113,12 +135,10 @@ class Fitted:
         The statistics of rows.
     prior_alone : function of columns with parents and of their family
         The prior of the same features given the class alone.
-    score : function of a `Fitted`, X, the estimate and an output
+    score : function of a `Fitted`, X and a `Request`
         What predictions say of X.
-    average : function, optional
-        Of a classifier that averages others: their joint scores, averaged row by row.
     members : Members, optional
-        Those.
+        Of a classifier that averages others: those.
     """
 
     name: str
@@ -134,7 +154,6 @@ class Fitted:
     weighted_counts: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
     prior_alone: Callable[[Columns, Any], Any]
     score: Callable[..., np.ndarray]
-    average: Callable[..., np.ndarray] | None = None
     members: Members | None = None
 
     @cached_property
@@ -198,7 +217,7 @@ class Fitted:
 
     def log_proba(self, X: Any) -> np.ndarray:
         """(N, C) log P(class | row), as `predict_log_proba` has it."""
-        found = self.score(self, X, None, scoring.log_proba)
+        found = self.score(self, X, Request(scoring.log_proba))
         warn_undefined(np.isnan(found[:, 0]))
         return found
 

@@ -22,7 +22,7 @@ from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesnb.prediction.weighting import Weighed
+    from bayesnb.prediction.weights import Weighed
 
 #: Of the sections that write files.
 NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")

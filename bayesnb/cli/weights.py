@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas as pd
 
-    from bayesnb.prediction.weighting import Weighed
+    from bayesnb.prediction.weights import Weighed
 
 
 def table(nb: Weighed) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Fitted, Members, NotOfferedError
+from bayesnb.fitted import Fitted, Members, NotOfferedError, Request
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.networks import learning as structure
 
@@ -198,18 +198,11 @@ class AODE(StructuredNB):
                 nothing = np.zeros((table.n_rows, len(self.encoding_.classes)))
                 yield vote, joint(member, rows, everyone) if vote.any() else nothing
 
-    def _score(
-        self,
-        fitted: Fitted,
-        X: Any,
-        estimate: Estimate | None,
-        output: Callable,
-        class_prior: Any = None,
-        draws: Any = None,
-    ) -> np.ndarray:
-        if draws is not None:
+    def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
+        if request.draws is not None:
             raise NotImplementedError(f"draws: {self.no_posterior}")
-        return scoring.read_scores(self._over_members(self._average, fitted, X, estimate, class_prior), output)
+        joint = self._over_members(self._average, fitted, X, request.estimate, request.class_prior)
+        return scoring.read_scores(joint, request.output)
 
     def _over_members(
         self, of_members: Callable[..., np.ndarray], fitted: Fitted, X: Any, estimate: Estimate | None, class_prior: Any
@@ -217,7 +210,7 @@ class AODE(StructuredNB):
         """`_average` or `_each` of the rows of X."""
 
         def joint(member: StructuredNB, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
-            return member._read(member.fitted_, rows, int(which.sum()), estimate, class_prior, scoring.joint)
+            return member._read(member.fitted_, rows, int(which.sum()), Request(scoring.joint, estimate, class_prior))
 
         table = fitted.table(X)
         return of_members(table, () if self._nodes is None else fitted.rows(table), joint)
@@ -225,7 +218,7 @@ class AODE(StructuredNB):
     @property
     def _members(self) -> Members:  # type: ignore[override]
         names = ("naive Bayes",) if self._nodes is None else tuple(self._nodes.base.names)
-        return Members(names, self._each, partial(self._over_members, self._each))
+        return Members(names, self._average, self._each, partial(self._over_members, self._each))
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray

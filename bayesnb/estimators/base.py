@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, Self
 
 import jax
@@ -162,7 +161,6 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             weighted_counts=own._weighted_counts,
             prior_alone=own._prior_alone,
             score=own._score,
-            average=own._average,
             members=own._members,
         )
 
@@ -254,7 +252,6 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         return counting.count_rows(encoding, rows, label, weight)
 
     #: Of a classifier that averages others: their joint scores, averaged row by row.
-    _average: Callable[..., np.ndarray] | None = None
     #: Those, and what they say one by one.
     _members: Members | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +18,7 @@ from bayesnb.encoding.network_rows import NodeRows
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.families import Dirichlet, NormalInverseGamma
-from bayesnb.fitted import Fitted, require_estimate
+from bayesnb.fitted import Fitted, Request, require_estimate
 from bayesnb.model import Estimate
 from bayesnb.uncertainty.proper import CLASS
 
@@ -214,23 +214,16 @@ class StructuredNB(NaiveBayesClassifier):
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
 
-    def _read(
-        self,
-        fitted: Fitted,
-        rows: tuple[Rows, ...],
-        n: int,
-        estimate: Estimate | None,
-        class_prior: Any,
-        output: Callable,
-    ) -> np.ndarray:
-        require_estimate(fitted.estimate if estimate is None else estimate)
-        if (fitted.estimate if estimate is None else estimate) not in ("mle", "map"):
-            return super()._read(fitted, rows, n, estimate, class_prior, output)
-        scores = super()._read(fitted, rows, n, estimate, class_prior, scoring.joint)
+    def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
+        estimate = fitted.estimate if request.estimate is None else request.estimate
+        require_estimate(estimate)
+        if estimate not in ("mle", "map"):
+            return super()._read(fitted, rows, n, request)
+        scores = super()._read(fitted, rows, n, request._replace(output=scoring.joint))
         if np.isnan(scores).any():
             # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
             # something else makes the row impossible, such as the parent itself.
-            model, reading = fitted.read(estimate, class_prior)
+            model, reading = fitted.read(estimate, request.class_prior)
             blocks = [
                 family if columns.network is None else _with_estimates(columns.network, family, reading)
                 for columns, family in zip(fitted.encoding.blocks, model.blocks, strict=True)
@@ -238,7 +231,7 @@ class StructuredNB(NaiveBayesClassifier):
             model = replace(model, blocks=tuple(blocks))
             others = scoring.score_rows(fitted.encoding, model, rows, n, reading, scoring.joint)
             scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
-        return scoring.read_scores(scores, output)
+        return scoring.read_scores(scores, request.output)
 
     def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
         columns = encoding.blocks[0]

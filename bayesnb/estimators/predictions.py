@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bayesnb import scoring
 from bayesnb._util.lazy import computed, lazily
 from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
-from bayesnb.fitted import Fitted, warn_undefined
+from bayesnb.fitted import Fitted, Request, warn_undefined
 from bayesnb.model import Estimate
 from bayesnb.uncertainty.given_draws import read_draws, score_draws
 
@@ -55,7 +54,7 @@ class Predictions:
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
         """(N, C) log P(class | row); as `predict_proba`."""
-        log_proba = self._score(self.fitted_, X, estimate, scoring.log_proba, class_prior, draws)
+        log_proba = self._score(self.fitted_, X, Request(scoring.log_proba, estimate, class_prior, draws))
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
@@ -104,7 +103,7 @@ class Predictions:
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
         """(N, C) log p(class, row), without what no class changes (coefficients, -log x!)."""
-        return self._score(self.fitted_, X, estimate, scoring.joint, class_prior)
+        return self._score(self.fitted_, X, Request(scoring.joint, estimate, class_prior))
 
     def score(
         self,
@@ -123,16 +122,9 @@ class Predictions:
 
     # -- shared machinery ------------------------------------------------------------------------
 
-    def _score(
-        self,
-        fitted: Fitted,
-        X: Any,
-        estimate: Estimate | None,
-        output: Callable,
-        class_prior: Any = None,
-        draws: Any = None,
-    ) -> np.ndarray:
-        """Apply `output` to the joint log probabilities of the rows of X."""
+    def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
+        """What is asked of the rows of X."""
+        output, estimate, class_prior, draws = request
         if draws is not None and estimate is not None:
             raise ValueError(f"estimate={estimate!r} reads the posterior, and draws= stand for it: pass one of them.")
         if draws is not None:
@@ -141,26 +133,18 @@ class Predictions:
                 known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
                 drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
             return score_draws(fitted, X, drawn, output)
-        return self._read(fitted, *fitted.encode(X), estimate, class_prior, output)
+        return self._read(fitted, *fitted.encode(X), request)
 
-    def _read(
-        self,
-        fitted: Fitted,
-        rows: tuple[Rows, ...],
-        n: int,
-        estimate: Estimate | None,
-        class_prior: Any,
-        output: Callable,
-    ) -> np.ndarray:
-        """Apply `output` to the joint log probabilities of n encoded rows."""
-        model, reading = fitted.read(estimate, class_prior)
-        return scoring.score_rows(fitted.encoding, model, rows, n, reading, output)
+    def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
+        """What is asked of n encoded rows, without draws."""
+        model, reading = fitted.read(request.estimate, request.class_prior)
+        return scoring.score_rows(fitted.encoding, model, rows, n, reading, request.output)
 
     @lazily(_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Index of the class that `predict` returns."""
         fitted = self.fitted_
-        choice = self._score(fitted, X, estimate, scoring.decision, class_prior, draws)
+        choice = self._score(fitted, X, Request(scoring.decision, estimate, class_prior, draws))
         undefined = choice < 0
         warn_undefined(undefined)
         a_priori = fitted.class_log_prior if class_prior is None and undefined.any() else class_prior

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -18,13 +17,16 @@ from bayesnb.encoding import Columns, Encoding, Rows, Table, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
-from bayesnb.fitted import Fitted, Members
+from bayesnb.fitted import Fitted, Members, Request
 from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction.weight_draws import read_weight_draws
-from bayesnb.prediction.weighting import Weights, term_names, weigh
+from bayesnb.prediction.weighting import weigh
+from bayesnb.prediction.weights import Weights, term_names
 from bayesnb.selection.left_out import counted_rows
 
 _KINDS = ("auto", "feature", "temperature")
+NB = TypeVar("NB", bound=NaiveBayesClassifier)
+
 _COUNTED = ("encoding_", "statistics_", "n_features_in_", "feature_names_in_", "tuned_")
 
 
@@ -293,10 +295,6 @@ class WeightedNB(NaiveBayesClassifier):
         return self._base()._prior_alone(columns, family)
 
     @property
-    def _average(self) -> Callable[..., np.ndarray] | None:  # type: ignore[override]
-        return self._base()._average
-
-    @property
     def _members(self) -> Members | None:  # type: ignore[override]
         return self._base()._members
 
@@ -321,55 +319,32 @@ class WeightedNB(NaiveBayesClassifier):
             found.check()
             self._term_weights(self.encoding_)
 
-    def _read(
-        self,
-        fitted: Fitted,
-        rows: tuple[Rows, ...],
-        n: int,
-        estimate: Estimate | None,
-        class_prior: Any,
-        output: Callable,
-    ) -> np.ndarray:
-        return self._base()._read(fitted, rows, n, estimate, class_prior, output)
+    def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
+        return self._base()._read(fitted, rows, n, request)
 
-    def _score(
-        self,
-        fitted: Fitted,
-        X: Any,
-        estimate: Estimate | None,
-        output: Callable,
-        class_prior: Any = None,
-        draws: Any = None,
-    ) -> np.ndarray:
+    def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
         found = vars(self).get("weights_")
-        if found is None and fitted.average is not None:
-            base = self._base()
-            return base._score(base.fitted_, X, estimate, output, class_prior, draws)
-        drawn = None if draws is None or found is None else read_weight_draws(found, draws)
-        if fitted.average is None or (weights := fitted.prior.weights) is None:
-            if drawn is None:
-                return super()._score(fitted, X, estimate, output, class_prior, draws)
-            return drawn.score(fitted, X, estimate, class_prior, output)
-        if draws is not None and drawn is None:
-            raise NotImplementedError(f"draws: {self.no_posterior}")
-        base = self._base()
+        drawn = None if found is None or request.draws is None else read_weight_draws(found, request.draws)
+        if fitted.members is None:
+            return super()._score(fitted, X, request) if drawn is None else drawn.score(fitted, X, request)
+        base, weights, known = self._base(), fitted.prior.weights, (request.estimate, request.class_prior)
+        if weights is None or (request.draws is not None and drawn is None):
+            return base._score(base.fitted_, X, request)
         if weights.of_members:
-            joint = base._members.scores(base.fitted_, X, estimate, class_prior)
+            joint = fitted.members.scores(base.fitted_, X, *known)
         else:
-            joint = base._score(base.fitted_, X, estimate, scoring.joint, class_prior)
-        log_class = fitted.class_log_prior
-        if class_prior is not None:
-            log_class = scoring.plug_in(fitted.read(estimate, class_prior)[0].class_prior).log_theta[0]
+            joint = base._score(base.fitted_, X, Request(scoring.joint, *known))
+        log_class = scoring.log_class(*base.fitted_.read(*known))
         if drawn is None:
-            return scoring.read_scores(weights.of_average(joint, log_class), output)
+            return scoring.read_scores(weights.of_average(joint, log_class), request.output)
         terms = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
-        return drawn.score_terms(fitted, terms, log_class, output)
+        return drawn.score_terms(fitted, terms, log_class, request.output)
 
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
 
 
-def _with_counts(nb: Any, other: Any) -> Any:
+def _with_counts(nb: NB, other: NaiveBayesClassifier) -> NB:
     """`nb`, with what another has counted."""
     for name in _COUNTED:
         if name in vars(other):

@@ -6,7 +6,7 @@ from bayesnb.prediction.prevalence import Prevalence, estimate_prevalence
 from bayesnb.prediction.reasons import explain
 from bayesnb.prediction.terms import Terms, loo_terms, terms
 from bayesnb.prediction.weight_table import weight_table
-from bayesnb.prediction.weighting import Weights
+from bayesnb.prediction.weights import Weights
 
 __all__ = [
     "Conformal",

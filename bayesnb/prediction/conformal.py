@@ -15,9 +15,9 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, require_probability, require_seed
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Table, check_labels
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.fitted import Classifier, Fitted, Request
 from bayesnb.model import Estimate
-from bayesnb.prediction.conformity import Counted, Scores, log_odds_against, scores
+from bayesnb.prediction.conformity import Scores, log_odds_against, scores
 from bayesnb.selection.left_out import counted_rows, of_the_others, require_leave_one_out
 from bayesnb.selection.permutation import chosen_on_rows
 
@@ -170,7 +170,7 @@ class Conformal:
             Of the true label of a row: at most ε with a probability of at most ε, for every ε.
         """
         fitted = self._fitted
-        against = log_odds_against(fitted.score(fitted, X, self._estimate, scoring.joint))
+        against = log_odds_against(fitted.score(fitted, X, Request(scoring.joint, self._estimate)))
         at_most, less = self._ranks(fitted.table(X), against)
         if self.ties == "conservative":
             return (at_most + 1.0) / (self.n_rows + 1.0)
@@ -315,7 +315,8 @@ def conformal(
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     require_choice("ties", ties, ("conservative", "random"))
     require_seed(seed)
-    table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "conformal")
+    counted = counted_rows(fitted, X, y, sample_weight, "conformal")
+    weight = counted.weight
     broken = weight != np.floor(weight)
     if broken.any():
         i = int(np.argmax(broken))
@@ -324,20 +325,18 @@ def conformal(
             "there is no part of a row. Pass rows with whole weights."
         )
     if (weight == 0).any():
-        some = weight > 0
-        table, label, weight = table.take(some), label[some], weight[some]
-        rows = fitted.encoding.rows(table, lambda columns, unknown: None)
+        counted = counted.take(weight > 0, fitted.encoding)
     chosen = chosen_on_rows(fitted)
     n_classes = len(fitted.encoding.classes)
     return Conformal(
         fitted.encoding.classes.array(),
-        np.bincount(label, weight, n_classes) if by_class else np.full(n_classes, weight.sum()),
+        np.bincount(counted.label, counted.weight, n_classes) if by_class else np.full(n_classes, weight.sum()),
         by_class,
         ties,
         int(seed),
         (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else (),
         fitted,
-        scores(nb, fitted, Counted(table, rows, label, weight), estimate, by_class),
+        scores(nb, fitted, counted, estimate, by_class),
         estimate,
     )
 

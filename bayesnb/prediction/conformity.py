@@ -25,22 +25,13 @@ from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
-from bayesnb.selection.left_out import Asked, joint_of_average, left_out
+from bayesnb.selection.left_out import Asked, CountedRows, joint_of_average, left_out, likelihood_of_own
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
 _MOST_ROWS = 64
 _MOST_CELLS = 2**21
 _PIECE = 64
-
-
-class Counted(NamedTuple):
-    """Rows that were counted: a table, encoded too, the index of the class of each, and how many rows each is."""
-
-    table: Table
-    rows: tuple[Rows, ...]
-    label: np.ndarray
-    weight: np.ndarray
 
 
 class OfClass(NamedTuple):
@@ -68,16 +59,15 @@ class Scores(Protocol):
         ...
 
 
-def scores(nb: Classifier, fitted: Fitted, counted: Counted, estimate: Estimate, by_class: bool) -> Scores:
+def scores(nb: Classifier, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> Scores:
     """The scores of the counted rows; with `by_class` those of other classes than the candidate's are left aside."""
-    if fitted.average is not None:
+    if fitted.members is not None:
         return OfAverage(copy.copy(nb), counted, estimate, by_class)
     encoding, prior = fitted.encoding, fitted.empirical_prior
     model = encoding, scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
     if scoring.update_apart(prior, fitted.statistics).classes_share_parameters:
         return Shared(*model, _by_class(encoding, counted, np.empty((len(counted.label), 0))), estimate, by_class)
-    each = np.ones(len(counted.label))
-    likelihood = left_out(fitted, *counted[:3], each, estimate, "derived", _LIKELIHOODS)
+    likelihood = left_out(fitted, _singly(counted), estimate, "derived", _LIKELIHOODS)
     return Apart(*model, _by_class(encoding, counted, likelihood), estimate, by_class)
 
 
@@ -158,7 +148,7 @@ class OfAverage:
     """Of an average of models: by definition, each candidate counted, and then every row left out."""
 
     nb: Classifier
-    counted: Counted
+    counted: CountedRows
     estimate: Estimate
     by_class: bool
     size: int = 1
@@ -180,17 +170,21 @@ class OfAverage:
         """(N, C) log odds against each class, given the other rows of these."""
         draft: Any = copy.copy(self.nb)
         draft.statistics_ = statistics
-        fitted, each = draft.fitted_, np.ones(len(self.counted.label))
-        return log_odds_against(joint_of_average(fitted, *self.counted[:3], each, self.estimate, "derived"))
+        fitted = draft.fitted_
+        joint = joint_of_average(fitted, fitted.members, _singly(self.counted), self.estimate, "derived")
+        return log_odds_against(joint)
 
 
-def _by_class(encoding: Encoding, counted: Counted, likelihood: np.ndarray) -> list[OfClass]:
-    table, _, label, weight = counted
+def _singly(counted: CountedRows) -> CountedRows:
+    """Of a row that stands for several one, which is left out while the others stay."""
+    return counted._replace(weight=np.ones_like(counted.weight))
+
+
+def _by_class(encoding: Encoding, counted: CountedRows, likelihood: np.ndarray) -> list[OfClass]:
     groups = []
-    for c in np.flatnonzero(np.bincount(label)):
-        own = label == c
-        rows = encoding.rows(table.take(own), lambda columns, unknown: None)
-        groups.append(OfClass(int(c), rows, weight[own], likelihood[own]))
+    for c in np.flatnonzero(np.bincount(counted.label)):
+        own = counted.take(mask := counted.label == c, encoding)
+        groups.append(OfClass(int(c), own.rows, own.weight, likelihood[mask]))
     return groups
 
 
@@ -329,14 +323,8 @@ def _finite(log_odds: jax.Array) -> jax.Array:
     return jnp.where(log_odds <= _LARGE, log_odds, _LARGE)
 
 
-def _likelihoods(
-    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
-) -> jax.Array:
-    return jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
-
-
 def _never(*arguments: Any, **options: Any) -> np.ndarray:
     raise NotImplementedError("Classes that share parameters change with every row.")
 
 
-_LIKELIHOODS = Asked(JointLikelihood.prepare, _likelihoods, _never)
+_LIKELIHOODS = Asked(JointLikelihood.prepare, likelihood_of_own, _never)

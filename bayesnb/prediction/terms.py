@@ -9,12 +9,12 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.pair_counts import require_memory
-from bayesnb.encoding import Table
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.fitted import Classifier, Fitted, Members
 from bayesnb.model import Estimate
 from bayesnb.selection.left_out import (
     TERMS,
     Asked,
+    CountedRows,
     PriorOf,
     average_left_out,
     counted_rows,
@@ -93,10 +93,10 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
-    if fitted.members is not None:
-        log_class = fitted.class_log_prior
-        joint = fitted.members.scores(fitted, X, estimate, None)
-        return _of_members(fitted, joint, np.broadcast_to(log_class, joint.shape[:2]))
+    if (members := fitted.members) is not None:
+        joint = members.scores(fitted, X, estimate, None)
+        log_class = scoring.log_class(*nb.unweighted.fitted_.read(estimate))
+        return _of_members(fitted, members, joint, np.broadcast_to(log_class, joint.shape[:2]))
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_room(n, fitted)
@@ -151,44 +151,35 @@ def loo_terms(
     """
     fitted = require_leave_one_out(nb, "loo_terms")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
-    table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo_terms")
-    _require_room(table.n_rows, fitted)
-    return loo_terms_of(fitted, table, rows, label, weight, estimate, prior)
+    counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
+    _require_room(len(counted.label), fitted)
+    return loo_terms_of(fitted, counted, estimate, prior)
 
 
 def loo_terms_of(
-    fitted: Fitted,
-    table: Table,
-    rows: tuple[Any, ...],
-    label: np.ndarray,
-    weight: np.ndarray,
-    estimate: Estimate,
-    prior: PriorOf = "derived",
-    asked: Asked = TERMS,
+    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived", asked: Asked = TERMS
 ) -> Terms:
-    """As `loo_terms`, of rows that are checked and encoded, with index of class and weight.
+    """As `loo_terms`, of rows that are known to be counted.
 
     Of `BLOCKS` there is a sum each, and of an average of models the average.
     """
-    log_class = log_class_without(fitted, label, weight)
-    given = fitted, table, rows, label, weight, estimate, prior
-    if fitted.members is not None and asked is TERMS:
-        return _of_members(fitted, average_left_out(fitted.members.each, *given), log_class)
-    if fitted.average is not None:
-        joint = average_left_out(fitted.average, *given)
-        return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), fitted.encoding.classes.array())
-    values, encoding = left_out(*given, asked), fitted.encoding
+    log_class, members, encoding = log_class_without(fitted, counted), fitted.members, fitted.encoding
+    if members is not None and asked is TERMS:
+        return _of_members(fitted, members, average_left_out(members.each, counted, estimate, prior), log_class)
+    if members is not None:
+        joint = average_left_out(members.average, counted, estimate, prior)
+        return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), encoding.classes.array())
+    values = left_out(fitted, counted, estimate, prior, asked)
     names = encoding.term_names if asked is TERMS else [columns.kind for columns in encoding.blocks]
     return Terms(values, _biased(fitted, log_class), tuple(names), encoding.classes.array())
 
 
-def _of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
+def _of_members(fitted: Fitted, members: Members, joint: np.ndarray, log_class: np.ndarray) -> Terms:
     """The terms of an average of models, of log p(class, row) of each (N, C, M)."""
-    assert fitted.members is not None
     values, weights = joint - log_class[..., None], fitted.prior.weights
     if weights is not None:
         values = values * weights.blocks[0]
-    return Terms(values, _biased(fitted, log_class), fitted.members.names, fitted.encoding.classes.array())
+    return Terms(values, _biased(fitted, log_class), members.names, fitted.encoding.classes.array())
 
 
 def _biased(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:

@@ -10,9 +10,8 @@ import jax
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb.fitted import Fitted
-from bayesnb.model import Estimate
-from bayesnb.prediction.weighting import Weights
+from bayesnb.fitted import Fitted, Request
+from bayesnb.prediction.weights import Weights
 from bayesnb.uncertainty.given_draws import checked, sites_of
 
 CLASS_BIAS, TEMPERATURE, WEIGHT = "class_bias", "temperature", "weight"
@@ -37,16 +36,16 @@ class WeightDraws:
     class_bias: np.ndarray
     weight: np.ndarray
 
-    def score(self, fitted: Fitted, X: Any, estimate: Estimate | None, class_prior: Any, output: Output) -> np.ndarray:
-        """Apply `output` to log of the average (N, C) of P(class | row) of the rows of X.
+    def score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
+        """What is asked of the rows of X, of log of the average (N, C) of P(class | row).
 
         P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
         """
-        model, reading = fitted.read(estimate, class_prior)
+        model, reading = fitted.read(request.estimate, request.class_prior)
         units = replace(self.weights, weight=1 / self.weights.typical, class_bias=np.zeros_like(self.class_bias[0]))
         model = replace(model, weights=units.of(fitted.encoding, None))
         rows, n = fitted.encode(X)
-        return scoring.average_over_weights(fitted.encoding, model, rows, n, reading, *self._of(fitted), output)
+        return scoring.average_over_weights(fitted.encoding, model, rows, n, reading, *self._of(fitted), request.output)
 
     def score_terms(self, fitted: Fitted, values: np.ndarray, log_class: np.ndarray, output: Output) -> np.ndarray:
         """The same of terms (N, C, T) and log P(class) (C,) that are there already."""

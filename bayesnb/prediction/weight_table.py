@@ -9,7 +9,7 @@ import numpy as np
 from bayesnb._util.arguments import require_probability
 from bayesnb.fitted import Classifier
 from bayesnb.prediction.weight_draws import read_weight_draws
-from bayesnb.prediction.weighting import Weights, require_weights
+from bayesnb.prediction.weights import Weights, require_weights
 
 if TYPE_CHECKING:
     import pandas as pd

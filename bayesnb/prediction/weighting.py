@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.warnings import warn
-from bayesnb.counting import require_numbers
-from bayesnb.encoding import Encoding, Levels, Table
+from bayesnb.encoding import Encoding, Table
 from bayesnb.encoding.row_blocks import pad_rows, padded_size
-from bayesnb.fitted import Classifier, Fitted, Members, require_fitted
-from bayesnb.model import TermWeights
+from bayesnb.fitted import Fitted
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
-from bayesnb.prediction.weights import SHRINKAGE, Scores, Source, fit_weights, log_score
-from bayesnb.selection.left_out import BLOCKS, TERMS, Asked, of_the_others
+from bayesnb.prediction.weight_optimum import SHRINKAGE, Scores, Source, fit_weights, log_score
+from bayesnb.prediction.weights import Weights, term_names
+from bayesnb.selection.left_out import BLOCKS, TERMS, Asked, CountedRows, of_the_others
 
 Kind = Literal["feature", "temperature", "auto"]
 
@@ -29,159 +28,6 @@ FEWEST_EVENTS = 10
 _KEPT = 2**27
 _CHUNK = 2**23
 _FEWEST = 1024  # in multiples of 512
-
-
-@dataclass(frozen=True, eq=False)
-class Weights:
-    """Weights of the terms of a classifier, and the bias of its classes.
-
-    Attributes
-    ----------
-    names : tuple of str
-        What each term is about.
-    weight : (T,) array
-    classes : Levels
-        Those of `class_bias`.
-    class_bias : (C,) array
-        In nats.
-    temperature : float
-        Common mean of the weights.
-    shrinkage : float
-        τ: how far the weights may be from it; 0 is temperature scaling.
-    of_draws : (T,) array of bool
-        Which terms are of rows of several draws from one simplex: their weight is `weight` · (t + 1)^-`exponent` for a
-        row of t draws.
-    exponent : float
-    log_length : float
-        Mean of log(t + 1) over the rows that were weighted on; 0 without such terms.
-    precision : (P, P) array
-        Minus the Hessian of the penalised log score, over what is free of the bias, the temperature and the deviations
-        of the weights from it in units of `shrinkage`.
-    n_rows : int
-        Rows that were weighted on.
-    log_loss, plain_log_loss : float
-        Mean leave-one-out loss of the label of these rows, with the weights, which saw each label once, and without.
-    """
-
-    names: tuple[str, ...]
-    weight: np.ndarray
-    classes: Levels
-    class_bias: np.ndarray
-    temperature: float
-    shrinkage: float
-    of_draws: np.ndarray
-    exponent: float
-    log_length: float
-    precision: np.ndarray
-    n_rows: int
-    log_loss: float
-    plain_log_loss: float
-
-    def __repr__(self) -> str:
-        n = len(self.names)
-        return (
-            f"Weights({n} term{'s' * (n != 1)} around {self.temperature:.3g}, by leave-one-out of {self.n_rows} rows)"
-        )
-
-    def check(self) -> None:
-        """Raise ValueError unless the parts fit together."""
-        self.classes.check()
-        n_classes, n_terms = len(self.classes), len(self.names)
-        free = len(self.precision)
-        if free not in ((1, n_classes + 1) if not self.shrinkage else (n_classes + 1 + n_terms,)):
-            raise ValueError(f"weights_.precision is of {free} parameters.")
-        shapes = {"weight": (n_terms,), "class_bias": (n_classes,), "precision": (free, free)}
-        for name, shape in shapes.items():
-            require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
-        if self.of_draws.dtype != bool or self.of_draws.shape != (n_terms,):
-            raise ValueError(f"weights_.of_draws is {self.of_draws.dtype} {self.of_draws.shape}.")
-        numbers = ("temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss")
-        if not all(np.isfinite(getattr(self, name)) for name in numbers):
-            raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
-
-    @property
-    def own(self) -> bool:
-        """Whether terms may have weights of their own, and classes a bias; else a temperature is all there is."""
-        return len(self.precision) > 1
-
-    @property
-    def typical(self) -> np.ndarray:
-        """(T,) what `weight` is times for a row of typical length, e^`log_length` - 1 draws: then it is T + τ d."""
-        return np.where(self.of_draws, np.exp(-self.exponent * self.log_length), 1.0)
-
-    def of_classes(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
-        """(…, C') biases of other classes than those of `bias` (…, C); such as came later have none."""
-        at = self.classes.index(classes.values)
-        if self.class_bias.any() and (at < 0).all():
-            raise ValueError(
-                f"weights have a bias of the classes {list(self.classes.values)[:8]}, and here are "
-                f"{list(classes.values)[:8]}: none of those. Are the labels of another type?"
-            )
-        return np.where(at < 0, 0.0, bias[..., np.maximum(at, 0)])
-
-    def of(self, encoding: Encoding, members: Members | None) -> TermWeights:
-        """As models take them; classes that came later have no bias. `members` are those of an average of models.
-
-        Raises
-        ------
-        ValueError
-            If the terms are others.
-        """
-        names = self.names if members is not None and self.names == (AVERAGE,) else term_names(encoding, members)
-        if names != self.names:
-            other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
-            raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
-        bias = self.of_classes(encoding.classes, self.class_bias)
-        if members is not None:
-            return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
-        blocks, exponents, first = [], [], 0
-        for columns in encoding.blocks:
-            n = 1 if columns.one_simplex else len(columns.index)
-            own = self.weight[first : first + n]
-            alike = n > 0 and (own == own[0]).all()
-            blocks.append(own[0] if alike else own)
-            exponents.append(self.exponent if columns.one_simplex else None)
-            first += n
-        return TermWeights(bias, tuple(blocks), tuple(exponents))
-
-
-class Weighed(Classifier, Protocol):
-    """A classifier whose terms are weighted, around another one."""
-
-    weights_: Weights
-    max_rows: int
-    seed: int
-
-    @property
-    def estimator_(self) -> Classifier: ...
-
-    @property
-    def term_names_(self) -> tuple[str, ...]: ...
-
-    @property
-    def weight_(self) -> np.ndarray: ...
-
-
-def require_weights(nb: Classifier, who: str) -> Weights:
-    """The weights of a `WeightedNB`.
-
-    Raises
-    ------
-    NotFittedError
-        If nothing was fitted.
-    ValueError
-        If it is no `WeightedNB`, or one whose weights were not found.
-    """
-    require_fitted(nb, who)
-    if not hasattr(nb, "weigh"):
-        raise ValueError(f"{who}: {type(nb).__name__} has no weights of terms; pass a fitted WeightedNB.")
-    found = getattr(nb, "weights_", None)
-    if found is None:
-        raise ValueError(
-            f"{who}: the weights of this {type(nb).__name__} are 1, as none were found: its rows were counted and not "
-            "weighed, or were too few. nb.weigh(X, y) finds them, from rows that were counted."
-        )
-    return found
 
 
 def weigh(
@@ -333,7 +179,7 @@ def _source(fitted: Fitted, groups: _Groups, sample: _Sample, log_length: np.nda
             rows = fitted.encoding.rows(own, lambda columns, unknown: None)
             # A row of weight 2 is that row twice, of which one is left out.
             less = np.minimum(weight[part], 1.0)
-            found = loo_terms_of(fitted, own, rows, label[part], less, estimate, asked=groups.asked)
+            found = loo_terms_of(fitted, CountedRows(own, rows, label[part], less), estimate, asked=groups.asked)
             _require_finite(found, at[part])
             sums = [found.values[..., groups.of_parts == g].sum(axis=2) for g in range(0 if alone else n_groups)]
             terms = found.values if alone else np.stack(sums, axis=2)
@@ -347,11 +193,6 @@ def _mask(part: slice, n: int) -> np.ndarray:
     mask = np.zeros(n, bool)
     mask[part] = True
     return mask
-
-
-def term_names(encoding: Encoding, members: Members | None) -> tuple[str, ...]:
-    """(T,) what each term of a classifier is about, or of an average of models its members."""
-    return tuple(encoding.term_names) if members is None else members.names
 
 
 def _log_lengths(encoding: Encoding, table: Table) -> np.ndarray:

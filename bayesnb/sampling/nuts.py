@@ -18,7 +18,8 @@ from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
-from bayesnb.prediction.weighting import Weighed, require_weights, scores_given
+from bayesnb.prediction.weighting import scores_given
+from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.sampling.hierarchy import Hierarchy
 from bayesnb.sampling.programs import Fixed
 from bayesnb.sampling.weights import WeightsGiven

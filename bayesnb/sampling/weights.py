@@ -14,7 +14,7 @@ from numpyro import distributions as dist  # not `import numpyro.distributions a
 from numpyro.infer import init_to_value
 
 from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURE, WEIGHT
-from bayesnb.prediction.weights import PRECISION_OF_T, Scores, fit_weights
+from bayesnb.prediction.weight_optimum import PRECISION_OF_T, Scores, fit_weights
 
 _DEVIATION = "deviation"
 

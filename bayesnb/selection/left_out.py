@@ -15,19 +15,34 @@ import numpy as np
 from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Table, check_weights
+from bayesnb.encoding import Encoding, Rows, Table, check_weights
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Classifier, Fitted, require_fitted
+from bayesnb.fitted import Classifier, Fitted, Members, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
 
 PriorOf = Literal["derived", "fixed"]
+
+
+class CountedRows(NamedTuple):
+    """Rows that were counted: a table, encoded too, the index of the class of each (N,), and its weight (N,)."""
+
+    table: Table
+    rows: tuple[Rows, ...]
+    label: np.ndarray
+    weight: np.ndarray
+
+    def take(self, mask: np.ndarray, encoding: Encoding) -> CountedRows:
+        """Some of them, where `mask` (N,) is true."""
+        own = self.table.take(mask)
+        # What is no level was told of all rows.
+        return CountedRows(own, encoding.rows(own, lambda columns, unknown: None), self.label[mask], self.weight[mask])
 
 
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     """What was fitted: of an average of models too, as leaving out is exact in each of them."""
     require_fitted(nb, who)
     fitted = getattr(nb, "fitted_", None)  # PolyaNB has none
-    if fitted is None or (nb.no_posterior is not None and fitted.average is None):
+    if fitted is None or (nb.no_posterior is not None and fitted.members is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return fitted
 
@@ -49,10 +64,8 @@ def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
             yield int(c), float(w)
 
 
-def counted_rows(
-    fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str
-) -> tuple[Table, tuple[Any, ...], np.ndarray, np.ndarray]:
-    """Rows of X, encoded too, with index of class and weight; refused if some count without them would be negative."""
+def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -> CountedRows:
+    """The rows of X; refused if some count without them would be negative."""
     table = fitted.table(X)
     label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
@@ -65,7 +78,7 @@ def counted_rows(
             f"{who}: X, y and sample_weight must be rows that the classifier was fitted on, and these are not. "
             + str(error).replace("forget would leave", "Without them there would be")
         ) from None
-    return table, rows, label, weight
+    return CountedRows(table, rows, label, weight)
 
 
 def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
@@ -86,88 +99,65 @@ class Asked(NamedTuple):
     shared: Callable[..., np.ndarray]
 
 
-def left_out(
-    fitted: Fitted,
-    table: Table,
-    rows: tuple[Any, ...],
-    label: np.ndarray,
-    weight: np.ndarray,
-    estimate: Estimate,
-    prior: PriorOf,
-    asked: Asked,
-) -> np.ndarray:
-    """(N, …) of rows of a table, encoded too, each by the posterior of the other rows.
+def left_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, asked: Asked) -> np.ndarray:
+    """(N, …) of rows, each by the posterior of the other rows.
 
     `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
     (N, C, T) terms of log p(row | class, the other rows), and `BLOCKS` their sums over each block.
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
-    model, weights = scoring.pad(encoding, posterior), np.unique(weight)
-    apart, parts = not posterior.classes_share_parameters, []
-    if apart and len(weights) == 1:
-        return _own_class_without(model, encoding, rows, label, float(weights[0]), estimate, asked)
-    if apart:
+    if not posterior.classes_share_parameters:
+        model, weights = scoring.pad(encoding, posterior), np.unique(counted.weight)
+        if len(weights) == 1:
+            return _own_class_without(model, encoding, counted, float(weights[0]), estimate, asked)
+        parts = []
         for w in weights:
-            mask = weight == w
-            own = encoding.rows(table.take(mask))
-            parts.append((mask, _own_class_without(model, encoding, own, label[mask], float(w), estimate, asked)))
+            own = counted.take(mask := counted.weight == w, encoding)
+            parts.append((mask, _own_class_without(model, encoding, own, float(w), estimate, asked)))
         return _in_place(parts)
 
     device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
 
     def of_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
         c, w = group
-        mask, multiplicity = (label == c) & (weight == w), -w * np.eye(n_classes)[c]
-        own, n = encoding.rows(table.take(mask), lambda columns, unknown: None), int(mask.sum())
+        own = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
+        without = -w * np.eye(n_classes)[c]
         with jax.default_device(device):
-            return mask, asked.shared(encoding, posterior, own, n, estimate, multiplicity=multiplicity)
+            found = asked.shared(encoding, posterior, own.rows, len(own.label), estimate, multiplicity=without)
+        return mask, found
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return _in_place(list(pool.map(of_group, alike(label, weight))))  # raises what they raise
+        return _in_place(list(pool.map(of_group, alike(counted.label, counted.weight))))  # raises what they raise
 
 
 def average_left_out(
-    of_members: Callable[..., np.ndarray],
-    fitted: Fitted,
-    table: Table,
-    rows: tuple[Any, ...],
-    label: np.ndarray,
-    weight: np.ndarray,
-    estimate: Estimate,
-    prior: PriorOf,
+    of_members: Callable[..., np.ndarray], counted: CountedRows, estimate: Estimate, prior: PriorOf
 ) -> np.ndarray:
-    """Log p(class, row | the other rows) of an average of models, (N, C), or of each of its members, (N, C, M)."""
+    """Log p(class, row | the other rows) by the `average` of `Members`, (N, C), or of `each` of them, (N, C, M)."""
+    table, rows, label, weight = counted
 
     def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
-        own = table.take(which), rows, label[which], weight[which]
-        return left_out(member.fitted_, *own, estimate, prior, SCORES)[:, 0]
+        own = CountedRows(table.take(which), rows, label[which], weight[which])
+        return left_out(member.fitted_, own, estimate, prior, SCORES)[:, 0]
 
     return of_members(table, rows, joint_of, less=weight)
 
 
 def joint_of_average(
-    fitted: Fitted,
-    table: Table,
-    rows: tuple[Any, ...],
-    label: np.ndarray,
-    weight: np.ndarray,
-    estimate: Estimate,
-    prior: PriorOf,
+    fitted: Fitted, members: Members, counted: CountedRows, estimate: Estimate, prior: PriorOf
 ) -> np.ndarray:
     """(N, C) scores of an average of models, its terms weighted, each row by the posteriors of the other rows."""
-    weights, average = fitted.prior.weights, fitted.average
-    if weights is not None and weights.of_members:
-        average = fitted.members.each  # type: ignore[union-attr]
-    assert average is not None
-    joint = average_left_out(average, fitted, table, rows, label, weight, estimate, prior)
-    return joint if weights is None else weights.of_average(joint, log_class_without(fitted, label, weight))
+    weights = fitted.prior.weights
+    of_members = members.each if weights is not None and weights.of_members else members.average
+    joint = average_left_out(of_members, counted, estimate, prior)
+    return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
 
 
-def log_class_without(fitted: Fitted, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     """(N, C) log P(class | the other rows)."""
-    count = fitted.statistics.class_count
+    (_, _, label, weight), count = counted, fitted.statistics.class_count
     posterior: Any = float64(fitted.prior.class_prior.update_apart)(LevelCounts(count[None]))
     found = np.empty((len(label), len(count)))
     for c, w in alike(label, weight):
@@ -185,13 +175,7 @@ def _in_place(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def _own_class_without(
-    model: NaiveBayes,
-    encoding: Encoding,
-    rows: tuple[Any, ...],
-    label: np.ndarray,
-    weight: float,
-    estimate: Estimate,
-    asked: Asked,
+    model: NaiveBayes, encoding: Encoding, counted: CountedRows, weight: float, estimate: Estimate, asked: Asked
 ) -> np.ndarray:
     """As `left_out`, where only the parameters of a row's own class know it: those of the others are as they are."""
     readings: list[Any] = []
@@ -202,7 +186,7 @@ def _own_class_without(
         return _answer(*readings[0], x, label, asked.of_own)
 
     cells = model.n_classes * encoding.n_terms if asked is TERMS else 0.0
-    return scoring.map_rows(rows, len(label), answer, label, cells=cells)
+    return scoring.map_rows(counted.rows, len(counted.label), answer, counted.label, cells=cells)
 
 
 @jax.jit(static_argnames=("estimate", "prepare"))
@@ -233,11 +217,17 @@ def _with_log_proba(joint: jax.Array) -> jax.Array:
     return jnp.stack([joint, log_normalize(joint)], axis=1)
 
 
+def likelihood_of_own(
+    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
+) -> jax.Array:
+    """(n, C) log p(row | class, the other rows), as `Asked.of_own`."""
+    return jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
+
+
 def _scores_of_own(
     every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
 ) -> jax.Array:
-    likelihood = jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
-    return _with_log_proba(plus(likelihood, log_class))
+    return _with_log_proba(plus(likelihood_of_own(every, without, log_class, own, x), log_class))
 
 
 def _parts_of_own(

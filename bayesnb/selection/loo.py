@@ -158,18 +158,17 @@ def loo(
     fitted = require_leave_one_out(nb, "loo")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     require_choice("prior", prior, ("derived", "fixed"))
-    table, rows, label, weight = counted_rows(fitted, X, y, sample_weight, "loo")
-    each = np.arange(table.n_rows)
-    if fitted.average is not None:
-        joint = joint_of_average(fitted, table, rows, label, weight, estimate, prior)
+    counted = counted_rows(fitted, X, y, sample_weight, "loo")
+    _, rows, label, weight = counted
+    each = np.arange(len(label))
+    row = np.full(len(label), np.nan)
+    if fitted.members is not None:
+        joint = joint_of_average(fitted, fitted.members, counted, estimate, prior)
         log_proba = scoring.read_scores(joint, scoring.log_proba)
-        row = np.full(table.n_rows, np.nan)
     else:
-        found = left_out(fitted, table, rows, label, weight, estimate, prior, SCORES)
-        joint, log_proba = found.swapaxes(0, 1)
-        row = joint[each, label] + scoring.log_base(rows, table.n_rows)
-        if fitted.prior.weights is not None:
-            row = np.full(table.n_rows, np.nan)
+        joint, log_proba = left_out(fitted, counted, estimate, prior, SCORES).swapaxes(0, 1)
+        if fitted.prior.weights is None:
+            row = joint[each, label] + scoring.log_base(rows, len(label))
     chosen = chosen_on_rows(fitted)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
     return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)

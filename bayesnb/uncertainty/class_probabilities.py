@@ -202,8 +202,8 @@ def log_odds_moments(
     if draws is None:
         if fitted.prior.classes_share_parameters:
             raise NotImplementedError(
-                f"log_odds_moments: the classes of {fitted.name} share parameters, which leaves no closed form; "
-                "pass draws=posterior_draws(nb)."
+                f"log_odds_moments: the classes of {fitted.name} share parameters, so that scores of classes are not "
+                "independent; pass draws=posterior_draws(nb), or ask for two classes by explain(nb, X, of, against)."
             )
         closed = _from_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
         found = over_blocks(fitted, X, closed, replace(closed, answer=_no_moments))

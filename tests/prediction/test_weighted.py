@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb.prediction import weighting
-from bayesnb.prediction.weights import SHRINKAGE
+from bayesnb.prediction.weight_optimum import SHRINKAGE
 
 RNG = np.random.default_rng(11)
 N = 120

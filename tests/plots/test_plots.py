@@ -11,31 +11,15 @@ from scipy.stats import beta, norm
 from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
-from matplotlib import collections, get_backend, rc_context, rcParams
+from matplotlib import collections, rc_context
 from matplotlib import pyplot as plt
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 import bayesnb
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, parameter_table, plots
 from bayesnb.plots import style, text
-
-LONG = "an expression level measured by probe number"
-
-
-@pytest.fixture(autouse=True)
-def _quiet():
-    """A backend without windows; glyphs that are missing when a figure is drawn are an error."""
-    with rc_context({"backend": get_backend()}), warnings.catch_warnings():
-        plt.switch_backend("agg")
-        before = dict(rcParams)
-        warnings.filterwarnings("error", "Glyph")
-        warnings.filterwarnings("error", ".*constrained_layout")
-        yield
-        assert dict(rcParams) == before
-    plt.close("all")
+from tests.plots.figures import LONG, check, dots, said, segments, shown_texts
 
 
 @pytest.fixture(scope="module", params=[2, 20, 200])
@@ -54,66 +38,6 @@ def melons():
     )
 
 
-def pairs_table(n: int, seed: int = 0) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    rows = [(f"{LONG} {a:03d}", f"{LONG} {b:03d}", 60) for a, b in combinations(range(n), 2)]
-    table = pd.DataFrame(rows, columns=["feature_1", "feature_2", "rows"])
-    return table.assign(log_bayes_factor=10 * rng.standard_t(2, len(rows)), mutual_information=0.1, p_value=0.5)
-
-
-def shown_texts(figure):
-    """Texts that are drawn, tick labels outside the limits left out, with their boxes in pixels."""
-    renderer = FigureCanvasAgg(figure).get_renderer()
-    figure.draw(renderer)
-    hidden = set()
-    for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            slack = 1e-9 * (high - low)
-            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
-                if not low - slack <= tick.get_loc() <= high + slack:
-                    hidden |= {id(tick.label1), id(tick.label2)}
-    found = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip() and id(t) not in hidden]
-    return [(t.get_text(), t.get_window_extent(renderer)) for t in found]
-
-
-def check(ax):
-    """Labelled, nothing over anything else, nothing cut off, the axes not squeezed."""
-    assert ax.get_xlabel()
-    assert ax.get_ylabel()
-    figure = ax.figure
-    boxes = shown_texts(figure)
-    assert len(boxes) > 4
-    for name, box in boxes:
-        assert min(box.x0, box.y0) >= -1, name
-        assert max(box.x1 - figure.bbox.x1, box.y1 - figure.bbox.y1) <= 1, name
-    for (name, a), (other, b) in combinations(boxes, 2):
-        wide, high = min(a.x1, b.x1) - max(a.x0, b.x0), min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert wide < 1 or high < 1, (name, other)
-    box = ax.get_window_extent()
-    for name, inside in boxes:
-        if inside.x0 > box.x0 and inside.x1 < box.x1:
-            assert inside.y0 >= box.y1 - 1 or inside.y1 <= box.y0 + 1, f"{name} covers the data"
-    assert min(box.width, box.height) / figure.dpi > 1
-    return ax
-
-
-def said(ax) -> str:
-    """The header: its lines, then the labels of its marks."""
-    legend = ax.get_legend()
-    return "\n".join([legend.get_title().get_text(), *(t.get_text() for t in legend.get_texts())])
-
-
-def segments(ax) -> np.ndarray:
-    """(n, 2, 2) ends of the vertical lines."""
-    found = [c for c in ax.collections if isinstance(c, collections.LineCollection)]
-    return np.concatenate([np.array(c.get_segments()) for c in found])
-
-
-def dots(ax) -> np.ndarray:
-    return np.concatenate([np.asarray(c.get_offsets()) for c in ax.collections if type(c).__name__ == "PathCollection"])
-
-
 def rows(values) -> np.ndarray:
     """In one order, so that sets of points compare."""
     values = np.asarray(values, float).reshape(len(values), -1)
@@ -127,6 +51,13 @@ def standardised(nb, parameter: str, frame: pd.DataFrame) -> pd.DataFrame:
     unit = table["feature"].map({"mu": frame.std(ddof=0), "sigma2": frame.var(ddof=0), "rate": frame.mean()}[parameter])
     columns = ["mle", "mean", "lower", "upper"]
     return pd.concat([table.drop(columns=columns), table[columns].sub(centre, axis=0).div(unit, axis=0)], axis=1)
+
+
+def pairs_table(n: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = [(f"{LONG} {a:03d}", f"{LONG} {b:03d}", 60) for a, b in combinations(range(n), 2)]
+    table = pd.DataFrame(rows, columns=["feature_1", "feature_2", "rows"])
+    return table.assign(log_bayes_factor=10 * rng.standard_t(2, len(rows)), mutual_information=0.1, p_value=0.5)
 
 
 class TestNothingOverlaps:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from bayesnb import plots
 from bayesnb.prediction import PredictionSets
-from tests.test_plots import _quiet, check, dots, said, segments  # noqa: F401 (_quiet is an autouse fixture)
+from tests.plots.figures import check, dots, said, segments
 
 
 def sets(n_rows: int, n_classes: int, power: float) -> tuple[PredictionSets, np.ndarray]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import matplotlib
-
-matplotlib.use("Agg")
-
 import numpy as np
 import pandas as pd
 import pytest
+
+pytest.importorskip("matplotlib")
 from matplotlib.patches import FancyArrowPatch
 
 import bayesnb as bnb

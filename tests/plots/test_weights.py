@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import bayesnb as bnb
 from bayesnb import plots
-from tests.test_plots import LONG, _quiet, check, said, segments  # noqa: F401 (_quiet is an autouse fixture)
+from tests.plots.figures import LONG, check, said, segments
 
 
 def table_of(n: int) -> pd.DataFrame:

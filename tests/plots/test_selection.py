@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 
 import bayesnb as bnb
 from bayesnb import BernoulliNB, CategoricalNB, FeatureAveragedNB, GaussianNB, MultinomialNB, plots
+from tests.plots.figures import LONG, check, said, segments
 from tests.strategies import KINDS, problems, thorough, with_prior_of
-from tests.test_plots import LONG, _quiet, check, said, segments  # noqa: F401 (_quiet is an autouse fixture)
 
 
 def relevant_and_noise(n_features: int, n_rows: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:

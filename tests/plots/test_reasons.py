@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from bayesnb import plots
 from bayesnb.plots.style import COLOURS, GREY
-from tests.test_plots import LONG, _quiet, check, said, segments  # noqa: F401 (_quiet is an autouse fixture)
+from tests.plots.figures import LONG, check, said, segments
 
 
 def reasons(n: int, row: object = 0, seed: int = 0) -> pd.DataFrame:

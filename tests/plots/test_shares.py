@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import bayesnb as bnb
 from bayesnb import plots
-from tests.test_plots import LONG, _quiet, check, said  # noqa: F401 (_quiet is an autouse fixture)
+from tests.plots.figures import LONG, check, said
 
 
 def result(n_classes: int, n_rows: int = 300) -> bnb.prediction.prevalence.Prevalence:
