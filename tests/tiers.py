@@ -1,6 +1,6 @@
 """Two tiers of tests: `make test` runs the quick ones, `make test-all` all.
 
-The quick ones are for whoever changes something: every capability and every law once, the demo and the README, within
+The quick ones are for whoever changes something: every capability and every law once, and the demo, within
 four minutes on two cores where no kernel is compiled yet. Compiling takes most of the time, and each kind of estimator,
 each number of classes and each number of columns has kernels of its own. So of a test with variants for several kinds
 of estimators one representative kind is quick, and slow.toml names what else is left out, and why.
