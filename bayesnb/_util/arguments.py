@@ -65,6 +65,12 @@ def require_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
         raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
 
 
+def require_flag(name: str, value: Any) -> None:
+    """Raise ValueError unless `value` is true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={shown(value)} must be True or False.")
+
+
 def require_mapping(name: str, value: Any, example: str) -> None:
     """Raise TypeError unless `value` is a dict, such as `example`."""
     if not isinstance(value, Mapping):

@@ -16,7 +16,7 @@ def table(nb: Weighed) -> pd.DataFrame:
     """Term and weight, the largest first; where it falls with the length of a row, that of a typical one."""
     import pandas as pd
 
-    frame = pd.DataFrame({"term": nb.term_names_, "weight": _typical(nb)})
+    frame = pd.DataFrame({"term": nb.term_names_, "weight": nb.weight_ * nb.weights_.typical})
     return frame.sort_values("weight", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -42,8 +42,3 @@ def sentence(nb: Weighed) -> str:
         f"{found.n_rows:,} rows: {found.plain_log_loss:.3g} without weights, {found.log_loss:.3g} with, which is a "
         "little too good, as the weights have seen each label once."
     )
-
-
-def _typical(nb: Weighed) -> np.ndarray:
-    found = nb.weights_
-    return nb.weight_ * np.exp(-found.exponent * found.log_length * found.of_draws)

@@ -70,8 +70,9 @@ class WeightedNB(NaiveBayesClassifier):
     length_exponent_ : float
         β; 0 where no term is of rows of several draws.
     loo_log_loss_ : float
-        Mean leave-one-out loss of a label, in nats. The weights have seen each label once, so that it is too good, to
-        the order of the number of weights over the number of rows.
+        Mean leave-one-out loss of a label, in nats. The weights have seen each label once, so that it is too good, by
+        the order of the number of weights over the number of rows; by more where features say next to nothing, as the
+        terms of the own class, which lack the row, tell the label then, and weights below 0 make use of it.
     weights_ : Weights
         All of this, with the precision that intervals come from, see `weight_table`.
     estimator_ : the estimator, fitted, without the weights
@@ -80,9 +81,12 @@ class WeightedNB(NaiveBayesClassifier):
 
     Notes
     -----
-    With b ~ N(0, 1), T ~ N(1, 10²) and w_t ~ N(T, τ²) the optimum is unique; Newton's method finds it. What is said is
+    With b ~ N(0, 1), T ~ N(1, 1) and w_t ~ N(T, τ²) the optimum is unique; Newton's method finds it. What is said is
     no longer a joint distribution of row and label, so there is no evidence, and no `given="row"`; intervals
     `given="data"` say how the posterior of the parameters moves the weighted scores.
+
+    Weights and biases are found with the class probabilities of the rows; where the estimator has a `class_prior`, it
+    takes the place of these in predictions, and biases do not undo it.
 
     `partial_fit`, `forget` and `decay` count, and keep the weights; so do `fit_stream` and `distributed.fit`, after
     which there are none yet: `weigh` finds them anew, from rows that were counted. Where too few rows are left out to
@@ -145,7 +149,8 @@ class WeightedNB(NaiveBayesClassifier):
         Parameters
         ----------
         X, y, sample_weight
-            As they were counted, by `fit`, `partial_fit`, `fit_stream` or `distributed.fit`.
+            As they were counted, by `fit`, `partial_fit`, `fit_stream` or `distributed.fit`; after `decay` with the
+            weights that are left of them. Classes of which there is no row have no bias.
 
         Returns
         -------

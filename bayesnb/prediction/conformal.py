@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_choice, require_probability, require_seed
+from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Table, check_labels
 from bayesnb.fitted import Classifier, Fitted, Request
@@ -289,9 +289,9 @@ def conformal(
     to the log odds, are equal.
 
     What was chosen on the rows and is not chosen anew with each candidate makes coverage approximate, and `notes` say
-    so: a tree, a tuned alpha, weights of terms. Chosen on other rows it keeps the guarantee, such as the weights of
-    `WeightedNB(weights=other.weights_)`. Levels that were listed from the rows make it approximate for a new row with
-    another one; declare them by `categories`.
+    so: a tree, weights of terms, the alpha of what `tune_alpha` returns (fitted again, it is not known of). Chosen on
+    other rows it keeps the guarantee, such as the weights of `WeightedNB(weights=other.weights_)`. Levels that were
+    listed from the rows make it approximate for a new row with another one; declare them by `categories`.
 
     References
     ----------
@@ -314,6 +314,7 @@ def conformal(
     fitted = require_leave_one_out(nb, "conformal")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     require_choice("ties", ties, ("conservative", "random"))
+    require_flag("by_class", by_class)
     require_seed(seed)
     counted = counted_rows(fitted, X, y, sample_weight, "conformal")
     weight = counted.weight

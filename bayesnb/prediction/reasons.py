@@ -169,15 +169,15 @@ class _Block(NamedTuple):
     n_classes: int
 
 
-class _Weights(NamedTuple):
+class _Powers(NamedTuple):
     """Of the terms of a block: w, (T,) or (), and β where w is times (t + 1)^-β."""
 
     power: Any
     exponent: Any
 
 
-def _weights_of(weights: TermWeights | None, b: int) -> _Weights:
-    return _Weights(1.0, None) if weights is None else _Weights(weights.blocks[b], weights.exponents[b])
+def _weights_of(weights: TermWeights | None, b: int) -> _Powers:
+    return _Powers(1.0, None) if weights is None else _Powers(weights.blocks[b], weights.exponents[b])
 
 
 def _of_classes(model: NaiveBayes, c: np.ndarray, k: np.ndarray) -> _Lines:
@@ -191,7 +191,7 @@ def _of_classes(model: NaiveBayes, c: np.ndarray, k: np.ndarray) -> _Lines:
     return _Lines(every, np.full(len(c), CLASS, object), nothing, odds, found.variance[c] + found.variance[k])
 
 
-def _of_columns(block: _Block, weights: _Weights, c: np.ndarray, k: np.ndarray) -> _Lines:
+def _of_columns(block: _Block, weights: _Powers, c: np.ndarray, k: np.ndarray) -> _Lines:
     """A line for each column and row."""
     n, width = len(c), len(block.names)
 
@@ -206,7 +206,7 @@ def _of_columns(block: _Block, weights: _Weights, c: np.ndarray, k: np.ndarray) 
     )
 
 
-def _of_words(block: _Block, weights: _Weights, c: np.ndarray, k: np.ndarray) -> _Lines:
+def _of_words(block: _Block, weights: _Powers, c: np.ndarray, k: np.ndarray) -> _Lines:
     """A line for each word of each row: w x_l log θ_cl/θ_kl."""
     rows: Any = block.rows
     entries, level = rows.matrix.tocoo(), _level_cumulants(block.family)

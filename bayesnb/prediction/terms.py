@@ -13,9 +13,9 @@ from bayesnb.fitted import Classifier, Fitted, Members
 from bayesnb.model import Estimate
 from bayesnb.selection.left_out import (
     TERMS,
-    Asked,
     CountedRows,
     PriorOf,
+    Quantity,
     average_left_out,
     counted_rows,
     left_out,
@@ -157,20 +157,24 @@ def loo_terms(
 
 
 def loo_terms_of(
-    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived", asked: Asked = TERMS
+    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived", quantity: Quantity = TERMS
 ) -> Terms:
     """As `loo_terms`, of rows that are known to be counted.
 
     Of `BLOCKS` there is a sum each, and of an average of models the average.
     """
-    log_class, members, encoding = log_class_without(fitted, counted), fitted.members, fitted.encoding
-    if members is not None and asked is TERMS:
+    log_class, members, encoding = (
+        log_class_without(fitted, counted),
+        fitted.members,
+        fitted.encoding,
+    )
+    if members is not None and quantity is TERMS:
         return _of_members(fitted, members, average_left_out(members.each, counted, estimate, prior), log_class)
     if members is not None:
         joint = average_left_out(members.average, counted, estimate, prior)
         return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), encoding.classes.array())
-    values = left_out(fitted, counted, estimate, prior, asked)
-    names = encoding.term_names if asked is TERMS else [columns.kind for columns in encoding.blocks]
+    values = left_out(fitted, counted, estimate, prior, quantity)
+    names = encoding.term_names if quantity is TERMS else [columns.kind for columns in encoding.blocks]
     return Terms(values, _biased(fitted, log_class), tuple(names), encoding.classes.array())
 
 

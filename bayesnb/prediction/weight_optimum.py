@@ -2,9 +2,10 @@
 
     s_c(x) = b_c + log π_c + Σ_t w_t ℓ_ct(x),    P(c | x) = softmax(s),    w_t = T + τ d_t
 
-with b, d ~ N(0, 1), T ~ N(1, 10²). For given τ the objective is concave, and Newton's method finds the one optimum; τ
+with b, d ~ N(0, 1), T ~ N(1, 1). For given τ the objective is concave, and Newton's method finds the one optimum; τ
 is the smallest against which Laplace's evidence is not strong: within a Bayes factor of 10 of the best. The term of
-rows that are t draws from one simplex is ℓ (t + 1)^-β, with β at the optimum under τ = 0.
+rows that are t draws from one simplex is ℓ ((t + 1)/t₀)^-β, t₀ that of a typical row, with β at the optimum under
+τ = 0; β is half normal of scale ½, as where labels are told nearly without error the rows do not bound it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bayesnb.families._pytree import pytree
 
 SHRINKAGE = (0.0, 0.03, 0.1, 0.3, 1.0)
 _STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
-PRECISION_OF_T = 0.01
+PRECISION_OF_EXPONENT = 4.0
 _STEPS = 100
 _DECREMENT = 1e-11
 _SMALLEST_STEP = 1e-10
@@ -32,8 +33,8 @@ _IN_CACHE = 2**17
 
 
 @pytree
-class Scores:
-    """Leave-one-out terms of a block of rows.
+class LeaveOneOutTerms:
+    """Of a block of rows.
 
     Parameters
     ----------
@@ -53,8 +54,8 @@ class Scores:
     weight: Any
 
 
-Source = Callable[[], Iterable[Scores]]
-"""Blocks of scores, of as many rows each, a multiple of 512; as often as they are asked for."""
+Source = Callable[[], Iterable[LeaveOneOutTerms]]
+"""Blocks, of as many rows each, a multiple of 512; as often as they are asked for."""
 
 
 class Optimum(NamedTuple):
@@ -84,14 +85,13 @@ class Free:
     n_classes : int
     into : (C + T, P) array
         (b, w) as a linear function of them.
-    mean, precision : (P,) arrays
-        Of their normal prior.
+    mean : (P,) array
+        Of their normal prior; its variances are 1.
     """
 
     n_classes: int
     into: np.ndarray
     mean: np.ndarray
-    precision: np.ndarray
 
     @classmethod
     def of(cls, n_classes: int, n_terms: int, tau: float, *, biased: bool) -> Free:
@@ -103,7 +103,6 @@ class Free:
             n_classes,
             np.concatenate([bias, common, deviations], axis=1),
             np.repeat([0.0, 1.0, 0.0], sizes),
-            np.repeat([1.0, PRECISION_OF_T, 1.0], sizes),
         )
 
     def of_weights(self, at: np.ndarray) -> np.ndarray:
@@ -167,7 +166,7 @@ def _exponent(source: Source, at: np.ndarray, free: Free) -> float:
         nonlocal at
         theta, there = _maximize(source, at, free, exponent)
         at = free.into @ theta  # not far from that of the next exponent
-        return -there.objective
+        return 0.5 * PRECISION_OF_EXPONENT * exponent**2 - there.objective
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
 
@@ -188,9 +187,9 @@ def _maximize(source: Source, at: np.ndarray, free: Free, exponent: float) -> tu
         value, gradient, hessian = _derivatives(source, free.into @ theta, free.n_classes, exponent)
         away = theta - free.mean
         return _Point(
-            value - 0.5 * float(free.precision @ away**2),
-            free.into.T @ gradient - free.precision * away,
-            free.into.T @ hessian @ free.into + np.diag(free.precision),
+            value - 0.5 * float(away @ away),
+            free.into.T @ gradient - away,
+            free.into.T @ hessian @ free.into + np.eye(len(theta)),
             value,
         )
 
@@ -223,14 +222,14 @@ def _derivatives(
 
 @jax.jit
 def _of_block(
-    block: Scores, bias: jax.Array, weight: jax.Array, exponent: jax.Array
+    block: LeaveOneOutTerms, bias: jax.Array, weight: jax.Array, exponent: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """The same of a block, some rows at a time, so that they stay in the cache."""
     n, n_classes, n_terms = block.terms.shape
     most = max(1, _IN_CACHE // max(1, n_classes * n_terms))
     size = min(512, 2 ** (most.bit_length() - 1))
 
-    def of_piece(piece: Scores) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def of_piece(piece: LeaveOneOutTerms) -> tuple[jax.Array, jax.Array, jax.Array]:
         return _of_rows(piece, bias, weight, exponent)
 
     pieces = jax.tree.map(lambda v: jnp.reshape(v, (n // size, size, *v.shape[1:])), block)
@@ -240,7 +239,7 @@ def _of_block(
 
 
 def _of_rows(
-    rows: Scores, bias: jax.Array, weight: jax.Array, exponent: jax.Array
+    rows: LeaveOneOutTerms, bias: jax.Array, weight: jax.Array, exponent: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     terms = rows.terms * jnp.exp(-exponent * rows.log_length)[:, None]
     log_proba = jax.nn.log_softmax(bias + rows.log_class + jnp.einsum("nct,t->nc", terms, weight))

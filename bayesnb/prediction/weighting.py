@@ -13,19 +13,20 @@ import numpy as np
 from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Table
+from bayesnb.encoding.priors import class_distribution
 from bayesnb.encoding.row_blocks import pad_rows, padded_size
 from bayesnb.fitted import Fitted
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
-from bayesnb.prediction.weight_optimum import SHRINKAGE, Scores, Source, fit_weights, log_score
+from bayesnb.prediction.weight_optimum import SHRINKAGE, LeaveOneOutTerms, Source, fit_weights, log_score
 from bayesnb.prediction.weights import Weights, term_names
-from bayesnb.selection.left_out import BLOCKS, TERMS, Asked, CountedRows, of_the_others
+from bayesnb.selection.left_out import BLOCKS, TERMS, CountedRows, Quantity, log_class_without, of_the_others
 
 Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
 FEWEST_EVENTS = 10
 """Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
-_KEPT = 2**27
+_KEPT = 2**26
 _CHUNK = 2**23
 _FEWEST = 1024  # in multiples of 512
 
@@ -57,14 +58,14 @@ def weigh(
     log_length = _log_lengths(encoding, sample.table)
     typical = float(np.average(log_length, weights=sample.weight))
     source = _source(fitted, groups, sample, log_length - typical)
-    n_classes, n_groups = len(encoding.classes), len(groups.falls)
+    n_classes, n_groups = len(encoding.classes), len(groups.of_draws)
     shrinkage = (0.0,) if common else SHRINKAGE
     found = fit_weights(
-        source, n_classes, n_groups, of_draws=bool(groups.falls.any()), shrinkage=shrinkage, biased=not common
+        source, n_classes, n_groups, of_draws=bool(groups.of_draws.any()), shrinkage=shrinkage, biased=not common
     )
     plain = source if fitted.members is None else _source(fitted, _groups(fitted, True), sample, log_length)
     at_one = np.append(np.zeros(n_classes), np.ones(n_groups if fitted.members is None else 1))
-    of_draws, total = groups.falls[groups.of_terms], sample.weight.sum()
+    of_draws, total = groups.of_draws[groups.of_terms], sample.weight.sum()
     return Weights(
         names,
         found.weight[groups.of_terms] * np.where(of_draws, np.exp(found.exponent * typical), 1.0),
@@ -91,7 +92,7 @@ def scores_given(
     max_rows: int,
     seed: int,
     who: str,
-) -> Scores:
+) -> LeaveOneOutTerms:
     """The leave-one-out terms of the rows that `weigh` takes of those given, in one block; arguments as for it.
 
     Terms are those of rows of typical length, β being that of `weights`, so that w = T + τ d is what they are times;
@@ -139,14 +140,14 @@ class _Sample(NamedTuple):
 class _Groups(NamedTuple):
     """Terms that have one weight.
 
-    `of_terms` (T,) is the group of each term, `of_parts` that of each part of a row's log-likelihood that is `asked`
-    for, and `falls` (G,) says whose weight falls with the number of draws that a row is.
+    `of_terms` (T,) is the group of each term, `of_parts` that of each part of a row's log-likelihood that `quantity`
+    has, and `of_draws` (G,) says which are of rows of several draws from one simplex.
     """
 
-    asked: Asked
+    quantity: Quantity
     of_parts: np.ndarray
     of_terms: np.ndarray
-    falls: np.ndarray
+    of_draws: np.ndarray
 
 
 def _groups(fitted: Fitted, common: bool) -> _Groups:
@@ -160,33 +161,46 @@ def _groups(fitted: Fitted, common: bool) -> _Groups:
     if not common:
         each = np.arange(len(block))
         return _Groups(TERMS, each, each, of_draws[block])
-    falls, of_blocks = np.unique(of_draws, return_inverse=True)
-    return _Groups(BLOCKS, of_blocks, of_blocks[block], falls)
+    distinct, of_blocks = np.unique(of_draws, return_inverse=True)
+    return _Groups(BLOCKS, of_blocks, of_blocks[block], distinct)
 
 
 def _source(fitted: Fitted, groups: _Groups, sample: _Sample, log_length: np.ndarray) -> Source:
-    """Leave-one-out terms of a sample: kept, or found anew at each pass."""
+    """Leave-one-out terms of a sample: kept, or found anew at each pass.
+
+    log P(class) is that of these rows, also where predictions are to take a known one: biases are not to undo it. A
+    class that has no row here is left out, or its bias would be that of a class which never comes.
+    """
     table, label, weight, at = sample
-    estimate, n_rows, n_groups = of_the_others(fitted.estimate), len(label), len(groups.falls)
+    estimate, n_rows, n_groups = of_the_others(fitted.estimate), len(label), len(groups.of_draws)
     cells = len(fitted.encoding.classes) * max(1, len(groups.of_parts))
     size = min(padded_size(n_rows, _FEWEST), max(1, _CHUNK // (_FEWEST * cells)) * _FEWEST)
     alone = len(groups.of_parts) == n_groups
+    class_prior = _learned(fitted)
+    absent = np.bincount(label, minlength=len(fitted.encoding.classes)) == 0
 
-    def scores() -> Iterator[Scores]:
+    def scores() -> Iterator[LeaveOneOutTerms]:
         for start in range(0, n_rows, size):
             part = slice(start, start + size)
             own = table.take(_mask(part, n_rows))
             rows = fitted.encoding.rows(own, lambda columns, unknown: None)
             # A row of weight 2 is that row twice, of which one is left out.
-            less = np.minimum(weight[part], 1.0)
-            found = loo_terms_of(fitted, CountedRows(own, rows, label[part], less), estimate, asked=groups.asked)
+            counted = CountedRows(own, rows, label[part], np.minimum(weight[part], 1.0))
+            found = loo_terms_of(fitted, counted, estimate, quantity=groups.quantity)
             _require_finite(found, at[part])
+            log_class = np.where(absent, -np.inf, log_class_without(fitted, counted, class_prior))
             sums = [found.values[..., groups.of_parts == g].sum(axis=2) for g in range(0 if alone else n_groups)]
             terms = found.values if alone else np.stack(sums, axis=2)
-            arrays = found.log_class_prior, terms, log_length[part, None] * groups.falls, label[part], weight[part]
-            yield Scores(*(pad_rows(np.asarray(array), size) for array in arrays))
+            arrays = log_class, terms, log_length[part, None] * groups.of_draws, label[part], weight[part]
+            yield LeaveOneOutTerms(*(pad_rows(np.asarray(array), size) for array in arrays))
 
     return partial(list, list(scores())) if n_rows * cells <= _KEPT else scores
+
+
+def _learned(fitted: Fitted) -> Any:
+    """The prior of the class probabilities, Laplace's where they are known."""
+    class_prior, n_classes = fitted.prior.class_prior, len(fitted.encoding.classes)
+    return class_distribution(None, 1.0, n_classes) if class_prior.fixed else class_prior
 
 
 def _mask(part: slice, n: int) -> np.ndarray:
@@ -213,17 +227,6 @@ def _sample(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray,
     names, count = fitted.encoding.classes.values, fitted.statistics.class_count
     usable = (weight > 0) & (count[label] - np.minimum(weight, 1.0) > 1e-9 * count[label])
     of_class = np.bincount(label[usable], weight[usable], minlength=len(count))
-    if (events := of_class.sum() - of_class.max()) < FEWEST_EVENTS:
-        raise _TooFewRows(
-            f"of the rows whose class has others, {events:g} are outside the largest class, and a weight takes "
-            f"{FEWEST_EVENTS} or more."
-        )
-    alone = np.flatnonzero((weight > 0) & ~usable)
-    if len(alone):
-        warn(
-            f"{fitted.name}: classes {[names[c] for c in np.unique(label[alone])][:8]} have one row each, and without "
-            "it nothing is known of them: these rows do not enter the weights."
-        )
     keep = usable
     if usable.sum() > max_rows:
         rng, keep = np.random.default_rng(seed), np.zeros(len(label), bool)
@@ -231,6 +234,17 @@ def _sample(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray,
         for c in np.unique(label[usable]):
             own = np.flatnonzero(usable & (label == c))
             keep[rng.permutation(own)[: max(2, round(share * len(own)))]] = True
+        of_class = np.bincount(label[keep], weight[keep], minlength=len(count))
+    if (events := of_class.sum() - of_class.max()) < FEWEST_EVENTS:
+        raise _TooFewRows(
+            f"only {events:g} rows are outside the largest class, and weights take {FEWEST_EVENTS} or more (rows alone "
+            "in their class do not count)."
+        )
+    if (absent := (count > 0) & (of_class == 0)).any():
+        warn(
+            f"{fitted.name}: of classes {[names[c] for c in np.flatnonzero(absent)][:8]} there is no row here beside "
+            "another one of the class: they do not enter the weights, and have no bias."
+        )
     return _Sample(table.take(keep), label[keep], weight[keep], np.flatnonzero(keep))
 
 

@@ -43,7 +43,8 @@ class Weights:
     n_rows : int
         Rows that were weighted on.
     log_loss, plain_log_loss : float
-        Mean leave-one-out loss of the label of these rows, with the weights, which saw each label once, and without.
+        Mean leave-one-out loss of the label of these rows, with the weights, which saw each label once, and without;
+        P(class) that of these rows.
     """
 
     names: tuple[str, ...]

@@ -14,7 +14,7 @@ from numpyro import distributions as dist  # not `import numpyro.distributions a
 from numpyro.infer import init_to_value
 
 from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURE, WEIGHT
-from bayesnb.prediction.weight_optimum import PRECISION_OF_T, Scores, fit_weights
+from bayesnb.prediction.weight_optimum import LeaveOneOutTerms, fit_weights
 
 _DEVIATION = "deviation"
 
@@ -23,20 +23,20 @@ _DEVIATION = "deviation"
 class WeightsGiven:
     """The generalised posterior of the weights given leave-one-out scores, as what NUTS samples from.
 
-    b ~ N(0, 1), T ~ N(1, 10²), d ~ N(0, 1), w = T + τ d, and for a likelihood the leave-one-out score
+    b ~ N(0, 1), T ~ N(1, 1), d ~ N(0, 1), w = T + τ d, and for a likelihood the leave-one-out score
     Π_i P(y_i | x_i; b, w).
 
     Parameters
     ----------
-    scores : Scores
-        Of (n, C, T) terms, or of their sum, (n, C, 1), under τ = 0.
+    scores : LeaveOneOutTerms
+        (n, C, T) terms, or of their sum, (n, C, 1), under τ = 0.
     shrinkage : float
         τ.
     biased : bool
         Whether classes have a bias.
     """
 
-    scores: Scores
+    scores: LeaveOneOutTerms
     shrinkage: float
     biased: bool
 
@@ -44,7 +44,7 @@ class WeightsGiven:
         """Sites "temperature", and where they are free "class_bias" and "weight"."""
         _, n_classes, n_terms = self.scores.terms.shape
         bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
-        weight = numpyro.sample(TEMPERATURE, dist.Normal(1.0, PRECISION_OF_T**-0.5))
+        weight = numpyro.sample(TEMPERATURE, dist.Normal(1.0, 1.0))
         if self.shrinkage:
             away = numpyro.sample(_DEVIATION, _normal(n_terms))
             weight = numpyro.deterministic(WEIGHT, weight + self.shrinkage * away)
@@ -68,6 +68,7 @@ class WeightsGiven:
             "init_strategy": init_to_value(values=at),
             "dense_mass": [sites],
             "inverse_mass_matrix": {sites: np.linalg.inv(found.precision)},
+            "target_accept_prob": 0.95,  # where labels are told nearly without error the density has a steep side
         }
 
     def finish(self, samples: Mapping[str, np.ndarray], n_terms: int) -> dict[str, np.ndarray]:

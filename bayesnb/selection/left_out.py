@@ -86,8 +86,8 @@ def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
-class Asked(NamedTuple):
-    """What is asked of rows that are left out.
+class Quantity(NamedTuple):
+    """Something about rows that are left out, by the posterior of the others.
 
     `of_own` is the answer for a block of rows by the likelihoods with and without a row, `prepare`d, and by
     log P(class) (n, C) without it; `shared`, as `scoring.score_rows`, that of rows of one class and weight, whose
@@ -99,7 +99,9 @@ class Asked(NamedTuple):
     shared: Callable[..., np.ndarray]
 
 
-def left_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, asked: Asked) -> np.ndarray:
+def left_out(
+    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, quantity: Quantity
+) -> np.ndarray:
     """(N, …) of rows, each by the posterior of the other rows.
 
     `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
@@ -110,11 +112,11 @@ def left_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: Pr
     if not posterior.classes_share_parameters:
         model, weights = scoring.pad(encoding, posterior), np.unique(counted.weight)
         if len(weights) == 1:
-            return _own_class_without(model, encoding, counted, float(weights[0]), estimate, asked)
+            return _own_class_without(model, encoding, counted, float(weights[0]), estimate, quantity)
         parts = []
         for w in weights:
             own = counted.take(mask := counted.weight == w, encoding)
-            parts.append((mask, _own_class_without(model, encoding, own, float(w), estimate, asked)))
+            parts.append((mask, _own_class_without(model, encoding, own, float(w), estimate, quantity)))
         return _in_place(parts)
 
     device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
@@ -124,7 +126,7 @@ def left_out(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: Pr
         own = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
         without = -w * np.eye(n_classes)[c]
         with jax.default_device(device):
-            found = asked.shared(encoding, posterior, own.rows, len(own.label), estimate, multiplicity=without)
+            found = quantity.shared(encoding, posterior, own.rows, len(own.label), estimate, multiplicity=without)
         return mask, found
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
@@ -155,10 +157,11 @@ def joint_of_average(
     return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
 
 
-def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
-    """(N, C) log P(class | the other rows)."""
+def log_class_without(fitted: Fitted, counted: CountedRows, class_prior: Any = None) -> np.ndarray:
+    """(N, C) log P(class | the other rows), by default under the prior of the classifier."""
     (_, _, label, weight), count = counted, fitted.statistics.class_count
-    posterior: Any = float64(fitted.prior.class_prior.update_apart)(LevelCounts(count[None]))
+    class_prior = fitted.prior.class_prior if class_prior is None else class_prior
+    posterior: Any = float64(class_prior.update_apart)(LevelCounts(count[None]))
     found = np.empty((len(label), len(count)))
     for c, w in alike(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
@@ -175,17 +178,17 @@ def _in_place(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 
 
 def _own_class_without(
-    model: NaiveBayes, encoding: Encoding, counted: CountedRows, weight: float, estimate: Estimate, asked: Asked
+    model: NaiveBayes, encoding: Encoding, counted: CountedRows, weight: float, estimate: Estimate, quantity: Quantity
 ) -> np.ndarray:
     """As `left_out`, where only the parameters of a row's own class know it: those of the others are as they are."""
     readings: list[Any] = []
 
     def answer(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
         if not readings:
-            readings.append(_readings(model, x, weight, estimate, asked.prepare))
-        return _answer(*readings[0], x, label, asked.of_own)
+            readings.append(_readings(model, x, weight, estimate, quantity.prepare))
+        return _answer(*readings[0], x, label, quantity.of_own)
 
-    cells = model.n_classes * encoding.n_terms if asked is TERMS else 0.0
+    cells = model.n_classes * encoding.n_terms if quantity is TERMS else 0.0
     return scoring.map_rows(counted.rows, len(counted.label), answer, counted.label, cells=cells)
 
 
@@ -220,7 +223,7 @@ def _with_log_proba(joint: jax.Array) -> jax.Array:
 def likelihood_of_own(
     every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
 ) -> jax.Array:
-    """(n, C) log p(row | class, the other rows), as `Asked.of_own`."""
+    """(n, C) log p(row | class, the other rows), as `Quantity.of_own`."""
     return jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
 
 
@@ -241,9 +244,9 @@ def _parts_of_own(
     return jnp.where(own[..., None], parts(without, x), parts(every, x))
 
 
-SCORES = Asked(JointLikelihood.prepare, _scores_of_own, partial(scoring.score_rows, output=_with_log_proba))
-TERMS = Asked(lambda reading, x: reading, partial(_parts_of_own, JointLikelihood.terms), scoring.terms_of_rows)
-BLOCKS = Asked(
+SCORES = Quantity(JointLikelihood.prepare, _scores_of_own, partial(scoring.score_rows, output=_with_log_proba))
+TERMS = Quantity(lambda reading, x: reading, partial(_parts_of_own, JointLikelihood.terms), scoring.terms_of_rows)
+BLOCKS = Quantity(
     JointLikelihood.prepare,
     partial(_parts_of_own, JointLikelihood.by_block),
     partial(scoring.terms_of_rows, parts=JointLikelihood.by_block),

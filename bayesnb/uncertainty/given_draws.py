@@ -197,7 +197,7 @@ def checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np
             expected = ", ".join(map(str, ("draws", *shape)))
             raise ValueError(
                 f"draws[{site!r}] has shape {values.shape}, where ({expected}) is needed: "
-                "one value a class and level of the fitted model. Are they of another model, or of some features only?"
+                "one value for each that the fitted model has. Are they of another model, or of some features only?"
             )
         found[site] = values
     return found

@@ -56,8 +56,8 @@ def objective(scores: bnb.prediction.Terms, label: np.ndarray, tau: float, biase
         log_p = log_softmax(scores.log_class_prior + b + scores.values @ (temperature + tau * d), axis=1)
         rest = own - np.exp(log_p)
         of_weights = np.einsum("nc,nct->t", rest, scores.values)
-        gradient = [rest.sum(axis=0) * biased - b, [of_weights.sum() - (temperature - 1) / 100], tau * of_weights - d]
-        penalty = (b @ b + d @ d + (temperature - 1) ** 2 / 100) / 2
+        gradient = [rest.sum(axis=0) * biased - b, [of_weights.sum() - (temperature - 1)], tau * of_weights - d]
+        penalty = (b @ b + d @ d + (temperature - 1) ** 2) / 2
         return penalty - log_p[own > 0].sum(), -np.concatenate(gradient)
 
     start = np.zeros(n_classes + 1 + n_terms)
@@ -98,13 +98,13 @@ def test_shrinkage_is_the_smallest_without_strong_evidence_against_it():
 
 
 def test_a_temperature_is_temperature_scaling():
-    """One number, on the joint scores without the row; the prior N(1, 10²) is of no account."""
+    """One number, on the joint scores without the row."""
     nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL)
     scores = bnb.loo_terms(nb.estimator_, NUMBERS, LABEL)
 
     def loss(t: float) -> float:
         log_p = log_softmax(scores.log_class_prior + t * scores.values.sum(axis=2), axis=1)
-        return (t - 1) ** 2 / 200 - log_p[np.arange(N), CODE].sum()
+        return (t - 1) ** 2 / 2 - log_p[np.arange(N), CODE].sum()
 
     expected = minimize_scalar(loss, bounds=(0, 5), method="bounded", options={"xatol": 1e-10}).x
     assert nb.temperature_ == pytest.approx(expected, abs=1e-6)
@@ -122,7 +122,7 @@ def test_long_rows_count_for_less():
         t, beta = theta
         power = t * ((length + 1) / reference) ** -beta
         log_p = log_softmax(scores.log_class_prior + power[:, None] * scores.values[:, :, 0], axis=1)
-        return (t - 1) ** 2 / 200 - log_p[np.arange(N), CODE].sum()
+        return (t - 1) ** 2 / 2 + 2 * beta**2 - log_p[np.arange(N), CODE].sum()
 
     options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000}
     found = minimize(loss, [0.5, 0.5], method="Nelder-Mead", options=options, bounds=[(0, 9), (0, 2)]).x
@@ -358,7 +358,7 @@ def test_dask_rows_are_predicted_lazily():
 @pytest.mark.parametrize(("n_small", "few"), [(0, "0"), (1, "0"), (9, "9")])
 def test_too_few_rows_leave_the_plain_model(n_small, few):
     at = np.append(np.flatnonzero(CODE == 0), np.flatnonzero(CODE == 1)[:n_small])
-    with pytest.warns(UserWarning, match=rf"CategoricalNB is not weighted: .*, {few} are outside the largest class"):
+    with pytest.warns(UserWarning, match=rf"CategoricalNB is not weighted: only {few} rows are outside"):
         nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[at], LABEL[at])
     plain = bnb.CategoricalNB().fit(LEVELS[at], LABEL[at])
     np.testing.assert_array_equal(nb.predict_proba(LEVELS), plain.predict_proba(LEVELS))
@@ -369,9 +369,56 @@ def test_too_few_rows_leave_the_plain_model(n_small, few):
 def test_a_class_of_one_row_does_not_enter():
     y = LABEL.copy()
     y[5] = "yew"
-    with pytest.warns(UserWarning, match=r"classes \['yew'\] have one row each"):
+    with pytest.warns(UserWarning, match=r"of classes \['yew'\] there is no row"):
         nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, y)
     assert nb.weights_.n_rows == N - 1
+
+
+def test_a_class_without_rows_here_has_no_bias():
+    """Its rows were counted, and weights are found from those of the other two: as were there no other class."""
+    base, here = bnb.CategoricalNB(class_alpha=0.0), LABEL != "oak"
+    nb = bnb.WeightedNB(base).fit(LEVELS, LABEL)
+    with pytest.warns(UserWarning, match=r"of classes \['oak'\] there is no row"):
+        nb.weigh(LEVELS[here], LABEL[here])
+    of_two = bnb.WeightedNB(base).fit(LEVELS[here], LABEL[here])
+    np.testing.assert_allclose(nb.weight_, of_two.weight_, rtol=1e-9)
+    np.testing.assert_allclose(nb.class_bias_, np.append(of_two.class_bias_, 0.0), rtol=1e-9)
+
+
+@pytest.mark.parametrize("weights", ["feature", "temperature"])
+@pytest.mark.parametrize("known", [[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
+def test_known_class_probabilities_are_not_undone(known, weights):
+    """What rows are drawn with is no reason for a bias against what is known."""
+    nb = bnb.WeightedNB(bnb.CategoricalNB(class_prior=known), weights).fit(LEVELS, LABEL)
+    learned = bnb.WeightedNB(bnb.CategoricalNB(), weights).fit(LEVELS, LABEL)
+    np.testing.assert_array_equal(nb.weight_, learned.weight_)
+    np.testing.assert_array_equal(nb.class_bias_, learned.class_bias_)
+    expected = learned.predict_proba(LEVELS, class_prior=known)
+    np.testing.assert_allclose(nb.predict_proba(LEVELS), expected, rtol=1e-12)
+
+
+def test_a_sample_of_few_rows_is_few_rows():
+    with pytest.warns(UserWarning, match="only 6 rows are outside"):
+        nb = bnb.WeightedNB(bnb.CategoricalNB(), max_rows=9).fit(LEVELS, LABEL)
+    assert nb.weights_ is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_labels_are_told_without_error_predictions_stay_as_they_are(seed):
+    """The scores do not bound T and β there: their priors do, and plain naive Bayes is not made worse."""
+    rng = np.random.default_rng(seed)
+    theta = rng.dirichlet(np.full(500, 0.5), 2)
+
+    def texts(n: int) -> tuple[np.ndarray, np.ndarray]:
+        y = rng.integers(0, 2, n)
+        return np.array([rng.multinomial(rng.integers(1, 200), theta[c]) for c in y]), y
+
+    (X, y), (held_out, truth) = texts(300), texts(2000)
+    nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(X, y)
+    plain, weighted = (
+        -found.predict_log_proba(held_out)[np.arange(2000), truth].mean() for found in (nb.estimator_, nb)
+    )
+    assert weighted < plain + 0.01
 
 
 def test_infinite_scores_are_refused():
