@@ -64,6 +64,14 @@ def weather(n=60, seed=0):
     )
 
 
+def test_figures_need_matplotlib_and_nothing_is_computed_without(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = run(capsys, "compare", "--out", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert err.startswith("bayesnb: error: --out: Figures need matplotlib: pip install")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.fixture
 def table(tmp_path):
     path = tmp_path / "weather.csv"
@@ -71,13 +79,19 @@ def table(tmp_path):
     return path
 
 
-def test_without_a_file_it_runs_on_the_embedded_data(capsys, tmp_path):
-    code, out, err = run(capsys, "compare", "--out", tmp_path / "new" / "folder")
+def test_without_a_file_it_runs_on_the_embedded_data(capsys):
+    code, out, err = run(capsys, "compare")
     assert (code, err) == (0, "")
     assert "breast_cancer: GaussianNB on 569 rows, 30 features, 2 classes (benign 357, malignant 212)" in out
     assert "watermelon: MixedNB on 17 rows, 8 features, 2 classes (否 9, 是 8)" in out
     assert "5-fold cross-validation" in out
     assert "not the probability that a prediction is right" in re.sub(r"\s+", " ", out)
+    assert max(columns_of(line) for line in out.splitlines() if not line.startswith("wrote ")) <= 100
+
+
+def test_of_the_embedded_data_a_folder_of_files(capsys, tmp_path):
+    code, out, err = run(capsys, "compare", "--out", tmp_path / "new" / "folder")
+    assert (code, err) == (0, "")
     assert max(columns_of(line) for line in out.splitlines() if not line.startswith("wrote ")) <= 100
     names = [p.name for p in sorted((tmp_path / "new" / "folder").iterdir())]
     tables = ("comparison", "pairs", "parameters", "rows", "sensitivity")

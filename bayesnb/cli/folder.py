@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bayesnb.cli.reading import InputError
+from bayesnb.plots.text import require_matplotlib
 from bayesnb.cli.text import enumerate_names
 
 
@@ -19,8 +20,13 @@ def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     Raises
     ------
     InputError
-        If nothing can be written there; if some are there already, and are not to be overwritten.
+        If nothing can be written there; if some are there already, and are not to be overwritten; if figures cannot be
+        drawn.
     """
+    try:
+        require_matplotlib()
+    except ImportError as error:
+        raise InputError(f"--out: {error}") from None
     if folder.is_symlink() and not folder.exists():
         raise InputError(f"--out {folder} is a link to what is not there; choose another folder.")
     with _complaint(folder), tempfile.TemporaryFile(dir=_nearest(folder)):

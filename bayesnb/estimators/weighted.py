@@ -43,7 +43,8 @@ class WeightedNB(NaiveBayesClassifier):
     Parameters
     ----------
     estimator : classifier of bayesnb, default CategoricalNB()
-        One that `loo` takes. Its terms are a column each; of a structure a column given its parents; of counts that
+        One that `loo` takes; the default takes numbers for levels, so that tables of numbers want `GaussianNB()` or
+        `MixedNB()`. Its terms are a column each; of a structure a column given its parents; of counts that
         share a simplex (`MultinomialNB`) all of them, with a weight that falls with the length of the row as
         (t + 1)^-β; of an average of models (`AODE`) a member each, or under "temperature" the average.
     weights : {"auto", "feature", "temperature"} or Weights
@@ -263,8 +264,8 @@ class WeightedNB(NaiveBayesClassifier):
         if not isinstance(base, NaiveBayesClassifier) or isinstance(base, WeightedNB):
             owner = type(base)
             raise ValueError(
-                f"estimator={shown(base)} must be a classifier of bayesnb with exact leave-one-out, such as TAN(); it "
-                f"is a {owner.__module__}.{owner.__name__}."
+                f"estimator={shown(base)} must be a classifier of bayesnb with exact leave-one-out, such as MixedNB(); "
+                f"it is {'a class' if isinstance(base, type) else f'a {owner.__module__}.{owner.__name__}'}."
             )
         return _with_counts(drafts.blank(base), self)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bayesnb._util.arguments import require_result
-from bayesnb.plots.text import columns, font
+from bayesnb.plots.text import columns, font, require_matplotlib
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +30,9 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
     """The user's axes, or those of a new figure of this size in inches."""
     if ax is not None:
         return ax
-    try:
-        from matplotlib import pyplot
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError as error:
-        raise ImportError("Figures need matplotlib: pip install matplotlib, or this package with [plots].") from error
+    require_matplotlib()
+    from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     return pyplot.subplots(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))[1]
 

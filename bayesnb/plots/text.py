@@ -6,6 +6,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from functools import cache
+from importlib.util import find_spec
 from itertools import takewhile
 from typing import Any
 
@@ -19,6 +20,12 @@ _CJK = (
     *("Arial Unicode MS", "Apple SD Gothic Neo", "Microsoft YaHei", "SimHei", "SimSun", "Yu Gothic", "Malgun Gothic"),
 )
 _BOX = "□"
+
+
+def require_matplotlib() -> None:
+    """Raise ImportError, saying how to install it."""
+    if find_spec("matplotlib") is None:
+        raise ImportError("Figures need matplotlib: pip install matplotlib, or this package with [plots].")
 
 
 def labels(values: Iterable[Hashable], width: int = 24) -> dict[Any, str]:
@@ -120,6 +127,7 @@ def _drawn_by_default() -> frozenset[str]:
 
 
 def _default_families() -> list[str]:
+    require_matplotlib()
     import matplotlib
 
     return list(matplotlib.rcParams["font.family"])
