@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bayesnb.cli.reading import InputError
-from bayesnb.plots.text import require_matplotlib
 from bayesnb.cli.text import enumerate_names
+from bayesnb.plots.text import require_matplotlib
 
 
 def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
