@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
@@ -12,8 +13,28 @@ T = TypeVar("T")
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def pytree(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen dataclass and a pytree; `static` fields go into the tree's structure."""
-    return jax.tree_util.register_dataclass(dataclass(frozen=True, eq=False)(cls))
+    """Make `cls` a frozen dataclass and a pytree; `static` fields go into the tree's structure.
+
+    Not by `jax.tree_util.register_dataclass`: structures of two of its classes, with fields of the same names, compare
+    equal (jax 0.10 and 0.12), and where their hashes meet, `jit` takes one class for the other.
+    """
+    made: Any = dataclass(frozen=True, eq=False)(cls)
+    apart = tuple(f.name for f in fields(made) if f.metadata.get("static"))
+    data = tuple(f.name for f in fields(made) if f.name not in apart)
+    keys = tuple(map(jax.tree_util.GetAttrKey, data))
+
+    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple(getattr(tree, name) for name in data), tuple(getattr(tree, name) for name in apart)
+
+    def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+        children, aux = flatten(tree)
+        return tuple(zip(keys, children, strict=True)), aux
+
+    def unflatten(aux: tuple[Any, ...], children: Iterable[Any]) -> Any:
+        return made(**dict(zip(data + apart, (*children, *aux), strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
+    return made
 
 
 def static() -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
-from bayesnb.families import Known, LevelCounts, Moments, Totals
+from bayesnb.families import Durations, GammaExponential, Known, LevelCounts, Moments, Totals
 from bayesnb.families.count_matrix import Dense
 from bayesnb.model import Statistics
 from tests.families.oracles import gradient
@@ -217,3 +217,16 @@ def test_evidence_of_the_model_can_be_differentiated_jitted_and_mapped():
     np.testing.assert_allclose(jax.jit(jax.grad(evidence))(1.0), slope, rtol=1e-7)
     mapped = jax.jit(jax.vmap(evidence))(jnp.array([0.5, 2.0]))
     np.testing.assert_allclose(mapped, [at(0.5), at(2.0)], rtol=1e-12)
+
+
+def test_no_class_is_taken_for_another():
+    """By the structures under which `jit` keeps what it has compiled; fields have the same names."""
+    for mine, other in [
+        (Totals(ZERO, ZERO), Durations(ZERO, ZERO)),
+        (GammaPoisson(ZERO, ZERO), GammaExponential(ZERO, ZERO)),
+        (Dirichlet(ZERO, np.array([0, 1]), 2), Dirichlet(ZERO, np.array([0, 1]), 3)),
+    ]:
+        assert jax.tree.structure(mine) == jax.tree.structure(jax.tree.map(np.cos, mine))
+        assert jax.tree.structure(mine) != jax.tree.structure(other)
+        for (key,), leaf in jax.tree_util.tree_flatten_with_path(mine)[0]:
+            assert getattr(mine, key.name) is leaf
