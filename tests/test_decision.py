@@ -142,7 +142,7 @@ def test_bayes_theorem():
     refused("a likelihood in", bayes_theorem, {"a": 1}, {"a": 1.5})
 
 
-@pytest.mark.parametrize("method", ["moments", "draws"])
+@pytest.mark.parametrize("method", ["moments", pytest.param("draws", marks=pytest.mark.calibration)])
 def test_probability_of_being_optimal_is_calibrated(method):
     """Truth and rows from the prior; in each tenth of stated probability as many actions are the best ones."""
     rng = np.random.default_rng(6)
