@@ -301,7 +301,7 @@ def test_a_history_is_its_rows(kind, tmp_path):
     run(kind, tmp_path, 10, 8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["integers", "mixed", "network"])  # "mixed" has the columns of the others
 def test_long_histories_are_their_rows(kind, tmp_path):
     run(kind, tmp_path, 200, 12)
 

@@ -73,7 +73,7 @@ def fitted_text(n_classes: int) -> Any:
     return bnb.MultinomialNB().fit(np.stack([rng.multinomial(30, words[c]) for c in y]), y)
 
 
-@pytest.mark.parametrize("name", ["iris", "car", "vote"])
+@pytest.mark.parametrize("name", ["iris", pytest.param("car", marks=pytest.mark.calibration), "vote"])
 def test_tables_against_the_exact_posterior(name):
     nb = fitted_iris() if name == "iris" else fitted_arff(name)
     data = quiet(nb, seed=1)
