@@ -18,7 +18,7 @@ import pytest
 KINDS = {
     *("categorical", "bernoulli", "multinomial", "gaussian", "poisson", "mixed", "exponential"),
     *("sparse bernoulli", "sparse multinomial"),
-    *("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "MixedNB"),
+    *("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB"),
     *("TAN", "SPODE", "AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB"),
 }
 QUICK_KINDS = {"categorical", "CategoricalNB"}
