@@ -26,7 +26,7 @@ SHRINKAGE = (0.0, 0.03, 0.1, 0.3, 1.0)
 _STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
 PRECISION_OF_EXPONENT = 4.0
 _STEPS = 100
-_DECREMENT = 1e-11
+_DECREMENT = 1e-8  # of the log score, by a step; the next one, which is not taken, would be of the order of its square
 _SMALLEST_STEP = 1e-10
 _LARGEST_EXPONENT = 2.0
 _IN_CACHE = 2**17
@@ -129,22 +129,23 @@ def fit_weights(
     """
     if isinstance(kept := source(), list):
         source = partial(list, jax.tree.map(jnp.asarray, kept))
-    at = np.repeat([0.0, 1.0], [n_classes, n_terms])
-    exponent = _exponent(source, at, Free.of(n_classes, n_terms, 0.0, biased=biased)) if of_draws else 0.0
+    plain = np.repeat([0.0, 1.0], [n_classes, n_terms])
+    exponent = _exponent(source, plain, Free.of(n_classes, n_terms, 0.0, biased=biased)) if of_draws else 0.0
     found: list[Optimum] = []
+    at = slopes_at(source, plain, n_classes, exponent)
     for tau in sorted(shrinkage):
         free = Free.of(n_classes, n_terms, tau, biased=biased)
-        theta, there = _maximize(source, at, free, exponent)
-        at = free.into @ theta
+        there = _maximize(source, at, free, exponent)
+        at = there.slopes
         found.append(
             Optimum(
-                bias=at[:n_classes],
-                temperature=float(theta[n_classes * biased]),
-                weight=at[n_classes:],
+                bias=at.at[:n_classes],
+                temperature=float(there.theta[n_classes * biased]),
+                weight=at.at[n_classes:],
                 shrinkage=tau,
                 exponent=exponent,
                 precision=there.precision,
-                log_score=there.log_score,
+                log_score=at.value,
                 log_evidence=there.objective - 0.5 * float(np.linalg.slogdet(there.precision)[1]),
             )
         )
@@ -155,7 +156,7 @@ def fit_weights(
 @float64
 def log_score(source: Source, at: np.ndarray, n_classes: int) -> float:
     """Σ_i w_i log P(y_i | x_i) at (b, w), where β is 0."""
-    return float(_derivatives(source, at, n_classes, 0.0)[0])
+    return slopes_at(source, at, n_classes, 0.0).value
 
 
 def _exponent(source: Source, at: np.ndarray, free: Free) -> float:
@@ -164,60 +165,71 @@ def _exponent(source: Source, at: np.ndarray, free: Free) -> float:
 
     def loss(exponent: float) -> float:
         nonlocal at
-        theta, there = _maximize(source, at, free, exponent)
-        at = free.into @ theta  # not far from that of the next exponent
+        there = _maximize(source, slopes_at(source, at, free.n_classes, exponent), free, exponent)
+        at = there.slopes.at  # not far from that of the next exponent
         return 0.5 * PRECISION_OF_EXPONENT * exponent**2 - there.objective
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
 
 
-class _Point(NamedTuple):
-    """The penalised log score, its gradient and minus its Hessian, and the log score."""
+class Slopes(NamedTuple):
+    """The log score at (b, w), `at` (C + T,), its gradient, and minus its Hessian."""
 
+    at: np.ndarray
+    value: float
+    gradient: np.ndarray
+    hessian: np.ndarray
+
+
+class _Point(NamedTuple):
+    """The penalised log score at `theta`, its gradient and minus its Hessian, and the slopes of the log score."""
+
+    theta: np.ndarray
     objective: float
     gradient: np.ndarray
     precision: np.ndarray
-    log_score: float
+    slopes: Slopes
 
 
-def _maximize(source: Source, at: np.ndarray, free: Free, exponent: float) -> tuple[np.ndarray, _Point]:
+def _maximize(source: Source, start: Slopes, free: Free, exponent: float) -> _Point:
     """Newton's method from (b, w), with steps that are halved until the objective rises."""
 
-    def evaluate(theta: np.ndarray) -> _Point:
-        value, gradient, hessian = _derivatives(source, free.into @ theta, free.n_classes, exponent)
+    def penalized(theta: np.ndarray, slopes: Slopes) -> _Point:
         away = theta - free.mean
         return _Point(
-            value - 0.5 * float(away @ away),
-            free.into.T @ gradient - away,
-            free.into.T @ hessian @ free.into + np.eye(len(theta)),
-            value,
+            theta,
+            slopes.value - 0.5 * float(away @ away),
+            free.into.T @ slopes.gradient - away,
+            free.into.T @ slopes.hessian @ free.into + np.eye(len(theta)),
+            slopes,
         )
 
-    theta = free.of_weights(at)
-    here = evaluate(theta)
+    def evaluate(theta: np.ndarray) -> _Point:
+        return penalized(theta, slopes_at(source, free.into @ theta, free.n_classes, exponent))
+
+    # Each τ can say what those before it could: its first point is their last one.
+    here = penalized(free.of_weights(start.at), start)
     for _ in range(_STEPS):
         step = np.linalg.solve(here.precision, here.gradient)
-        size, there = 1.0, evaluate(theta + step)
+        size, there = 1.0, evaluate(here.theta + step)
         while there.objective < here.objective - 1e-13 * abs(here.objective) and size > _SMALLEST_STEP:
             size /= 2
-            there = evaluate(theta + size * step)
+            there = evaluate(here.theta + size * step)
         if size <= _SMALLEST_STEP:
             break
-        theta, decrement, here = theta + size * step, float(here.gradient @ step), there
+        decrement, here = float(here.gradient @ step), there
         if decrement < _DECREMENT:
             break
-    return theta, here
+    return here
 
 
-def _derivatives(
-    source: Source, at: np.ndarray, n_classes: int, exponent: float
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Σ_i w_i log P(y_i | x_i), its gradient over (b, w), and minus its Hessian."""
+def slopes_at(source: Source, at: np.ndarray, n_classes: int, exponent: float) -> Slopes:
+    """Σ_i w_i log P(y_i | x_i) and its slopes over (b, w)."""
     total: Any = 0.0, 0.0, 0.0
     for block in source():
         found = _of_block(block, at[:n_classes], at[n_classes:], exponent)
         total = tuple(a + np.asarray(b) for a, b in zip(total, found, strict=True))
-    return float(total[0]), total[1], total[2]
+    return Slopes(at, float(total[0]), total[1], total[2])
 
 
 @jax.jit
@@ -227,7 +239,7 @@ def _of_block(
     """The same of a block, some rows at a time, so that they stay in the cache."""
     n, n_classes, n_terms = block.terms.shape
     most = max(1, _IN_CACHE // max(1, n_classes * n_terms))
-    size = min(512, 2 ** (most.bit_length() - 1))
+    size = min(1024, n & -n, 2 ** (most.bit_length() - 1))
 
     def of_piece(piece: LeaveOneOutTerms) -> tuple[jax.Array, jax.Array, jax.Array]:
         return _of_rows(piece, bias, weight, exponent)

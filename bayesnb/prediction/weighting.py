@@ -28,7 +28,8 @@ FEWEST_EVENTS = 10
 """Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
 _KEPT = 2**26
 _CHUNK = 2**23
-_FEWEST = 1024  # in multiples of 512
+_FEWEST = 1024
+_MANY = 4 * _FEWEST
 
 
 def weigh(
@@ -174,7 +175,7 @@ def _source(fitted: Fitted, groups: _Groups, sample: _Sample, log_length: np.nda
     table, label, weight, at = sample
     estimate, n_rows, n_groups = of_the_others(fitted.estimate), len(label), len(groups.of_draws)
     cells = len(fitted.encoding.classes) * max(1, len(groups.of_parts))
-    size = min(padded_size(n_rows, _FEWEST), max(1, _CHUNK // (_FEWEST * cells)) * _FEWEST)
+    size = _block_size(n_rows, -(-n_rows * cells // _CHUNK))
     alone = len(groups.of_parts) == n_groups
     class_prior = _learned(fitted)
     absent = np.bincount(label, minlength=len(fitted.encoding.classes)) == 0
@@ -195,6 +196,12 @@ def _source(fitted: Fitted, groups: _Groups, sample: _Sample, log_length: np.nda
             yield LeaveOneOutTerms(*(pad_rows(np.asarray(array), size) for array in arrays))
 
     return partial(list, list(scores())) if n_rows * cells <= _KEPT else scores
+
+
+def _block_size(n_rows: int, n_blocks: int) -> int:
+    """Rows of a block, a multiple of 512: one of few sizes, of which not much is padding."""
+    each = -(-n_rows // n_blocks)
+    return padded_size(each, _FEWEST) if each <= 2 * _MANY else -(-each // _MANY) * _MANY
 
 
 def _learned(fitted: Fitted) -> Any:
