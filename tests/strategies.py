@@ -22,11 +22,14 @@ from hypothesis.extra.numpy import arrays
 from scipy.special import gammaln
 from sklearn.base import clone
 
-from bayesnb import BernoulliNB, CategoricalNB, ExponentialNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
+from bayesnb import BernoulliNB, BinnedNB, CategoricalNB, ExponentialNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB
 from bayesnb.counting import Counted
 
 CLASSES = ("ash", "elm", "oak")
 ESTIMATES = ("mle", "map", "mean", "predictive")
+
+# Of cells of three columns, so that all parts of the rows have the same.
+EDGES = ([-5.0, 0.0, 0.25, 2.5],) * 3
 
 # Values of four levels a column, of several types; 1, 1.0 and True are one level. None is a missing cell.
 LEVELS = (
@@ -113,6 +116,7 @@ _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] =
     "multinomial": (lambda: MultinomialNB(alpha=0.3), _cells(counts)),
     "sparse multinomial": (lambda: MultinomialNB(alpha=2.0), _sparse(_cells(counts))),
     "gaussian": (lambda: GaussianNB(class_alpha=2.0), _cells(reals)),
+    "binned": (lambda: BinnedNB(edges=EDGES), _cells(reals)),
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.5, 0.3]), _cells(rates)),
     "exponential": (lambda: ExponentialNB(class_alpha=0.5), _cells(durations)),
     "mixed": (

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 KINDS = {
-    *("categorical", "bernoulli", "multinomial", "gaussian", "poisson", "mixed", "exponential"),
+    *("categorical", "bernoulli", "multinomial", "gaussian", "poisson", "mixed", "exponential", "binned"),
     *("sparse bernoulli", "sparse multinomial"),
     *("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB"),
+    "BinnedNB",
     *("TAN", "SPODE", "AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB"),
 }
 QUICK_KINDS = {"categorical", "CategoricalNB"}

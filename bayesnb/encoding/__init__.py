@@ -16,6 +16,7 @@ from bayesnb.encoding.categorical import (
     describe_unknown,
     report_unknown,
 )
+from bayesnb.encoding.cells import CellColumns
 from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
 from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
@@ -144,6 +145,7 @@ class Encoding:
 
 __all__ = [
     "BinaryColumns",
+    "CellColumns",
     "Columns",
     "Conditional",
     "CountColumns",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bayesnb._util.arguments import to_numbers
-from bayesnb.families import Dirichlet, Known
+from bayesnb.families import Binned, Dirichlet, IndependentCuts, Known
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
@@ -101,6 +102,29 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={getattr(given, name)!r} is unknown; use one of {choices}.")
     return given
+
+
+def prior_of_cells(given: Any, argument: str, n_classes: int, sizes: np.ndarray) -> Binned:
+    """Prior of features with so many cells (F,): as an `IndependentCuts` says, by its name the default one, or given.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or a number in it is out of range or of another shape.
+    """
+    if isinstance(given, str) and given == "independent":
+        given = IndependentCuts()
+    if isinstance(given, IndependentCuts):
+        for name, bound in given.least.items():
+            _field(given, name, (), bound, argument)
+        return given.of_cells(n_classes, sizes)
+    if not isinstance(given, Binned):
+        raise ValueError(f"{argument}={given!r} is unknown; use 'independent' or a bayesnb.families.IndependentCuts.")
+    group = np.repeat(np.arange(len(sizes)), sizes)
+    alpha = _field(given, "concentration", (n_classes, len(group)), 0.0, argument)
+    if not np.array_equal(given.group, group):
+        raise ValueError(f"{argument} is over cells of {_sizes(given.group)}, and there are {sizes.tolist()[:20]}.")
+    return replace(given, concentration=alpha)
 
 
 def _covers(alpha: Any, columns: Any) -> bool:

@@ -1,6 +1,7 @@
 """Classifiers after scikit-learn's conventions: thin shells around one posterior."""
 
 from bayesnb.estimators.aode import AODE
+from bayesnb.estimators.binned import BinnedNB
 from bayesnb.estimators.discrete import BernoulliNB, CategoricalNB, MultinomialNB
 from bayesnb.estimators.feature_averaged import FeatureAveragedNB
 from bayesnb.estimators.mixed import MixedNB
@@ -15,6 +16,7 @@ __all__ = [
     "SPODE",
     "TAN",
     "BernoulliNB",
+    "BinnedNB",
     "CategoricalNB",
     "ExponentialNB",
     "FeatureAveragedNB",

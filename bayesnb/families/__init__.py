@@ -3,6 +3,7 @@
 from typing import Any
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
+from bayesnb.families.binned import Binned, IndependentCuts
 from bayesnb.families.cells import Complete
 from bayesnb.families.conjugate import pooled
 from bayesnb.families.count_matrix import OneHot
@@ -25,6 +26,7 @@ __all__ = [
     "Averaged",
     "AveragedCells",
     "AveragedLevels",
+    "Binned",
     "Complete",
     "Counts",
     "Dirichlet",
@@ -38,6 +40,7 @@ __all__ = [
     "Family",
     "GammaExponential",
     "GammaPoisson",
+    "IndependentCuts",
     "Known",
     "LevelCounts",
     "Likelihood",

@@ -207,6 +207,29 @@ def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str
     return jnp.where(missing, -1, joint).astype(dtype)
 
 
+_STRIDE = 8
+
+
+@partial(jax.jit, static_argnames="dtype")
+def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[jax.Array, "N F"]:
+    """(N, F) how many of the edges of each feature, which increase to infinity, lie below its values; -1 of a NaN.
+
+    Each eighth edge is compared with all values, which vectorizes, and those between by bisection.
+    """
+    x, (n_features, n_edges) = jnp.asarray(values), edges.shape
+    edges = jnp.pad(jnp.asarray(edges), ((0, 0), (0, -n_edges % _STRIDE)), constant_values=jnp.inf)
+    code = jnp.zeros(x.shape, jnp.int32)
+    for coarse in range(_STRIDE - 1, edges.shape[1] - 1, _STRIDE):
+        code = code + (x > edges[:, coarse])
+    code, flat = code * _STRIDE, edges.reshape(-1)
+    first = (jnp.arange(n_features) * edges.shape[1]).astype(jnp.int32)
+    step = _STRIDE // 2
+    while step:
+        code = jnp.where(x > flat.at[code + (first + step - 1)].get(mode="promise_in_bounds"), code + step, code)
+        step //= 2
+    return jnp.where(jnp.isnan(x), -1, code).astype(dtype)
+
+
 def _scatter_rows(count: jax.Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
     """Add the weight of each row to its levels (N, G); levels past the end are missing cells."""
     index = index_of(count, label)[:, None] + level

@@ -124,7 +124,8 @@ def log_row(kind: str, nb: Any, thetas: list, row: Any) -> float:
     return density[kind.split()[-1]](thetas[0], row)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# of "binned", whose parameters are cuts and heights: tests/families/test_binned.py
+@pytest.mark.parametrize("kind", [k for k in KINDS if k != "binned"])
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_likelihood_times_prior_over_posterior_is_the_evidence(kind, data, seed):
     problem = data.draw(problems(kind))

@@ -118,7 +118,8 @@ def whole_numbers(problem: Problem) -> Problem:
     return replace(problem, X=problem.X.round()) if problem.kind == "mixed" else problem
 
 
-@pytest.mark.parametrize("kind", thorough(KINDS))
+# of "binned" the sums over binnings round like n log n: tests/families/test_binned.py
+@pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "binned"]))
 @given(data=st.data())
 def test_all_four_estimates_meet_as_the_weights_grow(kind, data):
     """Their distance is O(1/n); rows that the MLE calls impossible or undefined are left out."""

@@ -1,0 +1,248 @@
+"""Numbers of which is counted in which cell they lie; the ends of the cells are frozen, as declared levels are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesnb._util.arguments import shown, to_numbers
+from bayesnb.encoding.columns import PlainColumns, UnknownPolicy, cells_by_feature
+from bayesnb.encoding.priors import prior_of_cells
+from bayesnb.encoding.row_blocks import PlainRows, pad_rows, room
+from bayesnb.encoding.table import SideBySide, Table
+from bayesnb.families import Binned, LevelCounts, OneHot
+from bayesnb.families.count_matrix import cell_code
+
+_ROWS = 2**14
+"""Of a first batch, evenly spread, that quantiles are taken of."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellColumns(PlainColumns):
+    """Numbers in cells; NaN is a missing cell.
+
+    Parameters
+    ----------
+    edges : tuple of arrays
+        For each feature where a cell ends and the next begins, increasing; a number on an edge is in the lower one.
+        None: not known yet, for want of an observed cell.
+    most : int
+        At most how many cells there are, where their ends are taken from the rows that are counted first.
+    """
+
+    index: Sequence[int]
+    names: Sequence[str]
+    n_features: int
+    edges: tuple[np.ndarray | None, ...]
+    most: int
+    kind: ClassVar[str] = "binned"
+    family: ClassVar[type] = Binned
+    hyperparameter: ClassVar[str] = "binned_prior"
+
+    @property
+    def base(self) -> Self:
+        return self
+
+    def check(self) -> None:
+        """Raise ValueError unless there are increasing edges of each feature."""
+        if len(self.edges) != len(self.index):
+            raise ValueError(f"there are edges of {len(self.edges)} columns, and there are {len(self.index)}.")
+        for edges in self.edges:
+            if edges is not None and not are_edges(edges):
+                raise ValueError("the edges of its cells do not increase.")
+
+    def prior(self, given: Any, argument: str, n_classes: int) -> Binned:
+        return prior_of_cells(given, argument, n_classes, self.sizes())
+
+    def open(self, table: Table) -> CellRows:
+        check = partial(table.check_finite, index=self.index, missing=True)
+        return CellRows(table.numbers(self.index), self._ends, self.sizes(), check)
+
+    def learn(self, opened: CellRows) -> Self:
+        """Quantiles of the first rows are edges for good."""
+        if all(edges is not None for edges in self.edges):
+            return self
+        values = np.asarray(opened.values[:: max(1, len(opened) // _ROWS)])
+        found = (quantiles(values[:, j], self.most) if edges is None else edges for j, edges in enumerate(self.edges))
+        return replace(self, edges=tuple(found))
+
+    def rows(self, opened: CellRows, policy: UnknownPolicy | None = None) -> CellRows:
+        return replace(opened, ends=self._ends, sizes=self.sizes())
+
+    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
+        return statistics
+
+    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        return self, statistics
+
+    def union(self, other: Self) -> Self:
+        pairs = zip(self.names, self.edges, other.edges, strict=True)
+        return replace(self, edges=tuple(_same(name, mine, theirs) for name, mine, theirs in pairs))
+
+    def levels_in(self, joint: Self) -> np.ndarray:
+        """Of a feature that had no edges yet nothing was counted."""
+        at = joint.start()
+        sizes = self.sizes()
+        return np.concatenate([s + np.arange(n) for s, n in zip(at, sizes, strict=True)])
+
+    def cells(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, F) weight of the rows of each class in which each feature is observed."""
+        return cells_by_feature(statistics.count, self.sizes())
+
+    def sizes(self) -> np.ndarray:
+        """Number of cells of each feature."""
+        return self._sizes
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        return np.array([1 if edges is None else len(edges) + 1 for edges in self.edges])
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """(F, K) edges, infinite behind the last one of a feature."""
+        ends = np.full((len(self.edges), int(self.sizes().max(initial=1))), np.inf)
+        for own, edges in zip(ends, self.edges, strict=True):
+            if edges is not None:
+                own[: len(edges)] = edges
+        return ends
+
+    def start(self) -> np.ndarray:
+        """Position of the first cell of each feature."""
+        return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)
+
+    def groups(self) -> np.ndarray:
+        """Feature of each cell."""
+        return np.repeat(np.arange(len(self.edges), dtype=np.int32), self.sizes())
+
+    @property
+    def capacity(self) -> int:
+        return int(self.sizes().sum())
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        return self.groups(), [name for edges in self.edges for name in cell_names(edges)]
+
+
+@dataclass(frozen=True, eq=False)
+class CellRows(PlainRows):
+    """Numbers, NaN where missing, as codes of the cells that they lie in; `check` is as for `RealRows`."""
+
+    values: np.ndarray | SideBySide
+    ends: np.ndarray
+    sizes: np.ndarray
+    check: Callable[..., bool]
+
+    def __len__(self) -> int:
+        return self.values.shape[0]
+
+    def empty(self, n_classes: int) -> LevelCounts:
+        return LevelCounts(np.zeros((n_classes, int(self.sizes.sum()))))
+
+    def width(self) -> float:
+        return self.values.shape[1]
+
+    @property
+    def missing(self) -> np.ndarray:
+        return np.isnan(np.asarray(self.values))
+
+    def block(self, start: int, stop: int, size: int) -> OneHot:
+        values = self.values[start:stop]
+        self.check(values, start=start)
+        dtype = str(np.min_scalar_type(-int(self.sizes.max(initial=1))))
+        code = cell_code(pad_rows(values, size), self.ends, dtype=dtype)
+        first = np.cumsum(self.sizes) - self.sizes
+        return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), room(self.sizes))
+
+
+def quantiles(values: np.ndarray, cells: int) -> np.ndarray | None:
+    """Edges of as many cells at most, with about as many of the values each; between values that occur.
+
+    None where no value is finite.
+    """
+    distinct, count = np.unique(values[np.isfinite(values)].astype(np.float64), return_counts=True)
+    if not len(distinct):
+        return None
+    until = np.cumsum(count)[:-1]
+    if len(until) >= cells:
+        wanted = until[-1] + count[-1]
+        after = np.searchsorted(until, wanted * np.arange(1, cells) / cells)
+        above = np.minimum(after, len(until) - 1)
+        below = np.maximum(above - 1, 0)
+        target = wanted * np.arange(1, cells) / cells
+        nearest = np.where(abs(until[above] - target) <= abs(until[below] - target), above, below)
+        chosen = np.unique(nearest)
+    else:
+        chosen = np.arange(len(until))
+    # Halves first: sums of large numbers overflow. A number on an edge is below it, so that the lower one may be it.
+    edges = distinct[chosen] / 2 + distinct[chosen + 1] / 2
+    return np.where((edges < distinct[chosen]) | (edges >= distinct[chosen + 1]), distinct[chosen], edges)
+
+
+def are_edges(edges: Any) -> bool:
+    """Whether these are finite numbers, (K,), that increase."""
+    numbers = isinstance(edges, np.ndarray) and edges.ndim == 1 and edges.dtype == np.float64
+    return numbers and bool(np.isfinite(edges).all()) and bool((np.diff(edges) > 0).all())
+
+
+def given_edges(edges: Any, table: Table, index: Iterable[int]) -> tuple[np.ndarray | None, ...]:
+    """For the columns of a table `edges` as a user gives them: {column: edges}, or an entry for each column of `index`.
+
+    Raises
+    ------
+    ValueError
+        If they do not increase, are for a column that there is not, or for more or fewer.
+    """
+    index = list(index)
+    if edges is None:
+        return (None,) * len(index)
+    if isinstance(edges, Mapping):
+        of = {table.position(column, "edges"): own for column, own in edges.items()}
+        strange = [table.names[j] for j in of if j not in index]
+        if strange:
+            raise ValueError(f"edges are given for column {strange[0]!r}, which is not binned.")
+        own: list[Any] = [of.get(j) for j in index]
+    elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
+        own = list(edges)
+    else:
+        raise ValueError(
+            f"edges={shown(edges)} must be a dict {{column: edges}}, such as edges_ of another classifier, or have an "
+            f"entry for each of the {len(index)} binned columns."
+        )
+    found = []
+    for j, one in zip(index, own, strict=True):
+        numbers = None if one is None else to_numbers(f"edges of column {table.names[j]!r}", one)
+        if numbers is not None and not are_edges(numbers):
+            raise ValueError(
+                f"edges of column {table.names[j]!r} are {shown(one)}; they must be finite numbers that increase."
+            )
+        found.append(numbers)
+    return tuple(found)
+
+
+def cell_names(edges: np.ndarray | None) -> list[str]:
+    """What cells are called, such as "(1.5, 2]", with as many digits as tell the edges apart."""
+    if edges is None or not len(edges):
+        return ["(-inf, inf)"]
+    digits = next((d for d in range(3, 18) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
+    ends = [f"{e:.{digits}g}" for e in edges]
+    inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
+    return [f"(-inf, {ends[0]}]", *inner, f"({ends[-1]}, inf)"]
+
+
+def _same(name: str, mine: np.ndarray | None, theirs: np.ndarray | None) -> np.ndarray | None:
+    if mine is None or theirs is None:
+        return theirs if mine is None else mine
+    if not np.array_equal(mine, theirs):
+        raise ValueError(
+            f"Column {name!r} was cut into other cells in one part of the rows than in another, and such counts do not "
+            "add up. Take the edges from a first pass, fit(some_rows).edges_, and give them to all parts: "
+            "edges=..."
+        )
+    return mine
+
+
+__all__ = ["CellColumns", "CellRows", "are_edges", "cell_names", "given_edges", "quantiles"]

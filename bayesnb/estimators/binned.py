@@ -1,0 +1,135 @@
+"""The classifier for numbers of any distribution: all binnings at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bayesnb._util.arguments import require_integer
+from bayesnb.encoding import CellColumns, Columns, Table
+from bayesnb.encoding.cells import given_edges
+from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
+from bayesnb.model import Estimate
+
+_MOST_CELLS = 256
+
+
+class BinnedNB(NaiveBayesClassifier):
+    """Naive Bayes for numbers with densities of any shape: piecewise constant, averaged over all binnings.
+
+    A feature is cut into cells, and cells are joined to bins: each of the G - 1 ends of cells is a cut or not, the same
+    for all classes, which makes 2^(G - 1) binnings. All of them are averaged, exactly, each by its posterior
+    probability.
+
+    Parameters
+    ----------
+    cells : int, default 64
+        At most how many cells a feature has, 2 to 256. Their ends are quantiles of the rows that are counted first,
+        between values that occur, and stay as they are in `partial_fit`; what lies beyond is in the outer cells.
+    edges : dict {column: edges}, or list with an entry a column, optional
+        Ends of the cells in place of those; a number on an edge is in the lower cell. `edges_` of another classifier
+        can be given, so that counts of both add up (in streams, on dask).
+    prior : "independent", IndependentCuts or NaiveBayes, default "independent"
+        `IndependentCuts(concentration=4.0, cuts=1.0)`: each end is a cut with the odds cuts/(G - 1), so that about one
+        is expected, and given the cuts the bins' probabilities are Dirichlet, the cells sharing the concentration.
+    class_alpha, class_prior
+        As for `CategoricalNB`.
+    estimate : {"predictive", "mean", "map", "mle"}
+        Here "predictive" and "mean" are the same. "map" is the mode given the most probable cuts, and "mle" the
+        histogram of the cells.
+
+    Attributes
+    ----------
+    edges_ : dict {column: (G - 1,) array}
+        Ends of the cells.
+    classes_, class_count_, class_log_prior_ : (C,) arrays
+    prior_, posterior_ : NaiveBayes
+    statistics_ : Statistics
+        How many rows are in each cell.
+    log_evidence_ : float
+        Log probability of the labels and of the *cells* of the numbers: to be compared with that of other models of the
+        same cells only, not with densities.
+
+    Notes
+    -----
+    NaN is a missing cell, marginalised. Densities are relative to the first rows' own: within a bin cells are equally
+    probable. Quantiles do not know the labels, and a feature with as few values as cells has a cell a value. Costs grow
+    with the square of the number of cells, not with the rows. `density_table` and `cut_table` say what was learned.
+
+    References
+    ----------
+    Endres & Földiák, *Bayesian bin distribution inference and mutual information*, IEEE Trans. Inf. Theory 51 (2005).
+    Lustgarten et al., *Application of an efficient Bayesian discretization method to biomedical data*, BMC
+    Bioinformatics 12 (2011).
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB
+    >>> nb = BinnedNB().fit([[0.1], [0.3], [0.2], [5.1], [5.0], [5.2]], ["in", "in", "in", "out", "out", "out"])
+    >>> nb.predict([[0.25], [7.0]])
+    array(['in', 'out'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        *,
+        cells: int = CELLS,
+        edges: Any = None,
+        prior: Any = "independent",
+        class_alpha: Any = CLASS_ALPHA,
+        class_prior: Any = None,
+        estimate: Estimate = "predictive",
+    ) -> None:
+        self.cells = cells
+        self.edges = edges
+        self.prior = prior
+        self.class_alpha = class_alpha
+        self.class_prior = class_prior
+        self.estimate = estimate
+
+    no_em = (
+        "densities with more and fewer bins are averaged, and EM has no density to climb that compares them; give it "
+        "GaussianNB(), or MixedNB(numbers='gaussian')."
+    )
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]:
+        return (cell_columns(table, range(len(table.names)), self.cells, self.edges),)
+
+    @property
+    def edges_(self) -> dict[str, np.ndarray]:
+        """Ends of the cells of each column."""
+        self._require_fitted("edges_")
+        return edges_of(self.encoding_.blocks)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def cell_columns(table: Table, index: Any, cells: Any, edges: Any) -> CellColumns:
+    """Binned columns of a table, with the edges that are given for them."""
+    require_integer("cells", cells, least=2, most=_MOST_CELLS)
+    given = given_edges(edges, table, index)
+    widest = max((len(own) + 1 for own in given if own is not None), default=0)
+    if widest > _MOST_CELLS:
+        raise ValueError(
+            f"edges make {widest} cells of a column; the most is {_MOST_CELLS}, as costs grow with its square."
+        )
+    names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
+    return CellColumns(index, names, len(table.names), given, cells)
+
+
+def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
+    """Ends of the cells of each binned column; of one without an observed cell there are none."""
+    return {
+        name: np.zeros(0) if edges is None else edges
+        for columns in blocks
+        if isinstance(columns, CellColumns)
+        for name, edges in zip(columns.names, columns.edges, strict=True)
+    }
+
+
+__all__ = ["BinnedNB", "cell_columns", "edges_of"]

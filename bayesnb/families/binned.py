@@ -1,0 +1,369 @@
+"""Piecewise constant densities with unknown cuts: all binnings of a feature's cells, averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jaxtyping import Bool, Float
+
+from bayesnb.families import binnings
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families.binned_cells import Cells, moments_of_odds, predictive_with_row, weights_with_row
+from bayesnb.families.conjugate import Conjugate
+from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.dirichlet import Dirichlet
+from bayesnb.families.multinomial import LevelCounts, Multinomial
+from bayesnb.families.protocol import Cumulants, Words
+from bayesnb.families.variates import Variates
+
+_AT_A_TIME = 2**18  # bins of several features, so that they fit the cache
+
+
+@pytree
+class Binned(Conjugate):
+    """Numbers of which is known in which of G cells they lie: a density that is constant between unknown cuts.
+
+    Cuts are between cells, each independently there, and shared by the classes; given the cuts the probabilities of the
+    bins are Dirichlet in each class, a bin's α the sum of its cells', and within a bin cells have the shares of their
+    α. So α is, up to a factor, the base measure: with equal α a density is constant on the scale of the cells' ranks.
+
+    Parameters
+    ----------
+    concentration : (C, L) array
+        α of each cell, of the prior.
+    count : (C, L) array
+        Rows in each cell; those of a posterior, and 0 of a prior.
+    log_odds : (L,) array
+        Log prior odds of a cut before each cell, of the first cell of a feature without effect.
+    group : (L,) int array
+        Feature of each cell, contiguous.
+    num_groups, width : int
+        Number of features, and the largest number of cells of one.
+
+    References
+    ----------
+    Endres & Földiák, *Bayesian bin distribution inference and mutual information*, IEEE Trans. Inf. Theory 51 (2005).
+    Lustgarten et al., *Application of an efficient Bayesian discretization method to biomedical data*, BMC
+    Bioinformatics 12 (2011).
+    """
+
+    kind: ClassVar[str] = "binned"
+    words: ClassVar[Words] = Words("columns of numbers in cells", {"theta": "P(cell)"})
+    statistics: ClassVar[type] = LevelCounts
+    likelihood: ClassVar[type] = Multinomial
+    classes_share_parameters: ClassVar[bool] = True
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"a": "strength"}
+
+    concentration: Any
+    count: Any
+    log_odds: Any
+    group: Any
+    num_groups: int = static()
+    width: int = static()
+
+    def update(self, statistics: LevelCounts) -> Self:
+        """n' = n + n(rows); cuts and bins follow."""
+        return self._with(self.concentration, self.count + statistics.count)
+
+    def scale(self, factor: Any) -> Self:
+        """factor · α and factor · n; cuts as they are a priori."""
+        return self._with(self.concentration * factor, self.count * factor)
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """α₀, the same in each class and feature."""
+        if "a" not in values:
+            return self
+        return self._with(self.concentration * (values["a"] / self.strength), self.count)
+
+    @property
+    def strength(self) -> jax.Array:
+        """(C, L) α₀ of the feature of each cell."""
+        return self._sum(self.concentration)
+
+    def improper(self) -> Dirichlet:
+        """α = 0 and a cut between all cells: a histogram of them."""
+        return Dirichlet(jnp.zeros(jnp.shape(self.concentration)), self.group, self.num_groups)
+
+    def n_free(self) -> int:
+        """Those of the finest binning."""
+        n_classes, n_cells = np.shape(self.concentration)
+        return n_classes * (n_cells - np.unique(self.group).size)
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        """Of the features of some cells; those cells first."""
+        group, keep = np.asarray(self.group), np.asarray(keep)
+        chosen, index = np.unique(group[keep], return_inverse=True)
+        of_chosen = np.isin(group, chosen)
+        if (of_chosen & ~keep).any():
+            raise NotImplementedError("Cells of a feature have a posterior together: ask for all of them.")
+        alpha, count, odds = (np.asarray(v)[..., of_chosen] for v in (self.concentration, self.count, self.log_odds))
+        return type(self)(alpha, count, odds, index, len(chosen), self.width)
+
+    def proper(self) -> Bool[jax.Array, "*C L"]:
+        """(C, L) whether α is positive in all cells of the feature."""
+        zero = jnp.asarray(self.concentration) <= 0
+        return self._sum(zero.astype(float)) == 0
+
+    def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 F"]:
+        """(1, F) log p(cells), all binnings averaged."""
+        found = self.update(statistics)._log_partition() - self._log_partition()
+        proper = self._padded(self.proper().all(axis=0), True).all(axis=-1)
+        return jnp.where(proper, found, -jnp.inf)[None]
+
+    def _log_partition(self) -> Float[jax.Array, "F"]:
+        """(F,) log p(cells counted so far)."""
+        return self._map(Cells.log_partition)
+
+    def log_probs_of_bins(self) -> Float[jax.Array, "F G G"]:
+        """(F, G, G) log probability that the cells i … k of a feature are a bin; -inf where they are none."""
+        return self._map(lambda cells: cells.bins().log_prob)
+
+    def cut_probability(self) -> Float[jax.Array, "L"]:
+        """(L,) probability of a cut before each cell; 1 before the first of a feature."""
+        return self._flat(self._map(lambda cells: jnp.sum(jnp.exp(cells.bins().log_prob), axis=1)))
+
+    def best_cuts(self) -> Bool[jax.Array, "L"]:
+        """(L,) whether there is a cut before each cell, of the most probable binning."""
+        return self._flat(self._map(lambda cells: binnings.best_cuts(cells.bins().weight)))
+
+    def mean(self) -> Multinomial:
+        """E θ_g = Σ over the bins b with g of P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b."""
+
+        def of(cells: Cells) -> jax.Array:
+            alpha, count = cells.over_bins()
+            return cells.expected((alpha + count) / (alpha * cells.total())) * cells.share()
+
+        return Multinomial(jnp.where(self.proper(), self._flat(jnp.log(self._map(of))), jnp.nan))
+
+    def predictive(self) -> Multinomial:
+        """The mean: a row has one cell of a feature."""
+        return self.mean()
+
+    def mode(self) -> Multinomial:
+        """Mode of the bins' probabilities given the most probable cuts, as more and fewer bins do not compare.
+
+        NaN where some bin's α + n < 1 or all are 1.
+        """
+        bins = jnp.cumsum(self.best_cuts()) - 1
+        alpha, of_bin = jnp.asarray(self.concentration), self._summed_by(bins)
+        first = jnp.diff(bins, prepend=-1)
+        excess = of_bin(alpha + self.count) - 1.0
+        at_all = self._sum(jnp.where(first > 0, excess, 0.0))
+        exists = (self._sum(jnp.where(excess < 0, 1.0, 0.0)) == 0) & (at_all > 0)
+        return Multinomial(jnp.log(excess / jnp.where(exists, at_all, jnp.nan) * (alpha / of_bin(alpha))))
+
+    def penalized_mle(self) -> Any:
+        raise NotImplementedError(
+            "Binnings of more or less bins are averaged, and no density compares them: EM needs columns of one density "
+            'each; give it MixedNB(numbers="gaussian").'
+        )
+
+    def variance(self) -> dict[str, jax.Array]:
+        """Σ P(b) E θ_g²  - (E θ_g)², given the bin a Beta's."""
+
+        def of(cells: Cells) -> jax.Array:
+            alpha, count = cells.over_bins()
+            own, total = alpha + count, cells.total()
+            square = own * (own + 1.0) / (total * (total + 1.0)) / alpha**2
+            return cells.expected(square) * cells.share() ** 2
+
+        square, mean = self._flat(self._map(of)), self.mean().theta
+        return {"theta": jnp.maximum(square - mean**2, 0.0)}
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Beta distributions with the exact means and variances of the mixtures over the bins with a cell."""
+        mean, variance = self.mean().theta, self.variance()["theta"]
+        some = (variance > 0) & (variance < mean * (1.0 - mean))
+        size = jnp.where(some, mean * (1.0 - mean) / jnp.where(some, variance, 1.0) - 1.0, jnp.inf)
+        size = jnp.where(some, size, 1e300)
+        return {"theta": ("beta", {"a": mean * size, "b": (1.0 - mean) * size})}
+
+    def pseudo_count(self) -> dict[str, Any]:
+        """NaN: the mean is not linear in the counts."""
+        return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
+
+    def mean_with_row(self, multiplicity: Any) -> Multinomial:
+        """Cells as a row that stands `multiplicity` (C,) more times has them: the cuts change with its cell too.
+
+        The weights of the bins with the cell change by Γ ratios; those of the cells before and behind them stay.
+        """
+        of = partial(predictive_with_row, multiplicity=jnp.asarray(multiplicity))
+        return Multinomial(self._flat(self._map(of)))
+
+    predictive_with_row = mean_with_row
+
+    def draw(self, variates: Variates, n: int) -> Multinomial:
+        """Cuts first; then Gamma(α_g + n_g) variates, which add up to those of the bins."""
+        log_gamma = variates.log_gamma(self._counted(), n)
+        uniform = norm.logcdf(variates.normal(jnp.asarray(self.log_odds), n))
+        hazard = self._map(lambda cells: binnings.log_hazard(cells.bins()).T)  # by end
+
+        def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            cuts = self._flat(jax.vmap(_draw_cuts)(hazard, self._padded(draw[1])))
+            return self._log_theta(draw[0], jnp.cumsum(cuts) - 1)
+
+        return Multinomial(jax.lax.map(one, (log_gamma, uniform)))
+
+    def draw_log_likelihood(
+        self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0
+    ) -> Float[jax.Array, "n N C"]:
+        if multiplicity:
+            raise NotImplementedError("A row informs the cuts that classes share: say of which class it is.")
+        x = self._rows(x)
+        return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), self.draw(variates, n).log_theta)
+
+    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+        """(n, N, C) draws: of a row only the bins that its cells are in matter, θ_b ~ Beta(α_b + n_b + 1, rest)."""
+        x, alpha = self._rows(x), jnp.asarray(self.concentration)
+        n_classes, shape = len(alpha), (self.num_groups, self.width)
+        log_gamma = variates.log_gamma(self._counted(), n)
+        extra = variates.log_gamma(jnp.ones(shape), n)
+        uniform = norm.logcdf(variates.normal(jnp.zeros((2, *shape)), n))
+        weight = self._map(weights_with_row)  # (F, own, G, G)
+
+        def of_feature(
+            weight: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array, share: jax.Array
+        ) -> jax.Array:
+            """(own, C, G) log θ of each cell, in each class, after the row was counted in the class `own`."""
+
+            def of_own(log_weight: jax.Array, counts: jax.Array) -> jax.Array:
+                first, last = binnings.draw_bin(log_weight, variate)
+
+                def of_class(gamma: jax.Array, share: jax.Array, counted: jax.Array) -> jax.Array:
+                    inside, outside = binnings.log_sums_over(gamma, first, last)
+                    inside = jnp.where(counted, jnp.logaddexp(inside, extra), inside)
+                    of_bin, _ = binnings.log_sums_over(jnp.log(share), first, last)
+                    return inside - jnp.logaddexp(inside, outside) + jnp.log(share) - of_bin
+
+                return jax.vmap(of_class)(gamma, share, counts)
+
+            return jax.vmap(of_own)(weight, jnp.eye(n_classes, dtype=bool))
+
+        share = jnp.moveaxis(self._padded(alpha), -2, 0)
+
+        def one(draw: tuple[jax.Array, ...]) -> jax.Array:
+            gamma, extra, variate, own = draw
+            gamma = jnp.moveaxis(self._padded(gamma, -jnp.inf), -2, 0)
+            tables = jax.vmap(of_feature)(weight, gamma, extra, jnp.moveaxis(variate, 0, 1), share)
+            flat = self._flat(tables).reshape(n_classes**2, -1)
+            found = x.dot(x.layout(flat)).reshape(-1, n_classes, n_classes)
+            return jnp.sum(jnp.where(own[:, :, None], found, 0.0), axis=1)
+
+        return jax.lax.map(one, (log_gamma, extra, uniform, own))
+
+    def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
+        """(N, T) cumulants of differences of log Beta variates, averaged over the bins that the cells may be in."""
+        x, n_classes = self._rows(x), len(jnp.asarray(self.concentration))
+        pairs = jnp.arange(n_classes**2)
+        moments = self._flat(self._map(partial(moments_of_odds, one=pairs // n_classes, other=pairs % n_classes)))
+        found = x.dot_terms(moments.reshape(3 * n_classes**2, -1))  # (N, 3 · pairs, T)
+        found = found.reshape(found.shape[0], 3, n_classes**2, -1)
+        at = (jnp.asarray(of) * n_classes + jnp.asarray(against))[:, None, None, None]
+        first, second, third = jnp.moveaxis(jnp.take_along_axis(found, at, axis=2)[:, :, 0], 1, 0)
+        return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
+
+    def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
+        """(S, L) of 0 and 1: a cell of each feature."""
+        return Dirichlet(self.concentration, self.group, max(2, self.num_groups)).simulate(likelihood, rng)
+
+    def log_base(self, x: Any) -> jax.Array:
+        return self._rows(x).log_base()
+
+    def log_predictive(self, x: Any) -> jax.Array:
+        return super().log_predictive(self._rows(x))
+
+    # -- features side by side -------------------------------------------------------------------
+
+    def _with(self, concentration: Any, count: Any) -> Self:
+        return type(self)(concentration, count, self.log_odds, self.group, self.num_groups, self.width)
+
+    def _counted(self) -> jax.Array:
+        return jnp.asarray(self.concentration) + self.count
+
+    def _rows(self, x: Any) -> Any:
+        return as_rows(x, self.group, self.num_groups)
+
+    def _at(self) -> tuple[jax.Array, jax.Array]:
+        """(F, G) the position of each feature's cells, and whether they are there."""
+        size = jnp.bincount(jnp.asarray(self.group), length=self.num_groups)
+        cell = jnp.arange(self.width)
+        return (jnp.cumsum(size) - size)[:, None] + jnp.minimum(cell, size[:, None] - 1), cell < size[:, None]
+
+    def _padded(self, values: Any, fill: Any = 0.0) -> jax.Array:
+        """(…, F, G) values of cells (…, L), a row a feature."""
+        at, there = self._at()
+        return jnp.where(there, jnp.asarray(values)[..., at], fill)
+
+    def _flat(self, values: jax.Array) -> jax.Array:
+        """(…, L) values of cells (F, …, G)."""
+        group = jnp.asarray(self.group)
+        start = jnp.searchsorted(group, jnp.arange(self.num_groups))
+        return jnp.moveaxis(values, 0, -2)[..., group, jnp.arange(len(group)) - start[group]]
+
+    def _map(self, of: Callable[[Cells], Any]) -> Any:
+        """(F, …) what is found for each feature, some at a time."""
+        alpha, count = (jnp.moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
+        cells = Cells(alpha, count, self._padded(self.log_odds, -jnp.inf))
+        size = max(1, _AT_A_TIME // max(1, alpha.shape[1] * self.width**2))
+        return jax.vmap(of)(cells) if size >= self.num_groups else jax.lax.map(of, cells, batch_size=size)
+
+    def _sum(self, values: jax.Array) -> jax.Array:
+        """(…, L) sums over each cell's feature."""
+        return self._summed_by(jnp.asarray(self.group))(values)
+
+    def _summed_by(self, index: jax.Array) -> Callable[[jax.Array], jax.Array]:
+        def of(values: jax.Array) -> jax.Array:
+            values = jnp.asarray(values)
+            return jax.ops.segment_sum(values.T, index, len(index), indices_are_sorted=True).T[..., index]
+
+        return of
+
+    def _log_theta(self, log_gamma: jax.Array, bins: jax.Array) -> jax.Array:
+        """(C, L) log θ of cells whose bins have numbers (L,), from log gamma variates of the cells."""
+        alpha = jnp.asarray(self.concentration)
+
+        def log_sum(index: jax.Array) -> jax.Array:
+            top = jax.ops.segment_max(log_gamma.T, index, len(index), indices_are_sorted=True).T[..., index]
+            return top + jnp.log(self._summed_by(index)(jnp.exp(log_gamma - top)))
+
+        return log_sum(bins) - log_sum(jnp.asarray(self.group)) + jnp.log(alpha / self._summed_by(bins)(alpha))
+
+
+@pytree
+class IndependentCuts:
+    """A prior of `Binned` densities: all cells alike a priori, and a cut between any two with the same probability.
+
+    Parameters
+    ----------
+    concentration : float
+        α₀, how many rows of each class the prior is worth: spread over the cells, and so of a bin in proportion to the
+        cells that it has.
+    cuts : float
+        How many cuts are expected, about: each of the G - 1 has the odds cuts/(G - 1).
+    """
+
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0, "cuts": 0.0}
+
+    concentration: Any = 4.0
+    cuts: Any = 1.0
+
+    def of_cells(self, n_classes: int, sizes: np.ndarray) -> Binned:
+        """The prior of features with so many cells (F,)."""
+        sizes = np.asarray(sizes)
+        group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        with np.errstate(divide="ignore"):
+            odds = np.log(self.cuts) - np.log(np.maximum(sizes - 1.0, 1.0))
+        alpha = np.broadcast_to((self.concentration / np.maximum(sizes, 1))[group], (n_classes, len(group)))
+        width = int(sizes.max(initial=1))
+        return Binned(alpha, np.zeros(alpha.shape), odds[group], group, len(sizes), width)
+
+
+def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:
+    return binnings.draw_cuts(hazard_by_end.T, log_uniform)

@@ -1,0 +1,219 @@
+"""Averages over all binnings, against enumeration of each of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import gammaln, polygamma
+
+from bayesnb.families import Binned, IndependentCuts, LevelCounts, OneHot
+from bayesnb.families.variates import KeyVariates
+
+C, SIZES = 3, np.array([5, 1, 8])
+START = np.cumsum(SIZES) - SIZES
+FEATURES = [slice(s, s + n) for s, n in zip(START, SIZES, strict=True)]
+DRAWS = 20_000
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A prior, counts, and so a posterior: shares of cells differ, and so do those of classes."""
+    rng = np.random.default_rng(0)
+    prior = IndependentCuts(2.5, 1.7).of_cells(C, SIZES)
+    prior = replace(prior, concentration=prior.concentration * rng.uniform(0.5, 2.0, SIZES.sum()))
+    count = rng.poisson(3.0, (C, SIZES.sum())).astype(float)
+    count[:, START[2] : START[2] + 4] += 20.0 * (np.arange(C) == 1)[:, None]
+    return prior, count
+
+
+def enumerated(prior: Binned, count: np.ndarray, feature: int):
+    """Log weights (B,), cuts (B, G), and α and n (B, C, G) of the bin of each cell, of all 2^(G - 1) binnings."""
+    own = FEATURES[feature]
+    alpha, n, odds = prior.concentration[:, own], count[:, own], np.asarray(prior.log_odds)[own]
+    total, log_weights, cuts, alphas, counts = alpha.sum(axis=1), [], [], [], []
+    for cut in itertools.product([False, True], repeat=alpha.shape[1] - 1):
+        bins = np.cumsum([0, *cut])
+        of_bins = [np.stack([np.bincount(bins, row) for row in cells]) for cells in (alpha, n)]
+        a, m = of_bins
+        log_weight = sum(-np.log1p(np.exp(-o if c else o)) for c, o in zip(cut, odds[1:], strict=True))
+        log_weight += (gammaln(a + m) - gammaln(a)).sum() + (gammaln(total) - gammaln(total + n.sum(axis=1))).sum()
+        log_weight += (n * np.log(alpha / a[:, bins])).sum()
+        log_weights.append(log_weight)
+        cuts.append([True, *cut])
+        alphas.append(a[:, bins])
+        counts.append(m[:, bins])
+    return np.array(log_weights), np.array(cuts), np.array(alphas), np.array(counts)
+
+
+def averages(prior: Binned, count: np.ndarray, feature: int):
+    """Evidence, probabilities of cuts, means and variances of the probabilities of cells."""
+    log_weight, cuts, alpha, n = enumerated(prior, count, feature)
+    evidence = np.logaddexp.reduce(log_weight)
+    weight = np.exp(log_weight - evidence)
+    own = prior.concentration[:, FEATURES[feature]]
+    total = (own.sum(axis=1) + count[:, FEATURES[feature]].sum(axis=1))[:, None]
+    first = (alpha + n) / total
+    second = first * (alpha + n + 1) / (total + 1)
+    mean = np.einsum("b,bcg->cg", weight, first * own / alpha)
+    square = np.einsum("b,bcg->cg", weight, second * (own / alpha) ** 2)
+    return evidence, weight @ cuts, mean, square - mean**2
+
+
+def test_evidence_predictive_cuts_and_variance_equal_enumeration(model, x64):
+    prior, count = model
+    posterior = prior.update(LevelCounts(count))
+    evidence = np.asarray(prior.log_evidence(LevelCounts(count)))[0]
+    mean, variance = np.asarray(posterior.predictive().theta), np.asarray(posterior.variance()["theta"])
+    for f, own in enumerate(FEATURES):
+        expected = averages(prior, count, f)
+        assert evidence[f] == pytest.approx(expected[0], rel=1e-12)
+        np.testing.assert_allclose(np.asarray(posterior.cut_probability())[own], expected[1], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(mean[:, own], expected[2], rtol=1e-11)
+        np.testing.assert_allclose(variance[:, own], expected[3], rtol=1e-10, atol=1e-15)
+        log_weight, cuts, *_ = enumerated(prior, count, f)
+        np.testing.assert_array_equal(np.asarray(posterior.best_cuts())[own], cuts[log_weight.argmax()])
+
+
+@pytest.mark.parametrize("more", [-1.0, 2.0])
+def test_a_row_more_or_less_is_a_refit(model, x64, more):
+    prior, count = model
+    found = np.asarray(prior.update(LevelCounts(count)).predictive_with_row(more * np.eye(C)[1]).theta)
+    for f, own in enumerate(FEATURES):
+        for g in range(SIZES[f]):
+            if count[1, own][g] + more >= 0:
+                other = count.copy()
+                other[1, START[f] + g] += more
+                np.testing.assert_allclose(found[:, own][:, g], averages(prior, other, f)[2][:, g], rtol=1e-11)
+
+
+def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(model, x64):
+    prior, count = model
+    some = LevelCounts(np.floor(count / 2))
+    rest = LevelCounts(count - some.count)
+    after = prior.update(some).log_evidence(rest)
+    np.testing.assert_allclose(
+        after, prior.log_evidence(LevelCounts(count)) - prior.log_evidence(some), rtol=0, atol=1e-11
+    )
+
+
+def test_bayes_identity_for_any_cuts_and_heights(model, x64):
+    """log p(D | cuts, θ) + log p(cuts, θ) - log p(cuts, θ | D) = log p(D)."""
+    prior, count = model
+    rng = np.random.default_rng(1)
+    for f, own in enumerate(FEATURES):
+        log_weight, cuts, alpha, n = enumerated(prior, count, f)
+        log_prior = enumerated(prior, np.zeros_like(count), f)[0]
+        evidence = averages(prior, count, f)[0]
+        for b in rng.integers(0, len(cuts), 5):
+            identity = log_prior[b] - (log_weight[b] - evidence)
+            for c in range(C):
+                first = cuts[b]
+                a, m = alpha[b, c, first], n[b, c, first]
+                theta = rng.dirichlet(np.ones(len(a)))
+                cells = theta[np.cumsum(first) - 1] * prior.concentration[c, own] / alpha[b, c]
+                identity += (count[c, own] * np.log(cells)).sum()
+                identity += stats.dirichlet.logpdf(theta, a) - stats.dirichlet.logpdf(theta, a + m)
+            assert np.asarray(prior.log_evidence(LevelCounts(count)))[0, f] == pytest.approx(identity, abs=1e-9)
+
+
+def test_draws_have_the_exact_moments_and_the_probabilities_of_cuts(model, x64):
+    prior, count = model
+    posterior = prior.update(LevelCounts(count))
+    theta = np.asarray(posterior.sample(jax.random.key(0), DRAWS).theta)
+    mean, variance = np.asarray(posterior.mean().theta), np.asarray(posterior.variance()["theta"])
+    np.testing.assert_array_less(abs(theta.mean(axis=0) - mean), 4.5 * np.sqrt(variance / DRAWS) + 1e-12)
+    np.testing.assert_allclose(theta.var(axis=0), variance, rtol=0.12, atol=1e-9)
+    height = theta / np.asarray(prior.concentration)
+    for own in FEATURES:
+        cut = ~np.isclose(np.diff(height[..., own]), 0.0, atol=1e-12).all(axis=1)
+        expected = np.asarray(posterior.cut_probability())[own][1:]
+        se = np.sqrt(expected * (1 - expected) / DRAWS)
+        np.testing.assert_array_less(abs(cut.mean(axis=0) - expected), 4.5 * se + 1e-9)
+
+
+def rows() -> OneHot:
+    code = np.array([[g % 5, 0, g % 8] for g in range(12)], np.int8)
+    return OneHot(code, START.astype(np.int32), SIZES.astype(np.int32), 9)
+
+
+def test_draws_of_rows_average_to_their_predictives(model, x64):
+    prior, count = model
+    posterior, x = prior.update(LevelCounts(count)), rows()
+    for own in range(C):
+        of_class = np.zeros((DRAWS, 12, C), bool)
+        of_class[..., own] = True
+        drawn = np.exp(
+            np.asarray(posterior.draw_log_likelihood_with_row(KeyVariates(jax.random.key(own)), DRAWS, x, of_class))
+        )
+        expected = np.exp(np.asarray(posterior.predictive_with_row(np.eye(C)[own]).log_prob(x)))
+        np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), 4.5 * drawn.std(axis=0) / np.sqrt(DRAWS))
+    drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(9)), DRAWS, x)))
+    expected = np.asarray(posterior.mean().log_prob(x))  # of independent features
+    np.testing.assert_allclose(drawn.mean(axis=0), np.exp(expected), rtol=0.05)
+
+
+def test_cumulants_of_log_odds_equal_enumeration(model, x64):
+    prior, count = model
+    x, of, against = rows(), np.arange(12) % C, (np.arange(12) + 1) % C
+    found = prior.update(LevelCounts(count)).log_odds_of_terms(x, of, against)
+    for f, own in enumerate(FEATURES):
+        log_weight, _, alpha, n = enumerated(prior, count, f)
+        weight = np.exp(log_weight - np.logaddexp.reduce(log_weight))[:, None, None]
+        share = prior.concentration[:, own]
+        total = (share.sum(axis=1) + count[:, own].sum(axis=1))[:, None]
+        kappa = [polygamma(k, alpha + n) - polygamma(k, total) for k in range(3)]
+        kappa[0] = kappa[0] + np.log(share / alpha)
+        for i, g in enumerate(np.asarray(x.code)[:, f]):
+            m, v, t = (k[:, of[i], g] + sign * k[:, against[i], g] for k, sign in zip(kappa, (-1, 1, -1), strict=True))
+            w = weight[:, 0, 0]
+            first, second = w @ m, w @ (v + m**2)
+            third = w @ (t + 3 * m * v + m**3)
+            expected = first, second - first**2, third - 3 * first * second + 2 * first**3
+            np.testing.assert_allclose(
+                [k[i, f] for k in (found.mean, found.variance, found.third)], expected, rtol=1e-8, atol=1e-10
+            )
+
+
+def test_the_mode_is_that_of_the_bins_between_the_most_probable_cuts(model, x64):
+    prior, count = model
+    count = count + 3.0
+    mode = np.asarray(prior.update(LevelCounts(count)).mode().theta)
+    for f, own in enumerate(FEATURES):
+        log_weight, cuts, alpha, n = enumerated(prior, count, f)
+        b = log_weight.argmax()
+        excess = alpha[b] + n[b] - 1.0
+        at_all = excess[:, cuts[b]].sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(mode[:, own], excess / at_all * prior.concentration[:, own] / alpha[b], rtol=1e-12)
+
+
+def test_all_estimates_meet_as_the_weights_grow(model, x64):
+    prior, count = model
+    count = count + 1.0
+    distance = []
+    for n in (1e4, 1e7):
+        statistics = LevelCounts(n * count)
+        posterior, mle = prior.update(statistics), prior.improper().update(statistics).mean()
+        distance.append(abs(np.asarray(posterior.mean().log_theta - mle.log_theta)).max())
+    assert distance[1] <= 2e-3 * distance[0] + 1e-9
+
+
+def test_marginals_have_the_exact_means_and_variances(model, x64):
+    prior, count = model
+    posterior = prior.update(LevelCounts(count))
+    name, arguments = posterior.marginals()["theta"]
+    beta = getattr(stats, name)(**{k: np.asarray(v) for k, v in arguments.items()})
+    some = np.repeat(SIZES, SIZES) > 1
+    np.testing.assert_allclose(beta.mean()[:, some], np.asarray(posterior.mean().theta)[:, some], rtol=1e-10)
+    np.testing.assert_allclose(beta.var()[:, some], np.asarray(posterior.variance()["theta"])[:, some], rtol=1e-8)
+
+
+def test_without_concentration_there_is_no_posterior(x64):
+    prior = IndependentCuts(0.0).of_cells(2, np.array([4]))
+    assert not np.asarray(prior.proper()).any()
+    assert np.asarray(prior.log_evidence(LevelCounts(np.ones((2, 4))))) == -np.inf
+    assert np.isnan(np.asarray(prior.update(LevelCounts(np.ones((2, 4)))).mean().log_theta)).all()
