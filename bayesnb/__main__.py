@@ -25,7 +25,7 @@ _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian es
 features: scores on held-out rows, the log evidence, and the most uncertain parameters with their intervals. Without
 --csv it runs on scikit-learn's breast cancer data and on the watermelon table."""
 
-_RULES = """How columns are guessed: numbers are Gaussian, but integers of at most 10 distinct values with five
+_RULES = """How columns are guessed: numbers are as --numbers says, but integers of at most 10 distinct values with five
 rows a value or more are categorical; everything else is categorical. A column of strings without repetition,
 or of consecutive integers, is left out as an identifier unless a flag names it. Cells that pandas takes for missing
 (empty, NA, nan, null, None and the like) are missing. Row 1 is that of the names. A file that does not fit into
@@ -124,7 +124,9 @@ def _discard_output() -> None:
 
 def _compare(args: argparse.Namespace) -> None:
     mixed = args.estimator == "mixed"
-    settings = Settings(args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights)
+    settings = Settings(
+        args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights, args.numbers
+    )
     names = files.names([title(args.csv)] if args.csv else [data.name for data in job.embedded()])
     if args.out is not None:
         folder.require_free(args.out, names, args.overwrite)
@@ -233,6 +235,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_number(0, None),
         default=CLASS_ALPHA,
         help=f"Dirichlet concentration of the classes (default {CLASS_ALPHA:g})",
+    )
+    model.add_argument(
+        "--numbers",
+        choices=["auto", "gaussian", "binned"],
+        default="auto",
+        help="densities of the columns of numbers that no flag names: normal, of any shape, or of each column the one "
+        "that tells more of the class, by leave-one-out (default auto)",
     )
     model.add_argument(
         "--weights",

@@ -174,7 +174,15 @@ def _merge(a: _Part, b: _Part) -> _Part:
 def _decided(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
     """What was decided on the columns of each block of the model."""
     fields = ("index", "names", "nodes", "declared")
-    return [(type(block), *(getattr(block, field, None) for field in fields)) for block in nb.encoding_.blocks]
+    return [
+        (type(block), block.kind, _ends(block), *(getattr(block, field, None) for field in fields))
+        for block in nb.encoding_.blocks
+    ]
+
+
+def _ends(block: Any) -> list[Any]:
+    """Where cells of numbers end."""
+    return [None if edges is None else edges.tolist() for edges in getattr(block, "edges", ())]
 
 
 # -- what the user gives -------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def test_missing_marks_of_pandas_are_missing(monkeypatch, marked, memory):
         monkeypatch.setattr(stream, "available_memory", lambda: 0)
         monkeypatch.setattr(reading, "_ROWS", 7)
     data = load(path)
-    assert data.kinds == {"sky": "categorical", "windy": "categorical", "heat": "gaussian"}
+    assert data.kinds == {"sky": "categorical", "windy": "categorical", "heat": "numbers"}
     assert sorted(data.levels["sky"]) == ["cloud", "rain", "sun"]
     assert "if '#N/A' is a value: --not-missing '#N/A'" in data.notes["sky"]
     assert "heat" not in data.notes  # no number is one of these

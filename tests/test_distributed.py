@@ -126,7 +126,7 @@ def test_every_block_is_read_once():
 
     with dask.config.set(scheduler="threads"):
         df = dd.from_map(read, range(10), meta=FRAME.iloc[:0])
-        nb = fit(bnb.MixedNB(), df[["b", "c"]], df["y"], df["w"])
+        nb = fit(bnb.MixedNB(numbers="gaussian"), df[["b", "c"]], df["y"], df["w"])
         assert sorted(reads) == list(range(10))
         reads.clear()
         blocks = [dask.delayed(read)(i) for i in range(10)]
@@ -135,7 +135,7 @@ def test_every_block_is_read_once():
         labels = da.concatenate([da.from_delayed(b, (50,), object) for b in columns[1]])
         same(fit(bnb.GaussianNB(), values, labels), bnb.GaussianNB().fit(FRAME[["b", "c"]].to_numpy(), FRAME["y"]))
         assert sorted(reads) == list(range(10))
-    same(nb, bnb.MixedNB().fit(FRAME[["b", "c"]], FRAME["y"], FRAME["w"]))
+    same(nb, bnb.MixedNB(numbers="gaussian").fit(FRAME[["b", "c"]], FRAME["y"], FRAME["w"]))
 
 
 def test_the_first_rows_decide_the_columns():

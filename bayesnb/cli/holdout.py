@@ -30,7 +30,7 @@ _FEW_ROWS = 200
 class Settings:
     """What the flags say; `test_size` None lets the number of rows decide how rows are held out.
 
-    `weights` are those of a `WeightedNB`, or "none".
+    `weights` are those of a `WeightedNB`, or "none", and `numbers` as in `MixedNB`.
     """
 
     test_size: float | None = None
@@ -40,6 +40,7 @@ class Settings:
     prob: float = 0.9
     mixed: bool = False
     weights: str = "auto"
+    numbers: str = "auto"
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesnb import datasets
 from bayesnb.cli.holdout import Fits, Settings
-from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, from_frame
+from bayesnb.cli.tables import KINDS, NUMBERS, UNDECIDED, Dataset, InputError, from_frame
 from bayesnb.cli.text import enumerate_names
-from bayesnb.estimators import BernoulliNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
+from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation import compare_fitted
 from bayesnb.fitted import Fitted
-from bayesnb.prediction.weighting import FEWEST_EVENTS
+from bayesnb.selection.left_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ def run(data: Dataset, settings: Settings) -> Outcome:
             notes += filter(None, [said])
         fits = data.rows.fit(classifier(data, settings), settings, data.name) if weighted is None else weighted
         parts = [(fold.nb, fold.X, fold.y) for fold in fits.folds]
+        if UNDECIDED in data.kinds.values():
+            data = replace(data, kinds=fits.unweighted.nb.kinds_)
         comparison = compare_fitted(fits.nb, parts, _priors(data, settings), progress=data.name)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
@@ -125,10 +127,10 @@ def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
 def classifier(data: Dataset, settings: Settings) -> Any:
     """The classifier for the kinds of columns: of one kind its own, else `MixedNB`."""
     columns = {kind: [name for name, k in data.kinds.items() if k == kind] for kind in KINDS}
-    used = [kind for kind in KINDS if columns[kind]]
+    used = [kind for kind in (*KINDS, UNDECIDED) if kind in data.kinds.values()]
     common: dict[str, Any] = {"class_alpha": settings.class_alpha}
     if len(used) == 1 and used[0] in NUMBERS and not settings.mixed:
-        return OF_KIND[used[0]](**common)
+        return (OF_KIND | {"binned": BinnedNB})[used[0]](**common)
     common |= {"alpha": settings.alpha}
     if len(used) == 1 and used[0] in ("bernoulli", "multinomial") and not settings.mixed:
         return {"bernoulli": BernoulliNB, "multinomial": MultinomialNB}[used[0]](**common)
@@ -136,7 +138,7 @@ def classifier(data: Dataset, settings: Settings) -> Any:
     if used == ["categorical"] and not settings.mixed:
         return CategoricalNB(**common)
     common |= columns
-    return MixedNB(**common)
+    return MixedNB(**common, numbers=settings.numbers)
 
 
 def most_uncertain(
@@ -151,7 +153,8 @@ def most_uncertain(
     spread = _spread(nb.fitted_)
     kind = parameters["feature"].map(kinds).where(parameters["feature"] != CLASS)
     location = [
-        NUMBERS[k].location if k in NUMBERS else level for k, level in zip(kind, parameters["level"], strict=True)
+        (NUMBERS[k].location or level) if k in NUMBERS else level
+        for k, level in zip(kind, parameters["level"], strict=True)
     ]
     ranked = parameters[[own == level for own, level in zip(location, parameters["level"], strict=True)]]
     unit = ranked["feature"].map(spread).where(ranked["feature"] != CLASS).fillna(1.0)

@@ -78,6 +78,8 @@ def _name(row: dict[Any, Any], data: Dataset) -> str:
     if feature == CLASS:
         return f"P({label})"
     kind = data.kinds[feature]
+    if kind == "binned":
+        return f"P({feature} in {level} | {label})"
     if kind in NUMBERS:
         return f"{NUMBERS[kind].words.parameters.get(level, level)}({feature} | {label})"
     return f"P({feature} | {label})" if kind == "multinomial" else f"P({feature}={level} | {label})"

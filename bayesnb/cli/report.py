@@ -87,8 +87,9 @@ def _with_levels(name: str, data: Dataset) -> str:
 def _unit(data: Dataset) -> str:
     """By what they were ranked."""
     kinds = set(data.kinds.values())
-    units = ["by the sd of a probability"] if kinds - NUMBERS.keys() else []
-    for kind in (kind for kind in KINDS if kind in kinds & NUMBERS.keys()):
+    located = {kind for kind, family in NUMBERS.items() if family.location}
+    units = ["by the sd of a probability"] if kinds - located else []
+    for kind in (kind for kind in KINDS if kind in kinds & located):
         family = NUMBERS[kind]
         name = family.words.parameters.get(family.location, family.location)
         units.append(f"by the sd of a {name} in units of {family.words.spread}")

@@ -97,7 +97,7 @@ class Survey:
 def guess(column: Survey) -> tuple[str | None, str]:
     """Kind of a column (None: leave it out), and a note.
 
-    Numbers are Gaussian, but integers of at most 10 distinct values with five rows a value or more are
+    Numbers are numbers, but integers of at most 10 distinct values with five rows a value or more are
     categorical, and a run of consecutive integers without repetition numbers the rows: it is left out. Other
     strings are categorical, and left out where every one is different, or where there are too many to remember.
     """
@@ -122,8 +122,8 @@ def guess(column: Survey) -> tuple[str | None, str]:
             return None, "consecutive integers, row numbers?"
         if levels <= _FEW_LEVELS and levels * _ROWS_A_LEVEL <= n:
             return "categorical", ""
-        return "gaussian", _DIFFERENT[column.beyond] if column.distinct else ""
-    return "gaussian", ""
+        return "numbers", _DIFFERENT[column.beyond] if column.distinct else ""
+    return "numbers", ""
 
 
 def too_many(column: Survey) -> str:

@@ -22,7 +22,9 @@ from bayesnb.streaming import MISSING
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = {family.kind: family for family in families.OF_NUMBERS}
+NUMBERS = {family.kind: family for family in (*families.OF_NUMBERS, families.Binned)}
+UNDECIDED = "numbers"
+"""Kind of a column of numbers whose density the rows are to decide."""
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
 
@@ -37,7 +39,7 @@ class Dataset:
     rows : InMemory or Streamed
         Where the rows are.
     kinds : dict
-        Kind of each column.
+        Kind of each column, `UNDECIDED` of numbers before a classifier was fitted.
     levels : dict
         Values of each categorical column.
     class_count : dict
@@ -227,7 +229,7 @@ def _kinds(
             left_out[name] = note
             continue
         if kind != "categorical":
-            _require_numbers(path, name, survey, kind)
+            _require_numbers(path, name, survey, kind if kind in KINDS else "numeric")
         marked = sorted(survey.marked & assumed) if kind == "categorical" else []
         taken = f"{enumerate_names([*map(repr, marked)], 5)} marks missing cells{_unless(marked[0])}" if marked else ""
         if note or taken:
@@ -263,4 +265,4 @@ def _at(path: Path, name: str, column: Survey, what: str) -> str:
     return f"{path.name}, row {column.first[what][1]}, column {name!r}"
 
 
-__all__ = ["KINDS", "NUMBERS", "Dataset", "InputError", "from_frame", "load_csv", "title"]
+__all__ = ["KINDS", "NUMBERS", "UNDECIDED", "Dataset", "InputError", "from_frame", "load_csv", "title"]

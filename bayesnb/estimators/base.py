@@ -241,7 +241,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         raise NotImplementedError
 
     def _structured(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         """The encoding and its rows once more, with what else labelled rows say of it."""
         return encoding, rows

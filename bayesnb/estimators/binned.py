@@ -127,8 +127,8 @@ def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     return {
         name: np.zeros(0) if edges is None else edges
         for columns in blocks
-        if isinstance(columns, CellColumns)
-        for name, edges in zip(columns.names, columns.edges, strict=True)
+        for name, edges in zip(columns.names, getattr(columns, "edges", [None] * len(columns.names)), strict=True)
+        if columns.kind == "binned"
     }
 
 

@@ -36,7 +36,7 @@ class Counting(Protocol):
     def _columns(self, table: Table) -> tuple[Columns, ...]: ...
 
     def _structured(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]: ...
 
     def _weighted_counts(
@@ -110,7 +110,8 @@ def count_table(
     keep = weight > 0
     if not keep.all():
         table, label, weight = table.take(keep), label[keep], weight[keep]
-    encoding, rows = nb._structured(*Encoding(classes, columns).learn(table), label, weight)
+    learned, rows = Encoding(classes, columns).learn(table)
+    encoding, rows = nb._structured(learned, table, rows, label, weight)
     return counting.prune(Counted(encoding, nb._weighted_counts(encoding, rows, label, weight)))
 
 

@@ -133,6 +133,11 @@ class FeatureAveragedNB(NaiveBayesClassifier):
                     "FeatureAveragedNB averages over which features depend on the class, each by itself: arcs between "
                     "features have no place in it. Use CategoricalNB as its estimator."
                 )
+            if getattr(block.family, "classes_share_parameters", False):
+                raise NotImplementedError(
+                    f"FeatureAveragedNB averages over features that may not depend on the class, and {block.kind} "
+                    "columns do so already, in that they may have no cut: use GaussianNB, or BinnedNB by itself."
+                )
             if block.one_simplex:
                 raise NotImplementedError(
                     "FeatureAveragedNB needs features that are independent given the class, and the words of a "

@@ -198,7 +198,7 @@ class StructuredNB(NaiveBayesClassifier):
         return tuple(blocks)
 
     def _structured(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         first = encoding.blocks[0]
         if self.__sklearn_is_fitted__():

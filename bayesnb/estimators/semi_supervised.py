@@ -197,10 +197,12 @@ def in_first_class(
 
 
 def of_unknown_classes(nb: NaiveBayesClassifier) -> NaiveBayesClassifier:
-    """The same, with the variance over all rows where a prior would have that within classes.
+    """The same, with the variance over all rows where a prior would have that within classes, and no density by choice.
 
-    EM is looking for the classes still: of theirs, each iteration would have another prior.
+    EM is looking for the classes still: of theirs, each iteration would have another prior, and other densities.
     """
+    if getattr(nb, "numbers", None) == "auto":
+        nb.set_params(numbers="gaussian")
     for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
         value: Any = getattr(nb, name, None)
         if hasattr(value, "of_unknown_classes"):

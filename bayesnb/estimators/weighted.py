@@ -277,9 +277,9 @@ class WeightedNB(NaiveBayesClassifier):
         return self._base()._columns(table)
 
     def _structured(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        return self._base()._structured(encoding, rows, label, weight)
+        return self._base()._structured(encoding, table, rows, label, weight)
 
     def _weighted_counts(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

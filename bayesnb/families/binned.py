@@ -54,7 +54,7 @@ class Binned(Conjugate):
     """
 
     kind: ClassVar[str] = "binned"
-    words: ClassVar[Words] = Words("columns of numbers in cells", {"theta": "P(cell)"})
+    words: ClassVar[Words] = Words("columns of numbers, with densities of any shape")
     statistics: ClassVar[type] = LevelCounts
     likelihood: ClassVar[type] = Multinomial
     classes_share_parameters: ClassVar[bool] = True

@@ -19,13 +19,19 @@ from bayesnb.fitted import Fitted
 from bayesnb.prediction.terms import AVERAGE, Terms, loo_terms_of
 from bayesnb.prediction.weight_optimum import SHRINKAGE, LeaveOneOutTerms, Source, fit_weights, log_score
 from bayesnb.prediction.weights import Weights, term_names
-from bayesnb.selection.left_out import BLOCKS, TERMS, CountedRows, Quantity, log_class_without, of_the_others
+from bayesnb.selection.left_out import (
+    BLOCKS,
+    FEWEST_EVENTS,
+    TERMS,
+    CountedRows,
+    Quantity,
+    log_class_without,
+    of_the_others,
+)
 
 Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
-FEWEST_EVENTS = 10
-"""Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
 _KEPT = 2**26
 _CHUNK = 2**23
 _FEWEST = 1024

@@ -38,6 +38,10 @@ class CountedRows(NamedTuple):
         return CountedRows(own, encoding.rows(own, lambda columns, unknown: None), self.label[mask], self.weight[mask])
 
 
+FEWEST_EVENTS = 10
+"""Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
+
+
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     """What was fitted: of an average of models too, as leaving out is exact in each of them."""
     require_fitted(nb, who)

@@ -755,7 +755,8 @@ def test_kinds_from_the_dtypes_of_polars():
 def test_kinds_from_the_dtypes_of_arrays():
     X, y = CASES["BernoulliNB"].X, CASES["MixedNB"].y
     for dtype in (float, np.float32, int, np.uint8):
-        assert bnb.MixedNB().fit(X.astype(dtype), y).kinds_ == dict.fromkeys("0123", "gaussian")
+        for kind in ("gaussian", "binned"):
+            assert bnb.MixedNB(numbers=kind).fit(X.astype(dtype), y).kinds_ == dict.fromkeys("0123", kind)
     for table in (X.astype(bool), X.astype(object), X.astype(str), X.astype(str).tolist()):
         assert bnb.MixedNB().fit(table, y).kinds_ == dict.fromkeys("0123", "categorical")
 

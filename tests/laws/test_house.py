@@ -103,16 +103,18 @@ def test_nothing_asks_for_a_family_by_type_outside_the_families():
         for line in path.read_text(encoding="utf-8").splitlines()
         if asked.search(line)
     ]
-    # What users pass for a hyperparameter may be a Dirichlet, or numbers.
-    assert found == [f"encoding/priors.py: if isinstance({name}, Dirichlet):" for name in ("class_prior", "alpha")]
+    # What users pass for a hyperparameter may be a Dirichlet, or numbers; or a prior of cuts, or its name.
+    asked = ["class_prior, Dirichlet", "alpha, Dirichlet", "given, IndependentCuts"]
+    expected = [f"encoding/priors.py: if isinstance({what}):" for what in asked]
+    assert sorted(found) == sorted([*expected, "encoding/priors.py: if not isinstance(given, Binned):"])
 
 
 def test_every_kind_of_numbers_is_wired_up():
     """A kind that `MixedNB` does not know would be left out of its blocks without a word."""
     kinds = {family.kind for family in bnb.families.OF_NUMBERS}
-    assert kinds <= set(KINDS) == set(bnb.MixedNB().get_params()) & set(KINDS)
+    assert kinds | {"binned"} <= set(KINDS) == set(bnb.MixedNB().get_params()) & set(KINDS)
     assert kinds == set(OF_KIND)
-    assert {f"{kind}_prior" for kind in kinds} <= set(bnb.MixedNB().get_params())
+    assert {f"{kind}_prior" for kind in kinds | {"binned"}} <= set(bnb.MixedNB().get_params())
     assert {cls.__name__ for cls in OF_KIND.values()} <= set(bnb.estimators.__all__)
 
 
