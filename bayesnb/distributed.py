@@ -181,8 +181,9 @@ def _decided(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
 
 
 def _ends(block: Any) -> list[Any]:
-    """Where cells of numbers end."""
-    return [None if edges is None else edges.tolist() for edges in getattr(block, "edges", ())]
+    """Where cells of numbers end, or their intervals in a structure."""
+    found: Any = getattr(block, "edges", None) or getattr(block.base, "cuts", ())
+    return [None if edges is None else edges.tolist() for edges in found]
 
 
 # -- what the user gives -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 
 from bayesnb._util.warnings import warn
 from bayesnb.encoding.columns import OfLevels, PlainColumns, Unknown, UnknownPolicy, cells_by_feature
+from bayesnb.encoding.edges import are_edges, cell_names, same_edges
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table, row_major
@@ -62,6 +63,9 @@ class LevelColumns(GrowingColumns):
         What an undeclared value is: a missing cell, an error, or the reserved last level.
     missing_values : tuple
         Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
+    cuts : tuple of arrays
+        Of features that are numbers where they are cut: their levels are the intervals between. None of others; empty
+        where there is no such feature.
     """
 
     index: Sequence[int]
@@ -71,6 +75,7 @@ class LevelColumns(GrowingColumns):
     declared: tuple[bool, ...]
     unknown: HandleUnknown = "ignore"
     missing_values: tuple[Hashable, ...] = ()
+    cuts: tuple[np.ndarray | None, ...] = ()
     kind: ClassVar[str] = "categorical"
 
     @property
@@ -82,10 +87,11 @@ class LevelColumns(GrowingColumns):
             raise TypeError(
                 f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
             )
-        whole = self._integers(table)
+        whole = None if self.cuts else self._integers(table)
         if whole is not None and (factors := factorize_integers(whole)) is not None:
             return factors
-        coded = [self._factorize(table, j) for j in self.index]
+        cuts = self.cuts or (None,) * len(self.index)
+        coded = [self._factorize(table, j, own) for j, own in zip(self.index, cuts, strict=True)]
         top = max(len(values) for _, values in coded)
         raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
         return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete=not (raw < 0).any())
@@ -97,6 +103,20 @@ class LevelColumns(GrowingColumns):
         for levels in self.levels:
             levels.check()
         Levels(tuple(dict.fromkeys(self.missing_values))).check()
+        if self.cuts and len(self.cuts) != len(self.index):
+            raise ValueError(f"there are cuts of {len(self.cuts)} columns, and there are {len(self.index)}.")
+        for cuts, levels in zip(self.cuts, self.levels, strict=False):
+            if cuts is not None and (not are_edges(cuts) or len(cuts) + 1 != len(levels)):
+                raise ValueError("the cuts of a column of numbers do not increase, or are not those of its intervals.")
+
+    def with_numbers(self, index: Sequence[int], names: Sequence[str], cuts: Sequence[np.ndarray]) -> Self:
+        """These features and numbers, whose levels are the intervals between cuts; in the order of the table."""
+        intervals = [Levels(tuple(cell_names(own))) for own in cuts]
+        own = zip(self.index, self.names, self.levels, self.declared, [None] * len(self.index), strict=True)
+        numbers = zip(index, names, intervals, [True] * len(index), cuts, strict=True)
+        features: Any = sorted([*own, *numbers], key=lambda feature: feature[0])
+        at, called, levels, declared, where = zip(*features, strict=True)
+        return replace(self, index=at, names=called, levels=levels, declared=declared, cuts=where)
 
     def learn(self, opened: Factors) -> Self:
         """Levels of an undeclared feature are the values that may occur; see `prune`."""
@@ -130,6 +150,8 @@ class LevelColumns(GrowingColumns):
         return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
 
     def union(self, other: Self) -> Self:
+        for name, mine, theirs in zip(self.names, self.cuts, other.cuts, strict=False):
+            same_edges(name, mine, theirs)
         columns = zip(self.names, self.levels, other.levels, strict=True)
         levels = tuple(mine.union(theirs, f"levels of column {name!r}") for name, mine, theirs in columns)
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
@@ -175,7 +197,12 @@ class LevelColumns(GrowingColumns):
             return None
         return table.data if len(self.index) == table.data.shape[1] else table.data[:, list(self.index)]
 
-    def _factorize(self, table: Table, j: int) -> tuple[np.ndarray, list[Any]]:
+    def _factorize(self, table: Table, j: int, cuts: np.ndarray | None = None) -> tuple[np.ndarray, list[Any]]:
+        if cuts is not None:
+            values = np.asarray(table.numbers([j]))
+            table.check_finite(values, [j], missing=True)
+            codes = np.where(np.isnan(values), MISSING, np.searchsorted(cuts, values, side="left"))[:, 0]
+            return codes, list(cell_names(cuts))
         column, where = table.column(j), table.where(j)
         categories = declared_categories(column)
         if categories is not None and hasattr(column, "cat") and hasattr(column.cat, "codes"):

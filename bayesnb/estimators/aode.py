@@ -16,7 +16,7 @@ from bayesnb._util.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.encoding.network_rows import NodeRows
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
+from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
@@ -45,7 +45,9 @@ class AODE(StructuredNB):
     class_alpha : scalar, (C,) array or "levels"
         Concentration of the class probabilities of each member. "levels": the number of levels of its parent, so that
         P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
-    class_prior, estimate, categories, handle_unknown, missing_values, gaussian, gaussian_prior
+    class_prior, estimate, categories, handle_unknown, missing_values
+        As for `NetworkNB`.
+    gaussian, gaussian_prior, numbers, cells
         As for `NetworkNB`.
 
     Attributes
@@ -90,6 +92,8 @@ class AODE(StructuredNB):
         missing_values: Any = None,
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
+        numbers: str = "gaussian",
+        cells: int = CELLS,
     ) -> None:
         self.min_count = min_count
         self.alpha = alpha
@@ -101,6 +105,8 @@ class AODE(StructuredNB):
         self.missing_values = missing_values
         self.gaussian = gaussian
         self.gaussian_prior = gaussian_prior
+        self.numbers = numbers
+        self.cells = cells
 
     @property
     def members_(self) -> list[SPODE]:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 
+from bayesnb import counting
 from bayesnb._util.arguments import require_integer
-from bayesnb.encoding import CellColumns, Columns, Table
-from bayesnb.encoding.cells import given_edges
+from bayesnb._util.precision import float64
+from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
+from bayesnb.encoding.edges import given_edges
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
+from bayesnb.families import Binned, LevelCounts
 from bayesnb.model import Estimate
 
 _MOST_CELLS = 256
@@ -122,6 +126,22 @@ def cell_columns(table: Table, index: Any, cells: Any, edges: Any) -> CellColumn
     return CellColumns(index, names, len(table.names), given, cells)
 
 
+@float64
+def most_probable_cuts(
+    classes: Levels, columns: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
+) -> list[np.ndarray]:
+    """For each column the edges that are cuts in the most probable binning of these rows, under the default prior."""
+    counted = counting.count_rows(Encoding(classes, (columns,)), (rows,), label, weight)
+    cut = np.asarray(_best_cuts(columns.prior("independent", "numbers", len(classes)), counted.blocks[0]))
+    each = zip(columns.edges, np.split(cut, columns.start()[1:]), strict=True)
+    return [np.zeros(0) if edges is None else edges[own[1:]] for edges, own in each]
+
+
+@jax.jit
+def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
+    return prior.update(statistics).best_cuts()
+
+
 def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     """Ends of the cells of each binned column; of one without an observed cell there are none."""
     return {
@@ -132,4 +152,4 @@ def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     }
 
 
-__all__ = ["BinnedNB", "cell_columns", "edges_of"]
+__all__ = ["BinnedNB", "cell_columns", "edges_of", "most_probable_cuts"]

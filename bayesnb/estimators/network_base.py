@@ -10,12 +10,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_mapping
+from bayesnb._util.arguments import require_choice, require_mapping
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.network_rows import NodeRows
+from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.binned import cell_columns, most_probable_cuts
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import Fitted, Request, require_estimate
@@ -43,6 +45,17 @@ class StructuredNB(NaiveBayesClassifier):
     missing_values: Any
     gaussian: Any
     gaussian_prior: Any
+    numbers: Any
+    cells: Any
+
+    @property
+    def edges_(self) -> dict[str, np.ndarray]:
+        """Where each column of numbers is cut that takes part in the structure."""
+        self._require_fitted("edges_")
+        if (columns := self._nodes) is None:
+            return {}
+        pairs = zip(columns.base.names, columns.base.cuts, strict=False)
+        return {name: cuts for name, cuts in pairs if cuts is not None}
 
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
@@ -187,22 +200,27 @@ class StructuredNB(NaiveBayesClassifier):
         )
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        require_choice("numbers", self.numbers, ("gaussian", "binned"))
         real = self._gaussian(table)
         index = [j for j in range(len(table.names)) if j not in real]
         blocks: list[Columns] = []
         if index:
             base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
             blocks.append(NodeColumns.without_parents(base))
-        if real:
+        if real and self._cuts_numbers:
+            blocks.append(cell_columns(table, real, self.cells, None))
+        elif real:
             blocks.append(RealColumns(real, tuple(table.names[j] for j in real), len(table.names), NormalInverseGamma))
         return tuple(blocks)
 
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        first = encoding.blocks[0]
         if self.__sklearn_is_fitted__():
             return encoding, rows
+        if self._cuts_numbers:
+            encoding, rows = self._cut(encoding, table, rows, label, weight)
+        first = encoding.blocks[0]
         if first.network is None:
             self._arcs(encoding, _NO_COLUMNS, None, label, weight)  # which refuses arcs between what is not there
             self._warn_if_nothing_depends(encoding)
@@ -213,6 +231,28 @@ class StructuredNB(NaiveBayesClassifier):
         columns.require_memory(len(encoding.classes))
         cells = NodeRows(cells.base, columns.nodes, columns.capacity)
         return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
+
+    @property
+    def _cuts_numbers(self) -> bool:
+        return self.numbers == "binned" and isinstance(self.gaussian, str) and self.gaussian == "auto"
+
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        cut = drafts.is_fitted(self) and bool(self.edges_)
+        return ("the cuts of numbers", *super()._chosen) if cut else super()._chosen
+
+    def _cut(
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        """Columns of numbers as levels, the bins of their most probable binnings."""
+        numbers: Any = encoding.blocks[-1]
+        if numbers.kind != "binned":
+            return encoding, rows
+        cuts = most_probable_cuts(encoding.classes, numbers, rows[-1], label, weight)
+        known = encoding.blocks[0].network
+        base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
+        columns = NodeColumns.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
+        return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
 
     def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
         estimate = fitted.estimate if request.estimate is None else request.estimate

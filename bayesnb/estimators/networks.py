@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from bayesnb._util.arguments import require_choice
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, priors
-from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
+from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
@@ -39,10 +39,15 @@ class NetworkNB(StructuredNB):
     gaussian : "auto", list of columns, or None
         Columns that are Gaussian, beside the structure. "auto": the float columns of a DataFrame; of an array, whose
         columns share one type, the columns of floats with some value that is not whole, as whole numbers are codes.
-        Numbers to be levels in a structure are first cut, by scikit-learn's `KBinsDiscretizer(encode="ordinal")` in a
-        Pipeline.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
         As `prior` of `GaussianNB`.
+    numbers : {"gaussian", "binned"}
+        What becomes of the columns that "auto" finds Gaussian. "binned": they are cut, and take part in the structure;
+        their levels are the bins of the most probable binning of the rows that are counted first, as `BinnedNB` weighs
+        binnings, of at most `cells` cells. What is said of the model is given those cuts, `edges_`: it does not tell
+        how uncertain they are.
+    cells : int, default 64
+        As for `BinnedNB`.
 
     Attributes
     ----------
@@ -89,6 +94,8 @@ class NetworkNB(StructuredNB):
         missing_values: Any = None,
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
+        numbers: str = "gaussian",
+        cells: int = CELLS,
         prior: Any = None,
     ) -> None:
         self.parents = parents
@@ -101,6 +108,8 @@ class NetworkNB(StructuredNB):
         self.missing_values = missing_values
         self.gaussian = gaussian
         self.gaussian_prior = gaussian_prior
+        self.numbers = numbers
+        self.cells = cells
         self.prior = prior
 
     def _arcs(
@@ -146,7 +155,7 @@ class SPODE(StructuredNB):
     parent : column name or index, default the first that is categorical and has an observed cell
     alpha, class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
         As for `NetworkNB`.
-    gaussian, gaussian_prior
+    gaussian, gaussian_prior, numbers, cells
         As for `NetworkNB`.
 
     Attributes
@@ -173,6 +182,8 @@ class SPODE(StructuredNB):
         missing_values: Any = None,
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
+        numbers: str = "gaussian",
+        cells: int = CELLS,
         prior: Any = None,
     ) -> None:
         self.parent = parent
@@ -185,6 +196,8 @@ class SPODE(StructuredNB):
         self.missing_values = missing_values
         self.gaussian = gaussian
         self.gaussian_prior = gaussian_prior
+        self.numbers = numbers
+        self.cells = cells
         self.prior = prior
 
     def _arcs(
@@ -234,7 +247,9 @@ class TAN(StructuredNB):
         one; else each arc would bring shrinkage with it, and be drawn for that. With `alpha=[s / n for n in levels]`
         this is the BDeu prior of equivalent sample size s a class, under which an arc is worth the same in either
         direction.
-    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, gaussian, gaussian_prior
+    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values
+        As for `NetworkNB`.
+    gaussian, gaussian_prior, numbers, cells
         As for `NetworkNB`.
 
     Attributes
@@ -282,6 +297,8 @@ class TAN(StructuredNB):
         missing_values: Any = None,
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
+        numbers: str = "gaussian",
+        cells: int = CELLS,
         prior: Any = None,
     ) -> None:
         self.score = score
@@ -295,6 +312,8 @@ class TAN(StructuredNB):
         self.missing_values = missing_values
         self.gaussian = gaussian
         self.gaussian_prior = gaussian_prior
+        self.numbers = numbers
+        self.cells = cells
         self.prior = prior
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

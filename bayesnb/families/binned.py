@@ -121,10 +121,6 @@ class Binned(Conjugate):
         """(F,) log p(cells counted so far)."""
         return self._map(Cells.log_partition)
 
-    def log_probs_of_bins(self) -> Float[jax.Array, "F G G"]:
-        """(F, G, G) log probability that the cells i … k of a feature are a bin; -inf where they are none."""
-        return self._map(lambda cells: cells.bins().log_prob)
-
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) probability of a cut before each cell; 1 before the first of a feature."""
         return self._flat(self._map(lambda cells: jnp.sum(jnp.exp(cells.bins().log_prob), axis=1)))
@@ -221,37 +217,33 @@ class Binned(Conjugate):
 
     def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
         """(n, N, C) draws: of a row only the bins that its cells are in matter, θ_b ~ Beta(α_b + n_b + 1, rest)."""
-        x, alpha = self._rows(x), jnp.asarray(self.concentration)
-        n_classes, shape = len(alpha), (self.num_groups, self.width)
+        x, n_classes = self._rows(x), len(jnp.asarray(self.concentration))
+        shape = (self.num_groups, self.width)
         log_gamma = variates.log_gamma(self._counted(), n)
         extra = variates.log_gamma(jnp.ones(shape), n)
         uniform = norm.logcdf(variates.normal(jnp.zeros((2, *shape)), n))
-        weight = self._map(weights_with_row)  # (F, own, G, G)
+        sums, share = self._map(_sums_with_row)
+        each = jnp.eye(n_classes, dtype=bool)
 
         def of_feature(
-            weight: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array, share: jax.Array
+            sums: Any, share: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array
         ) -> jax.Array:
             """(own, C, G) log θ of each cell, in each class, after the row was counted in the class `own`."""
 
-            def of_own(log_weight: jax.Array, counts: jax.Array) -> jax.Array:
-                first, last = binnings.draw_bin(log_weight, variate)
+            def of_own(sums: binnings.BinSums, counts: jax.Array) -> jax.Array:
+                first, last = sums.draw(variate)
 
-                def of_class(gamma: jax.Array, share: jax.Array, counted: jax.Array) -> jax.Array:
-                    inside, outside = binnings.log_sums_over(gamma, first, last)
-                    inside = jnp.where(counted, jnp.logaddexp(inside, extra), inside)
-                    of_bin, _ = binnings.log_sums_over(jnp.log(share), first, last)
-                    return inside - jnp.logaddexp(inside, outside) + jnp.log(share) - of_bin
+                inside, outside = binnings.log_shares_of(gamma, first, last)
+                inside = jnp.where(counts[:, None], jnp.logaddexp(inside, extra), inside)
+                return inside - jnp.logaddexp(inside, outside) + share[:, first, last]
 
-                return jax.vmap(of_class)(gamma, share, counts)
-
-            return jax.vmap(of_own)(weight, jnp.eye(n_classes, dtype=bool))
-
-        share = jnp.moveaxis(self._padded(alpha), -2, 0)
+            log_cell = jnp.diagonal(share, axis1=1, axis2=2)
+            return jax.vmap(of_own)(sums, each) - log_cell
 
         def one(draw: tuple[jax.Array, ...]) -> jax.Array:
             gamma, extra, variate, own = draw
-            gamma = jnp.moveaxis(self._padded(gamma, -jnp.inf), -2, 0)
-            tables = jax.vmap(of_feature)(weight, gamma, extra, jnp.moveaxis(variate, 0, 1), share)
+            gamma = jnp.moveaxis(self._padded(gamma, binnings.NEVER), -2, 0)
+            tables = jax.vmap(of_feature)(sums, share, gamma, extra, jnp.moveaxis(variate, 0, 1))
             flat = self._flat(tables).reshape(n_classes**2, -1)
             found = x.dot(x.layout(flat)).reshape(-1, n_classes, n_classes)
             return jnp.sum(jnp.where(own[:, :, None], found, 0.0), axis=1)
@@ -310,7 +302,7 @@ class Binned(Conjugate):
     def _map(self, of: Callable[[Cells], Any]) -> Any:
         """(F, …) what is found for each feature, some at a time."""
         alpha, count = (jnp.moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
-        cells = Cells(alpha, count, self._padded(self.log_odds, -jnp.inf))
+        cells = Cells(alpha, count, self._padded(self.log_odds, binnings.NEVER))
         size = max(1, _AT_A_TIME // max(1, alpha.shape[1] * self.width**2))
         return jax.vmap(of)(cells) if size >= self.num_groups else jax.lax.map(of, cells, batch_size=size)
 
@@ -358,8 +350,8 @@ class IndependentCuts:
         """The prior of features with so many cells (F,)."""
         sizes = np.asarray(sizes)
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        with np.errstate(divide="ignore"):
-            odds = np.log(self.cuts) - np.log(np.maximum(sizes - 1.0, 1.0))
+        log_cuts = np.log(self.cuts) if self.cuts > 0 else binnings.NEVER
+        odds = log_cuts - np.log(np.maximum(sizes - 1.0, 1.0))
         alpha = np.broadcast_to((self.concentration / np.maximum(sizes, 1))[group], (n_classes, len(group)))
         width = int(sizes.max(initial=1))
         return Binned(alpha, np.zeros(alpha.shape), odds[group], group, len(sizes), width)
@@ -367,3 +359,8 @@ class IndependentCuts:
 
 def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:
     return binnings.draw_cuts(hazard_by_end.T, log_uniform)
+
+
+def _sums_with_row(cells: Cells) -> tuple[binnings.BinSums, jax.Array]:
+    """For each class by which bins of a further row of it are drawn, and -log α of bins (C, G, G)."""
+    return binnings.BinSums.of(weights_with_row(cells)), -jnp.log(cells.over_bins()[0])

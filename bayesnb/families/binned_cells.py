@@ -14,8 +14,9 @@ from bayesnb.families.special import log_rising, polygammas
 
 
 class Cells(NamedTuple):
-    """One feature: α and n of each of its G cells, (C, G), and log odds of a cut before each, (G,); 0, 0, -inf behind
-    the last one.
+    """One feature: α and n of each of its G cells, (C, G), and log odds of a cut before each, (G,).
+
+    0, 0 and `NEVER` behind the last one.
     """
 
     alpha: Any

@@ -7,6 +7,7 @@ mutual information*, IEEE Trans. Inf. Theory 51 (2005)).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,6 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.nn import log_sigmoid, logsumexp
 from jaxtyping import Bool, Float, Int
+
+NEVER = -1e30
+"""Log weight of what is impossible: sums of infinities have no derivatives."""
 
 
 class Bins(NamedTuple):
@@ -30,7 +34,7 @@ class Bins(NamedTuple):
 
     @classmethod
     def of(cls, weight: Float[jax.Array, "G G"]) -> Bins:
-        """From the log weights of the bins; -inf below the diagonal."""
+        """From the log weights of the bins; `NEVER` below the diagonal."""
         both = jnp.stack([weight, weight[::-1, ::-1].T])
         left, right = jax.vmap(_sums_before)(both)
         total, after = left[-1], right[-2::-1]
@@ -45,7 +49,7 @@ def log_prior(log_odds: Float[jax.Array, "G"]) -> Float[jax.Array, "G G"]:
     cut, none = log_sigmoid(jnp.asarray(log_odds)), log_sigmoid(-jnp.asarray(log_odds))
     uncut = jnp.concatenate([jnp.zeros(1), jnp.cumsum(none[1:])])
     found = cut.at[0].set(0.0)[:, None] + uncut - uncut[:, None]
-    return jnp.where(is_bin(len(uncut)), found, -jnp.inf)
+    return jnp.where(is_bin(len(uncut)), found, NEVER)
 
 
 def is_bin(n: int) -> np.ndarray:
@@ -67,15 +71,7 @@ def covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
 
 def log_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
     """(…, G) log sums of exponentials of values of bins over those that each cell is in."""
-
-    def add(total: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
-        total = jnp.logaddexp(total, more)
-        return total, total
-
-    nothing = jnp.full(bins.shape[:-1], -jnp.inf)
-    _, ending_later = jax.lax.scan(add, nothing, jnp.moveaxis(bins, -1, 0), reverse=True)  # (G of k, …, G of i)
-    _, begun = jax.lax.scan(add, jnp.moveaxis(nothing, -1, 0), jnp.moveaxis(ending_later, -1, 0))  # of i, of k, …
-    return jnp.diagonal(begun, axis1=0, axis2=1)
+    return jnp.diagonal(BinSums.of(bins).begun, axis1=-2, axis2=-1)
 
 
 def log_hazard(bins: Bins) -> Float[jax.Array, "G G"]:
@@ -105,7 +101,7 @@ def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
         scores = best[:-1] + ending
         return best.at[cell + 1].set(jnp.max(scores)), jnp.argmax(scores)
 
-    empty = jnp.full(len(weight) + 1, -jnp.inf).at[0].set(0.0)
+    empty = jnp.full(len(weight) + 1, NEVER).at[0].set(0.0)
     _, first = jax.lax.scan(extend, empty, (cells, weight.T))
 
     def trace(end: jax.Array, cell: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -115,39 +111,65 @@ def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
     return jax.lax.scan(trace, cells[-1], cells, reverse=True)[1]
 
 
-def draw_bin(log_weight: Float[jax.Array, "G G"], log_uniform: Float[jax.Array, "2 G"]) -> Int[jax.Array, "2 G"]:
-    """(2, G) first and last cell of a bin drawn in proportion to the weights of those that each cell is in."""
-    n = log_weight.shape[-1]
-    ending_later = jax.lax.cumlogsumexp(log_weight, axis=1, reverse=True)  # (i, g), of k >= g
-    begun = jax.lax.cumlogsumexp(jnp.where(is_bin(n), ending_later, -jnp.inf), axis=0)  # (i, g), of those up to i
+class BinSums(NamedTuple):
+    """Cumulative sums of the weights of bins, by which one with a given cell is drawn.
 
-    def first_of(sums: jax.Array, variate: jax.Array) -> jax.Array:
-        """The first position at which the cumulative sums pass a share of their last one."""
-        return jnp.minimum(jnp.searchsorted(sums, sums[-1] + variate, side="right"), n - 1)
+    `ending_later` (i, g) is over the bins that begin with the cell i and end with g or later, `begun` (i, g) over those
+    with the cell g that begin with i or before.
+    """
 
-    cells = jnp.arange(n)
-    first = jnp.minimum(jax.vmap(first_of)(begun.T, log_uniform[0]), cells)
-    own = log_weight[first]  # (g, k)
-    until = jax.lax.cumlogsumexp(jnp.where(is_bin(n), own, -jnp.inf), axis=1)
-    return jnp.stack([first, jnp.maximum(jax.vmap(first_of)(until, log_uniform[1]), cells)])
+    ending_later: Float[jax.Array, "*C G G"]
+    begun: Float[jax.Array, "*C G G"]
+
+    @classmethod
+    def of(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
+        later = jnp.moveaxis(_cumulated(jnp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
+        bins = jnp.where(is_bin(log_weight.shape[-1]), later, NEVER)
+        return cls(later, jnp.moveaxis(_cumulated(jnp.moveaxis(bins, -2, 0)), 0, -2))
+
+    def draw(self, log_uniform: Float[jax.Array, "2 G"]) -> tuple[jax.Array, jax.Array]:
+        """(G,) first and last cells of a bin with each cell, drawn in proportion to the weights, by bisection."""
+        cells = jnp.arange(log_uniform.shape[1])
+        target = jnp.diagonal(self.begun) + log_uniform[0]
+        first = _farthest(lambda i: self.begun[i, cells] < target, cells * 0 - 1, len(cells)) + 1
+        first = jnp.minimum(first, cells)
+        least = self.ending_later[first, cells] + log_uniform[1]
+        return first, _farthest(lambda k: self.ending_later[first, k] >= least, cells, len(cells))
 
 
-def log_sums_over(log_values: Float[jax.Array, "G"], first: Int[jax.Array, "*K"], last: Int[jax.Array, "*K"]) -> tuple:
-    """Log sums of exponentials over the cells first … last, and over the others; without subtractions."""
-    n = log_values.shape[-1]
-    padded = jnp.concatenate([log_values, jnp.full((1,), -jnp.inf)])
-    inside, at, left = jnp.full(jnp.shape(first), -jnp.inf), first, last - first + 1
-    span, doubled = 1, padded
-    while span <= n:
-        take = (left & span) > 0
-        inside = jnp.where(take, jnp.logaddexp(inside, doubled[jnp.minimum(at, n)]), inside)
-        at = jnp.where(take, at + span, at)
-        later = jnp.concatenate([doubled[span:], jnp.full((min(span, n + 1),), -jnp.inf)])[: n + 1]
-        span, doubled = 2 * span, jnp.logaddexp(doubled, later)
-    nothing = jnp.full((1,), -jnp.inf)
-    before = jnp.concatenate([nothing, jax.lax.cumlogsumexp(log_values)])
-    after = jnp.concatenate([jax.lax.cumlogsumexp(log_values, reverse=True), nothing])
-    return inside, jnp.logaddexp(before[first], after[last + 1])
+def _cumulated(values: jax.Array, *, reverse: bool = False) -> jax.Array:
+    """Cumulative log sums of exponentials along the first axis."""
+
+    def add(total: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
+        total = jnp.logaddexp(total, more)
+        return total, total
+
+    return jax.lax.scan(add, jnp.full_like(values[0], NEVER), values, reverse=reverse)[1]
+
+
+def _farthest(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
+    """The last of n positions, from each start on, up to which something holds."""
+    at, step = start, 1 << max(0, n - 1).bit_length()
+    while step:
+        there = at + step
+        at = jnp.where((there < n) & holds(jnp.minimum(there, n - 1)), there, at)
+        step //= 2
+    return at
+
+
+def log_shares_of(
+    log_values: Float[jax.Array, "*C G"], first: Int[jax.Array, "K"], last: Int[jax.Array, "K"]
+) -> tuple[jax.Array, jax.Array]:
+    """(…, K) log sums of exponentials over the cells first … last, and over the others; by no differences.
+
+    What is e⁻⁷⁰⁰ of the largest value, or less, is not told apart.
+    """
+    cells, top = jnp.arange(log_values.shape[-1]), jnp.max(log_values, axis=-1, keepdims=True)
+    within = ((cells >= first[:, None]) & (cells <= last[:, None])).astype(log_values.dtype)
+    values = jnp.exp(log_values - top)
+    tiny = jnp.finfo(values.dtype).tiny
+    inside, outside = (jnp.maximum(values @ mask.T, tiny) for mask in (within, 1.0 - within))
+    return top + jnp.log(inside), top + jnp.log(outside)
 
 
 def _sums_before(weight: jax.Array) -> Float[jax.Array, "E"]:
@@ -157,5 +179,5 @@ def _sums_before(weight: jax.Array) -> Float[jax.Array, "E"]:
         cell, ending = at
         return sums.at[cell + 1].set(logsumexp(sums[:-1] + ending)), None
 
-    empty = jnp.full(len(weight) + 1, -jnp.inf).at[0].set(0.0)
+    empty = jnp.full(len(weight) + 1, NEVER).at[0].set(0.0)
     return jax.lax.scan(extend, empty, (jnp.arange(len(weight)), weight.T))[0]

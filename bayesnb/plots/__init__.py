@@ -10,6 +10,7 @@ safe for colour-blind readers. Names that are too long are shortened in the midd
 installed font has are drawn as boxes; different names never become the same label.
 """
 
+from bayesnb.plots.densities import density
 from bayesnb.plots.pairs import independence
 from bayesnb.plots.parameters import forest, shrinkage
 from bayesnb.plots.plane import uncertainty_map
@@ -25,6 +26,7 @@ from bayesnb.plots.weights import weights
 
 __all__ = [
     "alpha_path",
+    "density",
     "detach",
     "explain",
     "forest",

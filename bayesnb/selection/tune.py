@@ -182,7 +182,7 @@ def tune_alpha(
 def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
     """What is to be tuned, once it is known to be there."""
     prior = fitted.prior
-    if prior.classes_share_parameters or nb.unweighted is not nb:
+    if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
         raise NotImplementedError(
             f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
             "what comes out, or compare by `loo` and `log_evidence_`."
