@@ -1,0 +1,325 @@
+"""Numbers in cells: where these end, what is refused, and which density a column gets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+import bayesnb as bnb
+from bayesnb import counting
+from bayesnb.encoding.edges import cell_names, quantiles
+from bayesnb.families import IndependentCuts
+from bayesnb.families.count_matrix import cell_code
+from bayesnb.selection.densities import shrunken
+from tests.refusals import refused
+
+N = 120
+Y = np.array(["low", "high"])[np.arange(N) % 2]
+rng = np.random.default_rng(0)
+# A normal density, one of which the classes have the mean and the sd in common, and one that says nothing.
+TWO_HUMPS = np.where(Y == "low", rng.choice([-2.0, 2.0], N), 0.0) + rng.normal(0.0, np.where(Y == "low", 0.3, 2.0), N)
+X = np.column_stack([rng.normal((Y == "low") * 2.0), TWO_HUMPS, rng.normal(size=N)])
+FRAME = pd.DataFrame(X, columns=["shift", "humps", "noise"])
+
+
+@pytest.fixture(scope="module")
+def nb():
+    return bnb.BinnedNB().fit(FRAME, Y)
+
+
+# -- cells -----------------------------------------------------------------------------------------
+
+
+@given(
+    values=st.lists(st.floats(-1e300, 1e300, width=64) | st.just(np.nan), min_size=1, max_size=40),
+    cells=st.integers(2, 12),
+)
+def test_edges_lie_between_values_and_part_them_evenly(values, cells):
+    values = np.array(values)
+    found, seen = quantiles(values, cells), np.sort(values[np.isfinite(values)])
+    if not len(seen):
+        assert found is None
+        return
+    assert len(found) < cells
+    assert (np.diff(found) > 0).all()
+    assert all(seen[0] <= edge < seen[-1] for edge in found)
+    code = np.searchsorted(found, seen)
+    distinct, first = np.unique(seen, return_index=True)
+    assert np.array_equal(np.unique(code), np.arange(len(found) + 1))
+    if len(distinct) <= cells:
+        assert len(found) == len(distinct) - 1
+    else:
+        most = max(np.diff([*first, len(seen)]))
+        assert max(np.bincount(code)) <= len(seen) / cells + 2 * most
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize("n_edges", [1, 7, 8, 63, 255])
+def test_codes_are_those_of_searchsorted(n_edges, dtype, x64):
+    edges = np.sort(rng.choice(np.arange(-600.0, 600.0), (2, n_edges), replace=False), axis=1)
+    values = rng.integers(-700, 700, (500, 2)).astype(dtype)
+    if dtype != np.int16:
+        values[::7, 0] = np.nan
+    ends = np.column_stack([edges, np.full(2, np.inf)])
+    code = np.asarray(cell_code(values, ends, dtype="int16"))
+    for j in range(2):
+        expected = np.searchsorted(edges[j], values[:, j].astype(float), side="left")
+        np.testing.assert_array_equal(code[:, j], np.where(np.isnan(values[:, j].astype(float)), -1, expected))
+
+
+def test_cells_have_names_that_tell_them_apart():
+    assert cell_names(np.zeros(0)) == ["(-inf, inf)"]
+    assert cell_names(np.array([1.5, 2.0])) == ["(-inf, 1.5]", "(1.5, 2]", "(2, inf)"]
+    close = np.array([1.0, 1.0 + 1e-12, 1.0 + 2e-12])
+    assert len(set(cell_names(close))) == 4
+
+
+def test_a_number_on_an_edge_is_in_the_lower_cell_and_beyond_all_edges_in_an_outer_one():
+    nb = bnb.BinnedNB(edges=[[0.0, 1.0]]).fit([[-1e9], [0.0], [0.5], [1.0], [1.1], [1e300], [np.nan]], [0] * 7)
+    np.testing.assert_array_equal(nb.statistics_.blocks[0].count, [[2, 2, 2]])
+    assert nb.edges_["0"].tolist() == [0.0, 1.0]
+
+
+def test_columns_that_are_constant_or_were_never_observed():
+    values = np.column_stack([np.full(6, 3.0), np.full(6, np.nan), np.arange(6.0)])
+    nb = bnb.BinnedNB().fit(values, [0, 1] * 3)
+    assert [len(edges) for edges in nb.edges_.values()] == [0, 0, 5]
+    without = bnb.BinnedNB().fit(values[:, 2:], [0, 1] * 3)
+    np.testing.assert_allclose(nb.predict_proba(values), without.predict_proba(values[:, 2:]), rtol=1e-12)
+    # Numbers that come later are cut where these say.
+    nb.partial_fit(np.column_stack([values[:, 0], values[:, 2], values[:, 2]]), [0, 1] * 3)
+    assert len(nb.edges_["1"]) == 5
+    assert nb.statistics_.blocks[0].count.sum() == 6 * 5
+
+
+def test_integers_and_heavy_tails():
+    counts = rng.poisson(2.0, 200)
+    nb = bnb.BinnedNB().fit(counts[:, None], counts > 2)
+    assert np.array_equal(nb.edges_["0"], np.unique(counts)[:-1] + 0.5)
+    wild = np.exp(50 * rng.normal(size=200))
+    a, b = (bnb.BinnedNB().fit(x[:, None], wild > 1) for x in (wild, np.log(wild)))
+    np.testing.assert_allclose(a.predict_proba(wild[:, None]), b.predict_proba(np.log(wild)[:, None]), rtol=1e-9)
+
+
+# -- merging ---------------------------------------------------------------------------------------
+
+
+def test_any_chunking_with_the_same_edges_is_the_whole_to_the_bit(nb):
+    edges = nb.edges_
+    whole, parts = bnb.BinnedNB(edges=edges).fit(FRAME, Y), bnb.BinnedNB(edges=edges)
+    for start in range(0, N, 50):
+        parts.partial_fit(FRAME[start : start + 50], Y[start : start + 50], ["low", "high"])
+    np.testing.assert_array_equal(parts.statistics_.blocks[0].count, whole.statistics_.blocks[0].count)
+    np.testing.assert_array_equal(parts.predict_proba(FRAME), whole.predict_proba(FRAME))
+    np.testing.assert_array_equal(nb.predict_proba(FRAME), whole.predict_proba(FRAME))
+    parts.forget(FRAME[:50], Y[:50])
+    np.testing.assert_array_equal(
+        parts.predict_proba(FRAME), bnb.BinnedNB(edges=edges).fit(FRAME[50:], Y[50:]).predict_proba(FRAME)
+    )
+
+
+def test_the_first_rows_decide_the_edges():
+    first = bnb.BinnedNB().fit(FRAME[:60], Y[:60])
+    later = clone(first).fit(FRAME[:60], Y[:60]).partial_fit(FRAME[60:], Y[60:])
+    assert all(np.array_equal(first.edges_[name], later.edges_[name]) for name in FRAME)
+    assert later.statistics_.blocks[0].count.sum() == 3 * N
+
+
+def test_counts_of_other_cells_do_not_add_up():
+    a, b = (bnb.BinnedNB().fit(FRAME[rows], Y[rows]) for rows in (slice(0, 60), slice(60, None)))
+    with pytest.raises(ValueError, match=r"Column 'shift' was cut into other cells.*edges=") as caught:
+        counting.merge(a.fitted_.counted, b.fitted_.counted)
+    assert "fit(some_rows).edges_" in str(caught.value)
+
+
+# -- what is refused -------------------------------------------------------------------------------
+
+
+def test_bad_arguments():
+    for edges, match in (
+        ({"shift": [1.0, 1.0]}, "must be finite numbers that increase"),
+        ({"shift": [0.0, np.inf]}, "must be finite numbers that increase"),
+        ({"shift": ["a"]}, "must be a number or an array of numbers"),
+        ({"nobody": [0.0]}, "edges names a column 'nobody'"),
+        ([[0.0]], "have an entry for each of the 3 binned columns"),
+        ("quantiles", "must be a dict"),
+        ({"shift": np.arange(300.0)}, "edges make 301 cells of a column; the most is 256"),
+    ):
+        refused(match, bnb.BinnedNB(edges=edges).fit, FRAME, Y)
+    refused("cells=1 must be an integer of at least 2", bnb.BinnedNB(cells=1).fit, FRAME, Y)
+    refused("cells=1000 is too large", bnb.BinnedNB(cells=1000).fit, FRAME, Y)
+    refused("prior='flat' is unknown; use 'independent'", bnb.BinnedNB(prior="flat").fit, FRAME, Y)
+    refused("prior.cuts is -1", bnb.BinnedNB(prior=IndependentCuts(cuts=-1.0)).fit, FRAME, Y)
+    bad = X.copy()
+    bad[3, 1] = -np.inf
+    refused("infinity.*row 3, column 'humps'", bnb.BinnedNB().fit, pd.DataFrame(bad, columns=FRAME.columns), Y)
+    refused("could not convert 'x'", bnb.BinnedNB().fit, [["x"], [1.0]], [0, 1])
+
+
+def test_without_concentration_there_is_no_posterior():
+    nb = bnb.BinnedNB(prior=IndependentCuts(concentration=0.0)).fit(FRAME, Y)
+    assert nb.log_evidence_ == -np.inf
+    refused("improper", bnb.posterior_draws, nb, 10, error=bnb.ImproperPosteriorError)
+
+
+def test_what_has_no_meaning_for_them_says_so(nb):
+    refused("no density to climb", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
+    refused("they may have no cut", bnb.FeatureAveragedNB(bnb.BinnedNB()).fit, FRAME, Y, error=NotImplementedError)
+    refused("no NumPyro program", bnb.run_nuts, nb, error=NotImplementedError)
+    gaussian = bnb.GaussianNB().fit(FRAME, Y)
+    refused("probabilities of different encodings are not comparable", bnb.bayes_factor, nb, gaussian)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def test_tables_say_what_the_posterior_does(nb):
+    cuts, table = bnb.cut_table(nb), bnb.density_table(nb, draws=400)
+    family = nb.posterior_.blocks[0]
+    inner = np.delete(np.arange(len(family.group)), nb.encoding_.blocks[0].start())
+    with bnb._util.precision.jax.enable_x64(True):
+        expected, mean = np.asarray(family.cut_probability()), np.asarray(family.mean().theta)
+    np.testing.assert_allclose(cuts["probability"], expected[inner], rtol=1e-12)
+    assert cuts["edge"].tolist() == np.concatenate(list(nb.edges_.values())).tolist()
+    for c, label in enumerate(nb.classes_):
+        own = table[table["class"] == label]
+        np.testing.assert_allclose(own["probability"], mean[c], rtol=1e-12)
+        np.testing.assert_allclose(own.groupby("feature")["probability"].sum(), 1.0, rtol=1e-12)
+    finite = table[np.isfinite(table["low"]) & np.isfinite(table["high"])]
+    np.testing.assert_allclose(finite["density"] * (finite["high"] - finite["low"]), finite["probability"], rtol=1e-12)
+    assert (finite["lower"] <= finite["upper"]).all()
+    assert table[["density", "lower", "upper"]].isna().all(axis=1).sum() == 2 * 3 * 2
+    joined = bnb.density_table(nb, ["humps"], bars=10)
+    assert (joined["high"] - joined["low"]).min() >= np.ptp(nb.edges_["humps"]) / 10
+    np.testing.assert_allclose(joined.groupby("class")["probability"].sum(), 1.0, rtol=1e-12)
+    refused("no binned column", bnb.cut_table, bnb.GaussianNB().fit(FRAME, Y))
+    mixed = bnb.MixedNB(gaussian=["noise"], binned=["shift", "humps"]).fit(FRAME, Y)
+    refused("'noise', which is not binned", bnb.density_table, mixed, ["noise"])
+    assert set(bnb.cut_table(mixed)["feature"]) == {"shift", "humps"}
+
+
+def test_humps_are_cut_and_noise_is_not(nb):
+    expected = bnb.cut_table(nb).groupby("feature")["probability"].sum()
+    assert expected["humps"] > 2.5
+    assert expected["noise"] < 1.5
+
+
+def test_the_parameter_table_and_a_row_explained(nb):
+    table = bnb.parameter_table(nb).query("feature == 'humps'")
+    assert (table["lower"] <= table["upper"]).all()
+    assert table["level"].iloc[0].startswith("(-inf, ")
+    found = bnb.explain(nb, FRAME[:4])
+    odds = np.log(nb.predict_proba(FRAME[:4]))
+    for row, part in found.groupby("row"):
+        of, against = (list(nb.classes_).index(part[side].iloc[0]) for side in ("of", "against"))
+        # E log θ, not log E θ: near where counts are many.
+        assert part["contribution"].sum() == pytest.approx(odds[row, of] - odds[row, against], abs=1.5)
+
+
+def test_tuning_its_concentration_climbs(nb):
+    for by in ("evidence", "loo"):
+        tuned = bnb.tune_alpha(nb, FRAME, Y, by=by)
+        assert list(tuned.values) == ["a"]
+        score = (lambda m: m.log_evidence_) if by == "evidence" else (lambda m: bnb.loo(m, FRAME, Y).elpd)
+        assert score(tuned.estimator) >= score(nb)
+        assert len(tuned.path) > 7  # it left the grid
+
+
+# -- which density ---------------------------------------------------------------------------------
+
+
+def test_columns_get_the_density_that_tells_more_of_the_class():
+    nb = bnb.MixedNB().fit(FRAME, Y)
+    assert nb.kinds_["humps"] == "binned"
+    assert nb.kinds_["shift"] == "gaussian"
+    assert list(nb.edges_) == [name for name, kind in nb.kinds_.items() if kind == "binned"]
+    named = bnb.MixedNB(**{kind: [c for c, k in nb.kinds_.items() if k == kind] for kind in ("gaussian", "binned")})
+    np.testing.assert_array_equal(named.fit(FRAME, Y).predict_proba(FRAME), nb.predict_proba(FRAME))
+    assert bnb.MixedNB(gaussian=["humps"]).fit(FRAME, Y).kinds_["humps"] == "gaussian"
+    for kind in ("gaussian", "binned"):
+        assert set(bnb.MixedNB(numbers=kind).fit(FRAME, Y).kinds_.values()) == {kind}
+    refused("numbers='normal' is unknown", bnb.MixedNB(numbers="normal").fit, FRAME, Y)
+
+
+def test_the_choice_stays(tmp_path):
+    nb = bnb.MixedNB().fit(FRAME, Y)
+    kinds, whole = nb.kinds_, nb.predict_proba(FRAME)
+    bnb.save(nb, tmp_path / "nb.safetensors")
+    loaded = bnb.load(tmp_path / "nb.safetensors")
+    np.testing.assert_array_equal(loaded.predict_proba(FRAME), whole)
+    assert loaded.partial_fit(FRAME[:5], Y[:5]).kinds_ == kinds
+    weighted = bnb.WeightedNB(bnb.MixedNB()).fit(FRAME, Y)
+    assert weighted.estimator_.kinds_ == kinds
+
+
+def test_few_rows_have_nothing_to_choose_by():
+    some = np.arange(19)
+    assert set(bnb.MixedNB().fit(FRAME.iloc[some], Y[some]).kinds_.values()) == {"gaussian"}
+    one_class = bnb.MixedNB().fit(FRAME, ["a"] * N)
+    assert set(one_class.kinds_.values()) == {"gaussian"}
+
+
+def test_em_takes_normal_densities():
+    y = np.where(np.arange(N) < 60, Y, None)
+    unlabeled = FRAME[60:]
+    found = bnb.fit_em(bnb.MixedNB(), FRAME[:60], y[:60].astype(str), unlabeled).estimator
+    assert set(found.kinds_.values()) == {"gaussian"}
+    refused(
+        "no density to climb", bnb.fit_em, bnb.MixedNB(binned=["noise"]), FRAME, Y, FRAME, error=NotImplementedError
+    )
+
+
+def test_gains_are_shrunk_to_their_common_mean():
+    """Against the posterior of a normal model of effects, at its method-of-moments variance."""
+    effects = np.array([0.3, 0.0, -0.2, 0.1])
+    gain = effects + rng.normal(0.0, [0.1, 3.0, 1.0, 0.5], (400, 4))
+    weight = np.ones(400)
+    mean, variance = gain.mean(axis=0), gain.var(axis=0) / 400
+    w = 1 / variance
+    q = (w * (mean - w @ mean / w.sum()) ** 2).sum()
+    tau2 = max(0.0, (q - 3) / (w.sum() - (w**2).sum() / w.sum()))
+    precision = np.diag(w) + np.zeros((4, 4))
+    # θ ~ N(μ, τ²), μ flat: the posterior mean by generalised least squares.
+    total = 1 / (tau2 + variance)
+    mu = total @ mean / total.sum()
+    expected = np.linalg.solve(precision + np.eye(4) / tau2, w * mean + mu / tau2)
+    np.testing.assert_allclose(shrunken(gain, weight), expected, rtol=1e-9)
+
+
+# -- structures ------------------------------------------------------------------------------------
+
+
+def test_structures_take_numbers_as_the_bins_of_their_most_probable_binnings():
+    frame = FRAME.assign(colour=np.where(TWO_HUMPS > 0, "red", "blue"))
+    tan = bnb.TAN(numbers="binned").fit(frame, Y)
+    plain = bnb.BinnedNB().fit(FRAME, Y)
+    best = bnb.cut_table(plain).query("most_probable")
+    for name, cuts in tan.edges_.items():
+        assert cuts.tolist() == best.loc[best["feature"] == name, "edge"].tolist()
+    codes = frame.assign(**{name: np.searchsorted(cuts, FRAME[name]) for name, cuts in tan.edges_.items()})
+    levels = {name: list(range(len(cuts) + 1)) for name, cuts in tan.edges_.items()}
+    by_hand = bnb.TAN(categories=levels, gaussian=None).fit(codes, Y)
+    assert tan.parents_ == by_hand.parents_
+    np.testing.assert_allclose(tan.predict_proba(frame), by_hand.predict_proba(codes), rtol=1e-12)
+    assert tan.log_evidence_ == pytest.approx(by_hand.log_evidence_, rel=1e-12)
+    assert "the cuts of numbers" in bnb.bayes_factor(tan, tan).notes[0]
+    holes = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.2)
+    assert np.isfinite(tan.predict_proba(holes)).all()
+    assert bnb.TAN().fit(frame, Y).edges_ == {}
+    refused("numbers='auto' is unknown", bnb.TAN(numbers="auto").fit, frame, Y)
+
+
+@pytest.mark.parametrize("make", [bnb.AODE, bnb.SPODE, bnb.NetworkNB])
+def test_all_structures_do(make, tmp_path):
+    nb = make(numbers="binned").fit(FRAME, Y)
+    assert list(nb.edges_) == list(FRAME)
+    assert nb.partial_fit(FRAME[:7], Y[:7]).predict(FRAME).shape == (N,)
+    bnb.save(nb, tmp_path / "nb.safetensors")
+    np.testing.assert_array_equal(bnb.load(tmp_path / "nb.safetensors").predict_proba(FRAME), nb.predict_proba(FRAME))
+    other = make(numbers="binned").fit(-FRAME, Y)
+    with pytest.raises(ValueError, match="was cut into other cells"):
+        counting.merge(nb.fitted_.counted, other.fitted_.counted)
