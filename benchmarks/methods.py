@@ -21,8 +21,8 @@ from benchmarks import khiops
 from benchmarks.tables import MISSING, Fold, Table
 
 STRUCTURES: dict[str, Callable[[], Any]] = {
-    "TAN": lambda: bnb.TAN("evidence", missing_values=MISSING),
-    "AODE": lambda: bnb.AODE(missing_values=MISSING),
+    "TAN": lambda: bnb.TAN("evidence", missing_values=MISSING, numbers="binned"),
+    "AODE": lambda: bnb.AODE(missing_values=MISSING, numbers="binned"),
     "KDB": lambda: bnb.KDB(missing_values=MISSING),
 }
 
@@ -43,18 +43,29 @@ Method = Callable[[Table, Fold], Prediction]
 
 
 def naive(table: Table) -> Any:
-    """Our classifier of the table's kind."""
+    """Our classifier of the table's kind, densities of numbers normal."""
     return {
         "categories": lambda: bnb.CategoricalNB(missing_values=MISSING),
         "numbers": lambda: bnb.GaussianNB(),
-        "mixed": lambda: bnb.MixedNB(missing_values=MISSING),
+        "mixed": lambda: bnb.MixedNB(numbers="gaussian", missing_values=MISSING),
         "words": lambda: bnb.MultinomialNB(alpha=table.alpha),
     }[table.kind]()
 
 
+def of_numbers(numbers: str) -> Callable[[Table], Any]:
+    """Naive Bayes with other densities of numbers, as `MixedNB` has them by this name."""
+
+    def make(table: Table) -> Any:
+        if table.kind not in ("numbers", "mixed"):
+            raise Left("there are no numbers")
+        return bnb.MixedNB(numbers=numbers, missing_values=MISSING)
+
+    return make
+
+
 def structure(name: str, table: Table) -> Any:
-    if table.kind != "categories":
-        raise Left("structures are compared on categorical tables")
+    if table.kind == "words":
+        raise Left("structures take no sparse counts")
     return STRUCTURES[name]()
 
 
@@ -138,6 +149,10 @@ def _khiops(table: Table, fold: Fold) -> Prediction:
 METHODS: dict[str, Method] = {
     "naive": _estimator(naive),
     "naive+w": _weighted(naive),
+    "binned": _estimator(of_numbers("binned")),
+    "binned+w": _weighted(of_numbers("binned")),
+    "auto": _estimator(of_numbers("auto")),
+    "auto+w": _weighted(of_numbers("auto")),
     **{
         key: make(_structured(name))
         for name in STRUCTURES

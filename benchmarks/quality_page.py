@@ -13,9 +13,19 @@ BEGIN = "<!-- figures: written by python -m benchmarks.quality -->"
 END = "<!-- end of figures -->"
 REFERENCE = "naive"
 
-BLUE, ORANGE, GREEN, PINK, GREY, BLACK = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888", "#000000"
+BLUE, SKY, ORANGE, GREEN, PINK, GREY, BLACK = (
+    "#0072B2",
+    "#56B4E9",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#888888",
+    "#000000",
+)
 LOOK = {
     "naive": (BLUE, "o"),
+    "binned": (SKY, "p"),
+    "auto": (SKY, "o"),
     "TAN": (GREEN, "^"),
     "AODE": (ORANGE, "s"),
     "KDB": (PINK, "D"),
@@ -26,7 +36,7 @@ LOOK = {
     "khiops": (BLACK, "*"),
 }
 """Colour and mark of a method."""
-OURS = ("naive", "TAN", "AODE", "KDB")
+OURS = ("naive", "binned", "auto", "TAN", "AODE", "KDB")
 """Filled with weights, and hollow without."""
 STROKES = "x+|1"
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)
