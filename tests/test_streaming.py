@@ -92,9 +92,9 @@ def test_it_resumes_where_it_was(every, tmp_path):
 def test_files(format, tmp_path):
     path = tmp_path / f"table.{format}"
     FRAME.to_csv(path, index=False) if format == "csv" else FRAME.to_parquet(path)
-    nb = bnb.MixedNB(categorical=["b"])
+    nb = bnb.MixedNB(categorical=["b"], numbers="gaussian")
     stream = read_table(path, "y", weight="w", batch_rows=64)
-    expected = bnb.MixedNB(categorical=["b"]).fit(FRAME[["a", "b", "c"]], FRAME["y"], FRAME["w"])
+    expected = bnb.MixedNB(categorical=["b"], numbers="gaussian").fit(FRAME[["a", "b", "c"]], FRAME["y"], FRAME["w"])
     same(bnb.fit_stream(nb, stream, progress=False), expected)
     assert nb.feature_names_in_.tolist() == ["a", "b", "c"]
     some = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", columns=["b"], batch_rows=64), progress=False)

@@ -328,7 +328,7 @@ def test_alpha_as_a_distribution_must_be_grouped_as_the_levels_are():
 def test_alpha_of_mixed_columns(kind):
     case = CASES["MixedNB"]
     X = np.column_stack([case.X[:, :2], CASES["BernoulliNB"].X[:, :2]])
-    options = {kind: [2, 3]}
+    options = {kind: [2, 3], "numbers": "gaussian"}
     assert_option_refused(case, {"alpha": -1, **options}, r"\balpha\b", "-1", X=X)
     assert_option_refused(case, {"alpha": [1, 1], **options}, r"\balpha\b", r"\(4,\)", X=X)
     assert_option_refused(case, {"alpha": [1, 1, 1, -3], **options}, r"\balpha\[3\]", "-3", X=X)
