@@ -120,7 +120,9 @@ _MAKE: dict[str, tuple[Callable[[], Any], Callable[[int], st.SearchStrategy]]] =
     "poisson": (lambda: PoissonNB(class_prior=[0.2, 0.5, 0.3]), _cells(rates)),
     "exponential": (lambda: ExponentialNB(class_alpha=0.5), _cells(durations)),
     "mixed": (
-        lambda: MixedNB(bernoulli="heads", poisson="visits", multinomial=["word", "other"], alpha=0.8),
+        lambda: MixedNB(
+            bernoulli="heads", poisson="visits", multinomial=["word", "other"], numbers="gaussian", alpha=0.8
+        ),
         mixed_frame,
     ),
 }

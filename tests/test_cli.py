@@ -224,7 +224,7 @@ def test_quoted_cells(capsys, tmp_path):
     code, out, _ = run(capsys, "compare", "--csv", path, "--target", "class")
     assert code == 0
     assert "30 rows, 2 features" in out
-    assert re.search(r"gaussian +the number\n", out)
+    assert re.search(r"(gaussian|binned) +the number\n", out)
 
 
 BAD = {
@@ -354,16 +354,16 @@ def test_as_a_process(table):
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [
-        (["1.5", "2", "-3e2"] * 4, "gaussian"),
+        (["1.5", "2", "-3e2"] * 4, "numbers"),
         (["0", "1"] * 5, "categorical"),
         ([str(i) for i in range(10)] * 5, "categorical"),
-        ([str(i) for i in range(11)] * 5, "gaussian"),
-        ([str(i) for i in range(10)] * 4, "gaussian"),
+        ([str(i) for i in range(11)] * 5, "numbers"),
+        ([str(i) for i in range(10)] * 4, "numbers"),
         (["yes", "no"] * 3, "categorical"),
-        (["0.5", "1.5"] * 50, "gaussian"),
+        (["0.5", "1.5"] * 50, "numbers"),
         ([f"name {i}" for i in range(9)], None),
         ([str(i) for i in range(17)], None),
-        ([str(3 * i) for i in range(17)], "gaussian"),
+        ([str(3 * i) for i in range(17)], "numbers"),
         ([], None),
         (["2", "3", "4", "5more"] * 9, "categorical"),
         (["1_000", "2_000"] * 9, "categorical"),
@@ -432,7 +432,7 @@ def test_adult_with_blanks_after_commas(capsys, tmp_path):
     path = tmp_path / "adult.csv"
     path.write_text("\n".join([names, *(row for row in rows if row)]))
     flags = ["--csv", path, "--target", "income", "--missing", "?", "--out", tmp_path]
-    code, out, err = run(capsys, "compare", *flags)
+    code, out, err = run(capsys, "compare", "--numbers", "gaussian", *flags)
     assert (code, err) == (0, "")
     assert re.search(r"gaussian +age, weight, years, gain, loss, hours\n", out)
     parameters = pd.read_csv(tmp_path / "adult-parameters.csv")
@@ -478,9 +478,13 @@ def of_strength(nb, X, y, strength):
     ("nb", "columns", "flags"),
     [
         (CategoricalNB(categories=LEVELS), ["sky", "windy"], []),
-        (GaussianNB(), ["heat"], []),
+        (GaussianNB(), ["heat"], ["--estimator", "gaussian"]),
         (PoissonNB(), ["windy", "size"], ["--poisson", "windy,size"]),
-        (MixedNB(categorical=["sky"], gaussian=["heat"], categories={"sky": LEVELS[0]}), ["sky", "heat"], []),
+        (
+            MixedNB(categorical=["sky"], gaussian=["heat"], categories={"sky": LEVELS[0]}),
+            ["sky", "heat"],
+            ["--gaussian", "heat"],
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -150,6 +150,16 @@ def test_the_first_rows_decide_the_columns():
         same(nb, bnb.fit_stream(bnb.NetworkNB(), counted, classes=np.unique(LABELS), progress=False))
 
 
+def test_the_first_block_says_where_cells_end_and_which_density_a_column_has():
+    parts = [(REAL[a : a + 100], LABELS[a : a + 100]) for a in range(0, N, 100)]
+    arrays = [da.from_array(a, (100, *([-1] * (a.ndim - 1)))) for a in (REAL, LABELS)]
+    for nb in (bnb.BinnedNB(cells=8), bnb.MixedNB(cells=8)):
+        found = fit(nb, *arrays)
+        streamed = bnb.fit_stream(type(nb)(cells=8), parts, classes=np.unique(LABELS), progress=False)
+        same(found, streamed)
+        assert all(np.array_equal(found.edges_[name], edges) for name, edges in streamed.edges_.items())
+
+
 def test_double_precision_in_every_thread():
     assert not jax.config.jax_enable_x64
     n = 40

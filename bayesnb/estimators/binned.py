@@ -41,8 +41,8 @@ class BinnedNB(NaiveBayesClassifier):
     class_alpha, class_prior
         As for `CategoricalNB`.
     estimate : {"predictive", "mean", "map", "mle"}
-        Here "predictive" and "mean" are the same. "map" is the mode given the most probable cuts, and "mle" the
-        histogram of the cells.
+        Here "predictive" and "mean" are the same. "map" has the most probable cuts, and heights at their mean given
+        these, the mode in the softmax basis; "mle" is the histogram of the cells.
 
     Attributes
     ----------

@@ -16,8 +16,8 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.binned import BinnedNB, cell_columns, edges_of
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import binary_columns, level_columns
-from bayesnb.families import NormalInverseGamma
-from bayesnb.model import Estimate
+from bayesnb.families import Binned, NormalInverseGamma
+from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.densities import gains
 
 KINDS = ("categorical", "gaussian", "binned", "bernoulli", "poisson", "exponential", "multinomial")
@@ -39,8 +39,9 @@ class MixedNB(NaiveBayesClassifier):
     numbers : {"auto", "gaussian", "binned"}
         What columns of numbers are that no list names. "binned": densities of any shape, as in `BinnedNB`. "auto": of
         each column that density which tells more of the class, by its exact leave-one-out score on the rows that are
-        counted first, log P(y | x_j, the other rows); where fewer than ten rows are outside the largest class they are
-        Gaussian. The choice, `kinds_`, stays in `partial_fit`, and what is said of the model is given it.
+        counted first, log P(y | x_j, the other rows). Where fewer than ten rows are outside the largest class they are
+        Gaussian, as they are under a complete `prior` without binned columns. The choice, `kinds_`, stays in
+        `partial_fit`, and what is said of the model is given it.
     alpha : scalar, (F,) array, list with an entry a column, or Dirichlet
         Concentration of the categorical, Bernoulli and multinomial columns.
     class_alpha, class_prior, estimate
@@ -149,7 +150,8 @@ class MixedNB(NaiveBayesClassifier):
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        if self.numbers != "auto" or drafts.is_fitted(self):
+        given = isinstance(self.prior, NaiveBayes) and all(type(f) is not Binned for f in self.prior.blocks)
+        if self.numbers != "auto" or given or drafts.is_fitted(self):
             return encoding, rows
         kinds, named = self._kinds(table), self._named(table)
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]

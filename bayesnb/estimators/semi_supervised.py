@@ -182,6 +182,8 @@ def template(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     """
     require_classifier(nb, who)
     draft = clone(nb)
+    if getattr(draft, "numbers", None) == "auto":
+        draft.set_params(numbers="gaussian")  # the choice takes labels
     if draft.no_posterior is not None:
         raise NotImplementedError(f"{who} counts rows in shares, and cannot: {draft.no_posterior}")
     if draft.no_em is not None:
@@ -197,12 +199,10 @@ def in_first_class(
 
 
 def of_unknown_classes(nb: NaiveBayesClassifier) -> NaiveBayesClassifier:
-    """The same, with the variance over all rows where a prior would have that within classes, and no density by choice.
+    """The same, with the variance over all rows where a prior would have that within classes.
 
-    EM is looking for the classes still: of theirs, each iteration would have another prior, and other densities.
+    EM is looking for the classes still: of theirs, each iteration would have another prior.
     """
-    if getattr(nb, "numbers", None) == "auto":
-        nb.set_params(numbers="gaussian")
     for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
         value: Any = getattr(nb, name, None)
         if hasattr(value, "of_unknown_classes"):

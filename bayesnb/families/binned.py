@@ -143,17 +143,15 @@ class Binned(Conjugate):
         return self.mean()
 
     def mode(self) -> Multinomial:
-        """Mode of the bins' probabilities given the most probable cuts, as more and fewer bins do not compare.
+        """The most probable cuts, and given these the mode of the bins' probabilities in the softmax basis, their mean.
 
-        NaN where some bin's α + n < 1 or all are 1.
+        Densities over more and fewer bins do not compare, and that on the simplex has no mode where α + n < 1 in a bin.
         """
         bins = jnp.cumsum(self.best_cuts()) - 1
-        alpha, of_bin = jnp.asarray(self.concentration), self._summed_by(bins)
-        first = jnp.diff(bins, prepend=-1)
-        excess = of_bin(alpha + self.count) - 1.0
-        at_all = self._sum(jnp.where(first > 0, excess, 0.0))
-        exists = (self._sum(jnp.where(excess < 0, 1.0, 0.0)) == 0) & (at_all > 0)
-        return Multinomial(jnp.log(excess / jnp.where(exists, at_all, jnp.nan) * (alpha / of_bin(alpha))))
+        of_bin, counted = self._summed_by(bins), self._counted()
+        alpha = jnp.asarray(self.concentration)
+        log_theta = jnp.log(of_bin(counted) / self._sum(counted)) + jnp.log(alpha / of_bin(alpha))
+        return Multinomial(jnp.where(self.proper(), log_theta, jnp.nan))
 
     def penalized_mle(self) -> Any:
         raise NotImplementedError(

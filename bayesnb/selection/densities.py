@@ -10,6 +10,7 @@ from bayesnb.selection.left_out import FEWEST_EVENTS, TERMS, CountedRows, left_o
 
 MOST_ROWS = 10_000
 _MOST_SCORES = 2**25
+_WORST = -1e3
 
 
 def gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -61,7 +62,10 @@ def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.nd
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
     joint = left_out(fitted, counted, "predictive", "derived", TERMS) + log_class_without(fitted, counted)[..., None]
     own = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
-    return own - np.logaddexp.reduce(joint, axis=1)
+    # Cells that are impossible in every class, or too far out to tell, say nothing of it.
+    with np.errstate(invalid="ignore"):
+        score = own - np.logaddexp.reduce(joint, axis=1)
+    return np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST)
 
 
 __all__ = ["gains", "shrunken"]

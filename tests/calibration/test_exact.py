@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
+from bayesnb.families import IndependentCuts
 from tests.calibration.bands import LEVEL, Ranks, rank, smallest_p_value
 from tests.calibration.fixed_priors import ALPHA, CLASSES, FIXED, draw_truth, log_likelihood
 from tests.uncertainty.simulated import Parameters, Simulated
@@ -73,6 +74,54 @@ def test_ranks_are_uniform_from_distinct_rows_and_their_multiplicities(family):
     assert smallest_p_value(simulate(family, fit=distinct_rows(1)), DRAWS) > LEVEL
 
 
+def binned_ranks(sets: int, fitted: Callable[[np.ndarray, np.ndarray], Any]) -> Ranks:
+    """Of cuts, heights of cells and the log-likelihood, rows being drawn from the prior of cuts and heights."""
+    import jax
+
+    cells = np.array([6, 4])
+    with jax.enable_x64(True):
+        prior = IndependentCuts(concentration=3.0, cuts=1.5).of_cells(2, cells)
+        truths = np.asarray(prior.sample(jax.random.key(0), sets).theta)
+    start, found = np.cumsum(cells) - cells, []
+
+    def quantities(theta: np.ndarray, count: np.ndarray) -> dict[str, np.ndarray]:
+        jumps = [
+            ~np.isclose(np.diff(theta[..., s : s + n]), 0.0, atol=1e-12).all(axis=-2)
+            for s, n in zip(start, cells, strict=True)
+        ]
+        return {
+            "theta": theta,
+            "cuts": np.concatenate(jumps, axis=-1).sum(axis=-1),
+            "log_likelihood": (count * np.log(np.maximum(theta, 1e-300))).sum(axis=(-2, -1)),
+        }
+
+    for s, theta in enumerate(truths):
+        rng = np.random.default_rng([s, 4])
+        y = rng.integers(0, 2, 30)
+        X = np.column_stack(
+            [
+                np.array([rng.choice(n, p=theta[c, a : a + n] / theta[c, a : a + n].sum()) for c in y])
+                for a, n in zip(start, cells, strict=True)
+            ]
+        )
+        nb = fitted(X.astype(float), y)
+        count = nb.statistics_.blocks[0].count
+        drawn = bnb.posterior_draws(nb, draws=DRAWS, seed=s)["theta"]
+        true, draws = quantities(theta, count), quantities(drawn, count)
+        found.append({name: rank(rng, true[name], draws[name]) for name in true})
+    return {name: np.stack([ranks[name] for ranks in found]) for name in found[0]}
+
+
+def binned(prior: IndependentCuts) -> Callable[[np.ndarray, np.ndarray], Any]:
+    edges = [np.arange(5) + 0.5, np.arange(3) + 0.5]
+    return lambda X, y: bnb.BinnedNB(edges=edges, prior=prior).partial_fit(X, y, [0, 1])
+
+
+def test_ranks_are_uniform_of_densities_with_unknown_cuts():
+    ranks = binned_ranks(FEWER, binned(IndependentCuts(concentration=3.0, cuts=1.5)))
+    assert smallest_p_value(ranks, DRAWS) > LEVEL
+
+
 # -- mistakes that must be found -----------------------------------------------------------------
 
 
@@ -105,3 +154,8 @@ def variance_as_sd_of_the_mean(nb: Any, seed: int) -> Parameters:
 @pytest.mark.parametrize("mistaken", [sd_as_variance, variance_as_sd_of_the_mean])
 def test_sigma_for_sigma_squared_is_found(mistaken):
     assert smallest_p_value(simulate("gaussian", draw=mistaken, sets=FEWER), DRAWS) < LEVEL
+
+
+def test_too_many_cuts_are_found():
+    ranks = binned_ranks(FEWER, binned(IndependentCuts(concentration=3.0, cuts=6.0)))
+    assert smallest_p_value(ranks, DRAWS) < LEVEL

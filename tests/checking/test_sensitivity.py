@@ -70,20 +70,20 @@ def test_alpha_outside_the_interval_of_sparse_counts():
 def test_all_blocks_of_a_mixed_move_together():
     _, X, y = MIXED
     alpha = [1, 1, [0.5, 1.0, 2.0], 0.3, 1.0]
-    nb = MixedNB(poisson="age", alpha=alpha).fit(X, y)
+    nb = MixedNB(poisson="age", numbers="gaussian", alpha=alpha).fit(X, y)
     check(nb, X, y, X[:20], lambda s: stronger(nb, X, y, s), 1.0, (0.3, 4), 4)
 
 
 def test_scalar_alpha_of_a_mixed_is_alpha():
     _, X, y = MIXED
-    nb = MixedNB(poisson="age", alpha=2.0).fit(X, y)
+    nb = MixedNB(poisson="age", numbers="gaussian", alpha=2.0).fit(X, y)
     found = prior_sensitivity(nb, X[:20], (3, 5), steps=4)
     gaussian, poisson = (next(b for b in nb.prior_.blocks if type(b) is t) for t in (NormalInverseGamma, GammaPoisson))
 
     def refit(s):
         more = NormalInverseGamma(gaussian.loc, s * gaussian.kappa, s * gaussian.concentration, s * gaussian.rate)
         counts = GammaPoisson(s * poisson.concentration, s * poisson.rate)
-        return MixedNB(poisson="age", alpha=s, gaussian_prior=more, poisson_prior=counts).fit(X, y)
+        return MixedNB(poisson="age", numbers="gaussian", alpha=s, gaussian_prior=more, poisson_prior=counts).fit(X, y)
 
     best = nb.predict_proba(X[:20]).argmax(axis=1)
     each = np.stack([refit(s).predict_proba(X[:20])[np.arange(20), best] for s in np.geomspace(3, 5, 4)])

@@ -624,10 +624,11 @@ def test_counts_of_a_million_millions():
 @each
 def test_weights_of_a_million_millions(case):
     n = 10**12
-    nb = case.make().fit(case.X, case.y, sample_weight=np.full(N, n))
-    np.testing.assert_array_equal(nb.class_count_, case.fit().class_count_ * n)
+    options = {"numbers": "gaussian"} if case.make is bnb.MixedNB else {}  # sums over binnings round like n log n
+    nb = case.make(**options).fit(case.X, case.y, sample_weight=np.full(N, n))
+    one = case.fit(**options)
+    np.testing.assert_array_equal(nb.class_count_, one.class_count_ * n)
     assert np.isfinite(nb.log_evidence_)
-    one = case.fit()
     np.testing.assert_allclose(
         nb.predict_proba(case.X), one.predict_proba(case.X, estimate="mle"), rtol=1e-6, atol=1e-9
     )

@@ -160,6 +160,7 @@ def _make_mixed(**options: Any) -> Any:
         bernoulli=["ripe"],
         poisson=["seeds"],
         categories={"colour": [0, 1, 2]},
+        numbers="gaussian",
         gaussian_prior=NORMAL,
         poisson_prior=POISSON,
         **options,
