@@ -83,7 +83,7 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     holes().to_csv(path, index=False)
     whole, pieces = both(monkeypatch, path, missing=["?", "NA"], **options)
     X, y = whole.rows.X, whole.rows.y
-    settings = Settings(numbers="gaussian")  # cells, and whether there are some, are decided by the rows read first
+    settings = Settings()
     nb = job.classifier(whole, settings)
     fits = pieces.rows.fit(job.classifier(pieces, settings), Settings(test_size=0.4), "")
     (fold,) = fits.folds

@@ -40,7 +40,7 @@ class Settings:
     prob: float = 0.9
     mixed: bool = False
     weights: str = "auto"
-    numbers: str = "auto"
+    numbers: str = "gaussian"
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,8 +96,9 @@ def run(data: Dataset, settings: Settings) -> Outcome:
             notes += filter(None, [said])
         fits = data.rows.fit(classifier(data, settings), settings, data.name) if weighted is None else weighted
         parts = [(fold.nb, fold.X, fold.y) for fold in fits.folds]
-        if UNDECIDED in data.kinds.values():
-            data = replace(data, kinds=fits.unweighted.nb.kinds_)
+        kinds = _kinds(data, settings)
+        undecided = UNDECIDED in kinds.values()
+        data = replace(data, kinds=fits.unweighted.nb.kinds_ if undecided else kinds)
         comparison = compare_fitted(fits.nb, parts, _priors(data, settings), progress=data.name)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
@@ -126,8 +127,9 @@ def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
 
 def classifier(data: Dataset, settings: Settings) -> Any:
     """The classifier for the kinds of columns: of one kind its own, else `MixedNB`."""
-    columns = {kind: [name for name, k in data.kinds.items() if k == kind] for kind in KINDS}
-    used = [kind for kind in (*KINDS, UNDECIDED) if kind in data.kinds.values()]
+    kinds = _kinds(data, settings)
+    columns = {kind: [name for name, k in kinds.items() if k == kind] for kind in KINDS}
+    used = [kind for kind in (*KINDS, UNDECIDED) if kind in kinds.values()]
     common: dict[str, Any] = {"class_alpha": settings.class_alpha}
     if len(used) == 1 and used[0] in NUMBERS and not settings.mixed:
         return (OF_KIND | {"binned": BinnedNB})[used[0]](**common)
@@ -139,6 +141,12 @@ def classifier(data: Dataset, settings: Settings) -> Any:
         return CategoricalNB(**common)
     common |= columns
     return MixedNB(**common, numbers=settings.numbers)
+
+
+def _kinds(data: Dataset, settings: Settings) -> dict[str, str]:
+    """Kinds of the columns, numbers as the settings say."""
+    numbers = UNDECIDED if settings.numbers == "auto" else settings.numbers
+    return {name: numbers if kind == UNDECIDED else kind for name, kind in data.kinds.items()}
 
 
 def most_uncertain(
