@@ -50,13 +50,13 @@ def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataF
     Examples
     --------
     >>> from bayesnb import BinnedNB, cut_table
-    >>> X = [[i] for i in range(8)]
-    >>> nb = BinnedNB().fit(X, ["low"] * 4 + ["high"] * 4)
-    >>> cut_table(nb).round(2).loc[2:4]
-      feature  edge  probability  most_probable
-    2       0   2.5         0.19          False
-    3       0   3.5         0.51           True
-    4       0   4.5         0.19          False
+    >>> X = [[i] for i in range(20)]
+    >>> nb = BinnedNB().fit(X, ["low"] * 10 + ["high"] * 10)
+    >>> cut_table(nb).round(2).loc[8:10]
+       feature  edge  probability  most_probable
+    8        0   8.5         0.13          False
+    9        0   9.5         0.66           True
+    10       0  10.5         0.13          False
     """
     import pandas as pd
 

@@ -323,3 +323,13 @@ def test_all_structures_do(make, tmp_path):
     other = make(numbers="binned").fit(-FRAME, Y)
     with pytest.raises(ValueError, match="was cut into other cells"):
         counting.merge(nb.fitted_.counted, other.fitted_.counted)
+
+
+def test_law_9_the_average_given_the_row_is_the_prediction(nb):
+    """Entropy of the average of draws, within its Monte Carlo error."""
+    proba = nb.predict_proba(FRAME[:20])
+    found = bnb.decompose_uncertainty(nb, FRAME[:20], draws=4000)
+    entropy = -(proba * np.log(proba)).sum(axis=1)
+    slope = abs(np.log(proba[:, 1] / proba[:, 0]))
+    np.testing.assert_array_less(abs(found["total"] - entropy), 4.5 * slope * 0.5 / np.sqrt(4000) + 1e-3)
+    assert (found["epistemic"] > 0).all()
