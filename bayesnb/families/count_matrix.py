@@ -218,16 +218,15 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
     """
     x, (n_features, n_edges) = jnp.asarray(values), edges.shape
     edges = jnp.pad(jnp.asarray(edges), ((0, 0), (0, -n_edges % _STRIDE)), constant_values=jnp.inf)
-    code = jnp.zeros(x.shape, jnp.int32)
-    for coarse in range(_STRIDE - 1, edges.shape[1] - 1, _STRIDE):
-        code = code + (x > edges[:, coarse])
-    code, flat = code * _STRIDE, edges.reshape(-1)
+    flat, below = edges.reshape(-1), jnp.zeros(x.shape, jnp.int32)
+    for coarse in edges.T[_STRIDE - 1 : -1 : _STRIDE]:
+        below = below + (x > coarse)
     first = (jnp.arange(n_features) * edges.shape[1]).astype(jnp.int32)
-    step = _STRIDE // 2
+    code, step = below * _STRIDE + first, _STRIDE // 2
     while step:
-        code = jnp.where(x > flat.at[code + (first + step - 1)].get(mode="promise_in_bounds"), code + step, code)
+        code = jnp.where(x > flat.at[code + (step - 1)].get(mode="promise_in_bounds"), code + step, code)
         step //= 2
-    return jnp.where(jnp.isnan(x), -1, code).astype(dtype)
+    return jnp.where(x == x, code - first, -1).astype(dtype)
 
 
 def _scatter_rows(count: jax.Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
