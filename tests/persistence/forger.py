@@ -220,6 +220,9 @@ def complaints(nb: Any) -> list[str]:
         for levels in getattr(columns, "levels", ()):
             if len({*levels.values}) < len(levels.values):
                 found.append("levels")
+        for edges in (*getattr(columns, "edges", ()), *getattr(columns, "cuts", ())):
+            if edges is not None and not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
+                found.append("edges")
     if name == "PolyaNB":
         found += _complaints_of_documents(nb, len(classes), n)
     elif name != "NaiveBayesMixture":
@@ -267,6 +270,8 @@ def _sizes(columns: Any, kind: str) -> list[int]:
         return [1] * len(columns.index)
     if kind == "BinaryColumns":
         return [2] * len(columns.index)
+    if kind == "CellColumns":
+        return [1 if edges is None else len(edges) + 1 for edges in columns.edges]
     base = getattr(columns, "base", columns)
     own = [len(levels.values) + (base.unknown == "level") for levels in base.levels]
     if kind == "LevelColumns":
@@ -277,8 +282,10 @@ def _sizes(columns: Any, kind: str) -> list[int]:
 def _complaints_of_answers(nb: Any, own: list[Any], n: int, n_classes: int) -> list[str]:
     row: list[Any] = [1.0] * n
     for columns in own:
-        for j, levels in zip(columns.index, getattr(columns, "levels", ()), strict=False):
-            row[j] = levels.values[0] if levels.values else None
+        cuts = getattr(columns, "cuts", ()) or [None] * n
+        for j, levels, cut in zip(columns.index, getattr(columns, "levels", ()), cuts, strict=False):
+            if cut is None:
+                row[j] = levels.values[0] if levels.values else None
     names = getattr(nb, "feature_names_in_", None)
     discrete = any(hasattr(columns, "levels") for columns in own)
     X = pd.DataFrame([row, row], columns=names, dtype=object if discrete else float)

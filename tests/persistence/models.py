@@ -56,6 +56,8 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "Gaussian, own prior": (lambda: bnb.GaussianNB(prior=PRIOR), NUMBERS),
     "Poisson": (lambda: bnb.PoissonNB(estimate="mean"), LEVELS),
     "exponential": (lambda: bnb.ExponentialNB(estimate="map"), LEVELS),
+    "binned": (lambda: bnb.BinnedNB(cells=4), NUMBERS),
+    "TAN of numbers": (lambda: bnb.TAN(numbers="binned", cells=4), NUMBERS),
     "mixed": (lambda: bnb.MixedNB(categories={"色泽": ["乌黑", "浅白", "青绿", "红"]}), MELONS.data),
     "TAN": (bnb.TAN, MELONS.data),
     "TAN by evidence": (lambda: bnb.TAN("evidence", root=1), LEVELS),
