@@ -96,6 +96,8 @@ def check_independence(
     - *Poisson and Gaussian*: the Poisson feature becomes a level, above its median in the class or not.
     - *Poisson and Poisson*: either may become the level; both alternatives have probability ½. The mutual information
       of Poisson features is that of the correlation, and their p-values are approximate where counts are small.
+    - *Binned columns*: as levels, their cells. These are many, so that the Bayes factor sees strong dependence only;
+      `MixedNB(gaussian=...)` compares such columns as numbers.
     - *Words* (multinomial features): whether each occurs in a row, as two levels with concentration 1. Words of a row
       share its length, and this too makes them dependent.
 

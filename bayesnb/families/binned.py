@@ -259,6 +259,12 @@ class Binned(Conjugate):
         first, second, third = jnp.moveaxis(jnp.take_along_axis(found, at, axis=2)[:, :, 0], 1, 0)
         return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
 
+    def program(self) -> Any:
+        raise NotImplementedError(
+            "Which cuts there are is discrete, and NUTS does not sample it; draws of cuts and heights are exact without "
+            'it, by posterior_draws. NUTS takes columns of one density each, MixedNB(numbers="gaussian").'
+        )
+
     def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
         """(S, L) of 0 and 1: a cell of each feature."""
         return Dirichlet(self.concentration, self.group, max(2, self.num_groups)).simulate(likelihood, rng)

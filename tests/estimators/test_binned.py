@@ -169,7 +169,7 @@ def test_without_concentration_there_is_no_posterior():
 def test_what_has_no_meaning_for_them_says_so(nb):
     refused("no density to climb", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
     refused("they may have no cut", bnb.FeatureAveragedNB(bnb.BinnedNB()).fit, FRAME, Y, error=NotImplementedError)
-    refused("no NumPyro program", bnb.run_nuts, nb, error=NotImplementedError)
+    refused("NUTS does not sample it", bnb.run_nuts, nb, error=NotImplementedError)
     gaussian = bnb.GaussianNB().fit(FRAME, Y)
     refused("probabilities of different encodings are not comparable", bnb.bayes_factor, nb, gaussian)
 

@@ -98,7 +98,7 @@ ESTIMATORS = {
     "gaussian": GaussianNB(class_alpha=2.0),
     "poisson": PoissonNB(class_prior=[0.2, 0.5, 0.3]),
     "exponential": ExponentialNB(class_alpha=0.5),
-    "mixed": MixedNB(bernoulli="heads", poisson="visits", multinomial=["word", "other"], alpha=0.8),
+    "mixed": MixedNB(bernoulli="heads", poisson="visits", multinomial=["word", "other"], numbers="gaussian", alpha=0.8),
 }
 
 

@@ -127,7 +127,9 @@ def mixed() -> Any:
         }
     )
     X.loc[2, "size"], X.loc[4, "colour"], X.loc[7, "ripe"], X.loc[9, "spots"] = np.nan, None, np.nan, np.nan
-    nb = bnb.MixedNB(bernoulli=["ripe"], poisson=["spots"], multinomial=["u", "v"], class_prior=[0.2, 0.3, 0.5])
+    nb = bnb.MixedNB(
+        bernoulli=["ripe"], poisson=["spots"], multinomial=["u", "v"], numbers="gaussian", class_prior=[0.2, 0.3, 0.5]
+    )
     return nb.fit(X, y, sample_weight=1.0 + np.arange(24) % 2)
 
 
