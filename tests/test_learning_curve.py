@@ -105,12 +105,14 @@ def test_a_frame_of_several_kinds():
         {"length": X.sum(axis=1) + 0.5, "first": np.where(X[:, 3] > 0, "yes", "no")}, index=range(5, 65)
     )
     curve = learning_curve(
-        MixedNB(), frame, pd.Series(y, frame.index), [3, 8], 3, priors={"Perks": "1/L"}, progress=None
+        MixedNB(numbers="gaussian"), frame, pd.Series(y, frame.index), [3, 8], 3, priors={"Perks": "1/L"}, progress=None
     )
     assert curve["estimate"].tolist() == ["mle", "map", "mean", "predictive", "Perks"] * 2
     perks = curve[curve["estimate"] == "Perks"]["brier"].tolist()
     splits = nested_splits(y, 8, 3)
-    classifiers = [MixedNB(alpha=[1.0, 0.5]).fit(frame.iloc[order], y[order]) for order, _ in splits]
+    classifiers = [
+        MixedNB(numbers="gaussian", alpha=[1.0, 0.5]).fit(frame.iloc[order], y[order]) for order, _ in splits
+    ]
     briers = [
         scores(nb.predict_log_proba(frame.iloc[test]), y[test], nb.classes_)["brier"]
         for nb, (_, test) in zip(classifiers, splits, strict=True)

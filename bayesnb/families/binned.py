@@ -261,8 +261,8 @@ class Binned(Conjugate):
 
     def program(self) -> Any:
         raise NotImplementedError(
-            "Which cuts there are is discrete, and NUTS does not sample it; draws of cuts and heights are exact without "
-            'it, by posterior_draws. NUTS takes columns of one density each, MixedNB(numbers="gaussian").'
+            "Which cuts there are is discrete, and NUTS does not sample it; posterior_draws are exact without "
+            'it. NUTS takes columns of one density each, MixedNB(numbers="gaussian").'
         )
 
     def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:

@@ -90,7 +90,7 @@ def test_calibrated_for_levels_and_numbers():
     prior = NormalInverseGamma(0.5, KAPPA, A, 1.0)
 
     def make(X, y):
-        return MixedNB(categorical=list(range(0, 30, 2)), gaussian_prior=prior).fit(X, y)
+        return MixedNB(numbers="gaussian", categorical=list(range(0, 30, 2)), gaussian_prior=prior).fit(X, y)
 
     simulate(draw_pair, make)
 
@@ -172,4 +172,6 @@ def test_p_values_are_those_of_classical_tests():
     level = np.arange(15) % 3
     frame = pd.DataFrame({"a": np.array(list("uvw"))[level], "x": x[:, 0] + 0.5 * level})
     expected = stats.f_oneway(*(frame["x"][level == k] for k in range(3))).pvalue
-    assert alone(frame, MixedNB()) == pytest.approx(expected, abs=4 * np.sqrt(expected / 20_000) + 1e-4)
+    assert alone(frame, MixedNB(numbers="gaussian")) == pytest.approx(
+        expected, abs=4 * np.sqrt(expected / 20_000) + 1e-4
+    )

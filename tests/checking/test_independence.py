@@ -175,9 +175,9 @@ def test_levels_and_numbers_against_the_chain_rule(kind):
     frame = pd.DataFrame({"level": np.array(list("abc"))[codes].astype(object), "x": x})
     frame.loc[6, "level"] = None
     if kind == "gaussian":
-        nb = MixedNB(gaussian_prior=NormalInverseGamma(4.0, KAPPA, A, 2.5)).fit(frame, Y)
+        nb = MixedNB(numbers="gaussian", gaussian_prior=NormalInverseGamma(4.0, KAPPA, A, 2.5)).fit(frame, Y)
     else:
-        nb = MixedNB(poisson="x", poisson_prior=GammaPoisson(1.3, 0.4)).fit(frame, Y)
+        nb = MixedNB(numbers="gaussian", poisson="x", poisson_prior=GammaPoisson(1.3, 0.4)).fit(frame, Y)
     found = only(check_independence(nb, frame, Y))
     seen = np.arange(N)[:, None] != [4, 6]
     seen = seen.all(axis=1)
@@ -213,7 +213,9 @@ def test_poisson_pairs_are_levels_and_numbers():
 def test_poisson_and_gaussian():
     frame = pd.DataFrame({"x": RNG.normal(size=N), "count": RNG.poisson(5, N)})
     prior = NormalInverseGamma(0.3, KAPPA, A, 1.1)
-    found = only(check_independence(MixedNB(poisson="count", gaussian_prior=prior).fit(frame, Y), frame, Y))
+    found = only(
+        check_independence(MixedNB(numbers="gaussian", poisson="count", gaussian_prior=prior).fit(frame, Y), frame, Y)
+    )
     gain = gaussian_gain(above(frame["count"].to_numpy()), frame["x"].to_numpy(), 1.1)
     assert found["log_bayes_factor"] == pytest.approx(by_class(np.ones(N, bool), gain), abs=1e-9)
     assert (found["feature_1"], found["feature_2"]) == ("x", "count")
@@ -245,7 +247,9 @@ def many_kinds():
     )
     frame.loc[3, ["length", "flag"]] = np.nan
     frame.loc[5, ["visits", "colour"]] = [np.nan, None]
-    return frame, MixedNB(bernoulli="flag", poisson=["visits", "calls"], multinomial=["sun", "rain"])
+    return frame, MixedNB(
+        numbers="gaussian", bernoulli="flag", poisson=["visits", "calls"], multinomial=["sun", "rain"]
+    )
 
 
 def factors(nb, frame, y):
@@ -331,7 +335,7 @@ def test_dependence_leaves_the_sum_of_counts_alone():
     counts = (rows[:, :, None] == np.arange(n)).sum(axis=1)
     X = np.column_stack([[0, 0, 1, 2], counts.T])
     kinds = {"categorical": [0], "poisson": list(range(1, n**total + 1))}
-    nb = MixedNB(**kinds, poisson_prior=GammaPoisson(1.7, 40.0)).fit(X, np.zeros(n))
+    nb = MixedNB(numbers="gaussian", **kinds, poisson_prior=GammaPoisson(1.7, 40.0)).fit(X, np.zeros(n))
     cells, bounds = read_cells(nb.fitted_, X, np.zeros(n), None)
     assert np.exp(compare(*cells, bounds).log_bayes_factor).mean() == pytest.approx(1, abs=1e-12)
 
@@ -385,7 +389,7 @@ def test_where_a_class_lies_says_nothing_of_dependence():
         {"level": level.astype(str), "x": x, "less": -x + rng.normal(size=60), "z": rng.normal(size=60)}
     )
     y = np.arange(60) % 2
-    nb = MixedNB(gaussian_prior=NormalInverseGamma(0.0, 1.0, 1.0, 1.0))
+    nb = MixedNB(numbers="gaussian", gaussian_prior=NormalInverseGamma(0.0, 1.0, 1.0, 1.0))
     shifted = frame.assign(**{name: frame[name] + 30.0 * y for name in ("x", "less", "z")})
     near, far = (factors(nb, table, y) for table in (frame, shifted))
     for pair, (_, log_factor) in near.items():
@@ -398,7 +402,7 @@ def test_one_wild_number_is_no_dependence():
     rng = np.random.default_rng(5)
     frame = pd.DataFrame({"level": rng.integers(0, 5, 200).astype(str), "x": rng.standard_cauchy(200)})
     y = np.zeros(200)
-    assert only(check_independence(MixedNB().fit(frame, y), frame, y))["log_bayes_factor"] < 0
+    assert only(check_independence(MixedNB(numbers="gaussian").fit(frame, y), frame, y))["log_bayes_factor"] < 0
 
 
 def test_levels_that_occur_once_say_nothing():
@@ -455,7 +459,9 @@ def test_constant_collinear_and_empty_columns():
         assert table.loc[pair, "mutual_information"] == 0
         assert table.loc[pair, "p_value"] == 1
     nothing = pd.DataFrame({"a": [None] * N, "b": ["u", "v"] * (N // 2), "x": x}, dtype=object).astype({"x": float})
-    with_nothing = check_independence(MixedNB().fit(nothing, Y), nothing, Y).set_index(["feature_1", "feature_2"])
+    with_nothing = check_independence(MixedNB(numbers="gaussian").fit(nothing, Y), nothing, Y).set_index(
+        ["feature_1", "feature_2"]
+    )
     assert with_nothing.loc[("a", "b"), "rows"] == with_nothing.loc[("a", "x"), "rows"] == 0
     assert with_nothing.loc[("a", "b"), "log_bayes_factor"] == with_nothing.loc[("a", "x"), "log_bayes_factor"] == 0
 
@@ -533,6 +539,6 @@ def test_levels_and_durations_of_all_lengths_by_their_sums():
         whole = np.concatenate(own)
         nats += sum(log_evidence(part, len(part) / len(whole)) for part in own) - log_evidence(whole)
     table = pd.DataFrame({"level": level.astype(str), "x": x})
-    nb = MixedNB(exponential="x", exponential_prior=GammaExponential(a, b)).fit(table, y)
+    nb = MixedNB(numbers="gaussian", exponential="x", exponential_prior=GammaExponential(a, b)).fit(table, y)
     found = check_independence(nb, table, y, draws=5)["log_bayes_factor"]
     np.testing.assert_allclose(found, nats, rtol=1e-9)

@@ -113,7 +113,7 @@ def test_the_seed_and_blocks_of_draws(case):
 
 
 def test_small_concentrations_do_not_underflow():
-    nb = MixedNB(poisson="age", alpha=1e-4).fit(mixed_frame(), CASES["MixedNB"].y)
+    nb = MixedNB(numbers="gaussian", poisson="age", alpha=1e-4).fit(mixed_frame(), CASES["MixedNB"].y)
     assert np.isfinite(prior_predictive(nb, 2000)).all()
 
 

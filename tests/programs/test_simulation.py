@@ -50,6 +50,7 @@ def mixed() -> Any:
     )
     X.loc[2, "size"], X.loc[4, "colour"] = np.nan, None
     nb = MixedNB(
+        numbers="gaussian",
         categorical=["colour", "sort", "shape"],
         bernoulli=["ripe"],
         poisson=["spots"],
