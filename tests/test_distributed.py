@@ -252,19 +252,19 @@ def test_a_killed_worker_changes_nothing(fatal, cluster, tmp_path):
         return [dask.delayed(read)(i) for i in range(20)]
 
     whole = pd.DataFrame({"a": LEVELS[:, 0].astype(str), "b": REAL[:, 1]})
-    expected = bnb.MixedNB().fit(whole, LABELS)
+    expected = bnb.MixedNB(numbers="gaussian").fit(whole, LABELS)
     with Client(cluster):
-        unkilled = fit(bnb.MixedNB(), batches(None))
+        unkilled = fit(bnb.MixedNB(numbers="gaussian"), batches(None))
         same(unkilled, expected)
         lazy = unkilled.predict(dd.from_pandas(whole, npartitions=3))
         np.testing.assert_array_equal(lazy.compute(), expected.predict(whole))
         with pytest.raises(ValueError, match="Block 1: Input y contains NaN"):
             fit(unkilled, [dask.delayed((REAL, LABELS)), dask.delayed((REAL, np.full(N, np.nan)))])
-        killed = fit(bnb.MixedNB(), batches(fatal))
+        killed = fit(bnb.MixedNB(numbers="gaussian"), batches(fatal))
         assert (tmp_path / f"killed {fatal}").exists()
     same_bits(killed, unkilled)
     with dask.config.set(scheduler="synchronous"):
-        same_bits(fit(bnb.MixedNB(), batches(None)), unkilled)
+        same_bits(fit(bnb.MixedNB(numbers="gaussian"), batches(None)), unkilled)
 
 
 # -- predicting ----------------------------------------------------------------------------------

@@ -724,7 +724,7 @@ def test_kinds_from_the_dtypes_of_pandas():
         text=pd.array(["x"] * N, dtype="string"),
         things=pd.Series([(1, 2)] * N, dtype=object),
     )
-    nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
+    nb = bnb.MixedNB(numbers="gaussian").fit(frame, CASES["MixedNB"].y)
     gaussian = {"length", "age", "small", "single", "nullable", "nullable_float"}
     assert nb.kinds_ == {name: "gaussian" if name in gaussian else "categorical" for name in frame}
     assert list(nb.kinds_) == list(frame)
