@@ -9,6 +9,7 @@ from bayesnb.decision import decide
 from bayesnb.estimators import (
     AODE,
     SPODE,
+    KDB,
     TAN,
     BernoulliNB,
     BinnedNB,
@@ -55,6 +56,7 @@ from bayesnb.version import __version__
 
 __all__ = [
     "AODE",
+    "KDB",
     "SPODE",
     "TAN",
     "BernoulliNB",

@@ -227,8 +227,10 @@ class Fitted:
             # Of a structure the columns are those without parents, and a level has a share given each of their values.
             blocks: Any = self.encoding.blocks
             own = [block.base for block in blocks].index(columns)
-            tables = blocks[own].tables(self.posterior.blocks[own].concentration)
-            shares = [tables[u.feature][..., -1] / tables[u.feature].sum(axis=-1) for u in unknown]
+            theta = np.exp(scoring.plug_in(self.posterior.blocks[own]).log_theta)
+            of = dict(zip(blocks[own].index, blocks[own].tables(theta), strict=True))
+            at = [columns.index[u.feature] for u in unknown]
+            shares = [of[j][..., -1] for j in at if j in of]
             odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
             note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
         report_unknown(columns, unknown, note)

@@ -106,8 +106,8 @@ def _declare(column: pd.Series, levels: list[str]) -> pd.Series:
 
 
 def _declare_seen(X: pd.DataFrame) -> pd.DataFrame:
-    """Columns of text become categorical; their levels are all that the table has."""
-    return X.apply(lambda c: c if pd.api.types.is_numeric_dtype(c) else _declare(c, sorted(set(c) - {MISSING})))
+    """Columns of text become categorical, their levels all that the table has; numbers are floats: no codes."""
+    return X.apply(lambda c: c.astype(float) if pd.api.types.is_numeric_dtype(c) else _declare(c, sorted(set(c) - {MISSING})))
 
 
 def _nominal(name: str) -> Table:
@@ -125,7 +125,7 @@ def _watermelon() -> Table:
 
 
 def _pima() -> Table:
-    pima = pd.read_csv(FOLDER / "pima.csv", header=None).rename(columns=str)
+    pima = pd.read_csv(FOLDER / "pima.csv", header=None).rename(columns=str).astype({str(j): float for j in range(8)})
     return Table(pima.iloc[:, :-1], pima.iloc[:, -1].to_numpy(str))
 
 

@@ -20,7 +20,7 @@ from bayesnb.encoding.cells import CellColumns
 from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
 from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.network import Conditional, Node, NodeColumns
+from bayesnb.encoding.network import Conditional, ContextColumns, Node, NodeColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
 
@@ -148,6 +148,7 @@ __all__ = [
     "CellColumns",
     "Columns",
     "Conditional",
+    "ContextColumns",
     "CountColumns",
     "Encoding",
     "GrowingColumns",

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,9 +15,14 @@ from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.network_rows import NetworkRows, parents_first
+from bayesnb.encoding.network_rows import ContextRows, NetworkRows, NodeRows, parents_first
+from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table
-from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.encoding.priors import prior_of_contexts
+from bayesnb.families import ContextTree, Dirichlet, LevelCounts
+
+NOT_OBSERVED = "<missing>"
+"""The value of a parent that is missing."""
 
 Node = tuple[int, ...]
 """A feature, then its parents, as positions within the columns."""
@@ -63,6 +68,12 @@ class NodeColumns(GrowingColumns):
     def without_parents(cls, base: LevelColumns) -> Self:
         return cls(base, tuple((j,) for j in range(len(base.index))))
 
+    def with_parents(self, k: int, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        """With the first k parents of each feature, the others summed out."""
+        tables = [t.sum(axis=tuple(range(1 + k, t.ndim - 1))) for t in self.tables(statistics.count)]
+        count = np.concatenate([t.reshape(len(t), -1) for t in tables], axis=1)
+        return replace(self, nodes=tuple(node[: 1 + k] for node in self.nodes)), LevelCounts(count)
+
     def one_parent(self, parent: int) -> tuple[Node, ...]:
         """Nodes of a network in which one feature is the parent of all others."""
         return tuple((j,) if j == parent else (j, parent) for j in range(len(self.base.index)))
@@ -103,7 +114,11 @@ class NodeColumns(GrowingColumns):
         )
         return replace(self, base=replace(base, levels=levels))
 
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NetworkRows:
+    def coded(self, base: CodedRows) -> NodeRows:
+        """Rows as they count."""
+        return NodeRows(base, self.nodes, self.capacity)
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
         return NetworkRows(self.base.rows(opened, policy), self.nodes, self.capacity)
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
@@ -116,19 +131,29 @@ class NodeColumns(GrowingColumns):
         return replace(self, base=self.base.union(other.base))
 
     def levels_in(self, joint: Self) -> np.ndarray:
-        at = self.base.codes_in(joint.base)
-        shapes = [joint.shape(node) for node in self.nodes]
-        return np.concatenate(
-            [
-                start + np.ravel_multi_index(np.ix_(*(at[j] for j in _outermost_first(node))), shape).ravel()
-                for node, shape, start in zip(self.nodes, shapes, joint.start(), strict=True)
-            ]
-        )
+        own, found = self.base.codes_in(joint.base), []
+        for (child, *parents), start in zip(self.nodes, joint.start(), strict=True):
+            at = [self._as_parent(own[p], joint.base.sizes()[p]) for p in parents]
+            shape = joint.shape((child, *parents))
+            found.append(start + np.ravel_multi_index(np.ix_(*at, own[child]), shape).ravel())
+        return np.concatenate(found)
+
+    def _as_parent(self, code: np.ndarray, n_levels: int) -> np.ndarray:
+        """Positions of a parent's values, given those of its levels."""
+        return code
+
+    def given(self) -> np.ndarray:
+        """Number of values of each feature as a parent."""
+        return self.base.sizes()
+
+    def values_of(self, j: int) -> list[Hashable]:
+        """Those of a feature as a parent."""
+        return self.base.level_names(j)
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Numbers of levels of the parents, then of the feature."""
-        sizes = self.base.sizes()
-        return tuple(int(sizes[j]) for j in _outermost_first(node))
+        child, *parents = node
+        return (*(int(n) for n in self.given()[parents]), int(self.base.sizes()[child]))
 
     def sizes(self) -> np.ndarray:
         """Number of levels of each feature together with its parents."""
@@ -165,7 +190,7 @@ class NodeColumns(GrowingColumns):
                 levels += own
                 continue
             names = [self.base.names[p] for p in parents]
-            for given in product(*(self.base.level_names(p) for p in parents)):
+            for given in product(*map(self.values_of, parents)):
                 levels += [Conditional(level, tuple(zip(names, given, strict=True))) for level in own]
         return np.repeat(np.arange(len(self.nodes)), self.sizes()), levels
 
@@ -177,7 +202,8 @@ class NodeColumns(GrowingColumns):
     def margins(self, statistics: LevelCounts) -> LevelCounts:
         """Counts of the features without structure, from those cells whose parents are observed."""
         tables = self.tables(statistics.count)
-        return LevelCounts(np.concatenate([t.sum(axis=tuple(range(1, t.ndim - 1))) for t in tables], axis=1))
+        found = [t.sum(axis=tuple(range(1, t.ndim - 1))) for t in tables]
+        return LevelCounts(np.concatenate([found[i] for i in np.argsort(self.index)], axis=1))
 
     def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
         """Features that, in some rows, are missing or have a parent that is."""
@@ -219,7 +245,7 @@ class NodeColumns(GrowingColumns):
     def realized(self, chosen: np.ndarray) -> np.ndarray:
         """Of one level drawn from every group, (S, L) of 0 and 1, those that come true: where parents are as given."""
         true = np.zeros_like(chosen)
-        start, sizes, own = self.start(), self.sizes(), self.base.sizes()
+        start, sizes, own, given = self.start(), self.sizes(), self.base.sizes(), self.given()
         draws = np.arange(len(chosen))
         level = np.zeros((len(chosen), len(own)), np.int64)
         for i in self.order():
@@ -227,15 +253,42 @@ class NodeColumns(GrowingColumns):
             if not sizes[i]:
                 continue
             of_node = chosen[:, start[i] : start[i] + sizes[i]].reshape(len(chosen), -1, own[child])
-            group = np.ravel_multi_index([level[:, p] for p in parents], [own[p] for p in parents]) if parents else 0
+            group = np.ravel_multi_index([level[:, p] for p in parents], given[parents]) if parents else 0
             level[:, child] = of_node[draws, group].argmax(axis=1)
             true[draws, start[i] + group * own[child] + level[:, child]] = 1
         return true
 
 
-def _outermost_first(node: Node) -> Node:
-    child, *parents = node
-    return (*parents, child)
+@dataclass(frozen=True, eq=False)
+class ContextColumns(NodeColumns):
+    """Categorical features, each given as many of its parents, in their order, as the rows speak for.
+
+    A missing parent is one more of its values, so that a cell counts if the feature is observed.
+    """
+
+    family: ClassVar[type] = ContextTree
+
+    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+        return prior_of_contexts(given, self, n_classes)
+
+    def coded(self, base: CodedRows) -> NodeRows:
+        return ContextRows(base, self.nodes, self.capacity)
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
+        return self.coded(self.base.rows(opened, policy))
+
+    def _as_parent(self, code: np.ndarray, n_levels: int) -> np.ndarray:
+        return np.append(code, n_levels)
+
+    def given(self) -> np.ndarray:
+        return self.base.sizes() + 1
+
+    def values_of(self, j: int) -> list[Hashable]:
+        return [*self.base.level_names(j), NOT_OBSERVED]
+
+    def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
+        """None: they are values."""
+        return []
 
 
-__all__ = ["Conditional", "Node", "NodeColumns"]
+__all__ = ["Conditional", "ContextColumns", "Node", "NodeColumns"]

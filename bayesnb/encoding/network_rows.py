@@ -39,10 +39,16 @@ class NodeRows(PlainRows):
         """(N, G) which cells are missing, whether or not their parents are."""
         return self.base.missing[:, [child for child, *_ in self.nodes]]
 
+    @property
+    def given(self) -> np.ndarray:
+        """Number of values of each feature as a parent."""
+        return self.base.sizes
+
     @cached_property
     def _sizes(self) -> np.ndarray:
         """Levels of each feature together with its parents."""
-        return np.array([np.prod(self.base.sizes[list(node)], dtype=np.int64) for node in self.nodes])
+        own, given = self.base.sizes, self.given
+        return np.array([own[child] * np.prod(given[parents], dtype=np.int64) for child, *parents in self.nodes])
 
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
@@ -53,14 +59,38 @@ class NodeRows(PlainRows):
             inner_first = [child, *reversed(parents)]
             column[:, g] = child  # again, worth nothing, where there are fewer parents
             column[: len(inner_first), g] = inner_first
-            stride[: len(inner_first), g] = np.cumprod([1, *self.base.sizes[inner_first[:-1]]])
+            inner = [self.base.sizes[child], *self.given[inner_first[1:-1]]]
+            stride[: len(inner_first), g] = np.cumprod([1, *inner])[: len(inner_first)]
         return column, stride
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
         x = self.base.block(start, stop, size)
         sizes = self._sizes
-        code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
+        code = joint_code(self._cells(x.code), *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
         return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), room(sizes))
+
+
+    def _cells(self, code: Any) -> Any:
+        """(N, _) codes that `_columns` refers to."""
+        return code
+
+
+@dataclass(frozen=True, eq=False)
+class ContextRows(NodeRows):
+    """The same, where a missing parent is one more of its values: what counts is what scores."""
+
+    @property
+    def given(self) -> np.ndarray:
+        return self.base.sizes + 1
+
+    @cached_property
+    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
+        column, stride = super()._columns
+        return np.append(column[:1], column[1:] + len(self.base.sizes), axis=0), stride
+
+    def _cells(self, code: Any) -> np.ndarray:
+        own = np.asarray(code).astype(np.int32)
+        return np.concatenate([own, np.where(own < 0, self.base.sizes, own)], axis=1)
 
 
 @dataclass(frozen=True, eq=False)

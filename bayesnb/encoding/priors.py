@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.arguments import to_numbers
-from bayesnb.families import Binned, Dirichlet, IndependentCuts, Known
+from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
@@ -79,6 +79,31 @@ def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
         else:
             full = np.broadcast_to(alpha, shape)
     return Dirichlet(full, group, int(group.max(initial=0)) + 1)
+
+
+def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
+    """Prior of features given contexts: a number of rows for all levels of a feature together, the same in each context.
+
+    Parameters
+    ----------
+    alpha : scalar or (F,) array
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is not positive, not finite or of another shape.
+    """
+    total = to_numbers("alpha", alpha)
+    if total.shape not in ((), (columns.n_features,)):
+        raise ValueError(
+            f"alpha has shape {total.shape}; with tables='context' it is of all levels of a column together, in every "
+            f"context: a scalar, or an array of shape (F,) = {(columns.n_features,)}."
+        )
+    _at_least(total, 0.0, "alpha")
+    if not total.all():
+        raise ValueError("alpha has zeros, and tables='context' compares contexts by their evidence: give it all > 0.")
+    own = np.broadcast_to(total, columns.n_features)[list(columns.index)]
+    return ContextTree.of_tables([columns.shape(node) for node in columns.nodes], np.tile(own, (n_classes, 1)))
 
 
 def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:

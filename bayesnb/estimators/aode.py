@@ -15,7 +15,6 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_integer
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
-from bayesnb.encoding.network_rows import NodeRows
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
@@ -94,6 +93,7 @@ class AODE(StructuredNB):
         gaussian_prior: Any = "within",
         numbers: str = "gaussian",
         cells: int = CELLS,
+        tables: str = "full",
     ) -> None:
         self.min_count = min_count
         self.alpha = alpha
@@ -107,6 +107,7 @@ class AODE(StructuredNB):
         self.gaussian_prior = gaussian_prior
         self.numbers = numbers
         self.cells = cells
+        self.tables = tables
 
     @property
     def members_(self) -> list[SPODE]:
@@ -200,7 +201,7 @@ class AODE(StructuredNB):
                 # A missing cell has code -1, the last entry.
                 seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
                 vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                rows = NodeRows(base, own.nodes, own.capacity), *rest
+                rows = own.coded(base), *rest
                 nothing = np.zeros((table.n_rows, len(self.encoding_.classes)))
                 yield vote, joint(member, rows, everyone) if vote.any() else nothing
 
@@ -286,7 +287,7 @@ class AODE(StructuredNB):
             return naive
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
-        return self._fitted(naive, NodeColumns.without_parents(columns.base), np.concatenate(alone))
+        return self._fitted(naive, self._of_tables.without_parents(columns.base), np.concatenate(alone))
 
     def _shared(self, n_levels: int) -> dict[str, Any]:
         """Hyperparameters of a member whose parent has so many levels."""
@@ -306,11 +307,13 @@ class AODE(StructuredNB):
 
 def _as_nodes(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
     """(C, L, L) counts of pairs of levels, laid out as the nodes of one parent or none."""
-    start, sizes = columns.base.start(), columns.base.sizes()
-    n_classes, n_levels = pairs.shape[:2]
-    level = [np.arange(s, s + n) for s, n in zip(start, sizes, strict=True)]
-    at = [
-        np.add.outer(level[parents[0]] * n_levels, level[child]).ravel() if parents else level[child] * (n_levels + 1)
-        for child, *parents in columns.nodes
-    ]
-    return pairs.reshape(n_classes, -1)[:, np.concatenate(at)]
+    own = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
+    alone, found = np.diagonal(pairs, axis1=1, axis2=2), []
+    for child, *parents in columns.nodes:
+        table = alone[:, None, own[child]]
+        for p in parents:
+            given = pairs[:, own[p], own[child]]
+            missing = table - given.sum(axis=1, keepdims=True)
+            table = np.concatenate([given, missing], axis=1)[:, : columns.given()[p]]
+        found.append(table.reshape(len(pairs), -1))
+    return np.concatenate(found, axis=1)

@@ -246,6 +246,10 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """The encoding and its rows once more, with what else labelled rows say of it."""
         return encoding, rows
 
+    def _fits(self, X: Any, y: Any, sample_weight: Any) -> list[Self]:
+        """Fits of this classifier, of which `WeightedNB` takes the one with the least loss under weights."""
+        return [copy.copy(self).fit(X, y, sample_weight)]
+
     def _weighted_counts(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:

@@ -13,7 +13,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, require_mapping
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Columns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
+from bayesnb.encoding import Columns, ContextColumns, Encoding, LevelColumns, Levels, Node, NodeColumns, RealColumns, Rows, Table
 from bayesnb.encoding.network_rows import NodeRows
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 _NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
+_TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
 
 
 class StructuredNB(NaiveBayesClassifier):
@@ -47,6 +48,7 @@ class StructuredNB(NaiveBayesClassifier):
     gaussian_prior: Any
     numbers: Any
     cells: Any
+    tables: Any
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
@@ -201,12 +203,13 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         require_choice("numbers", self.numbers, ("gaussian", "binned"))
+        require_choice("tables", self.tables, tuple(_TABLES))
         real = self._gaussian(table)
         index = [j for j in range(len(table.names)) if j not in real]
         blocks: list[Columns] = []
         if index:
             base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
-            blocks.append(NodeColumns.without_parents(base))
+            blocks.append(self._of_tables.without_parents(base))
         if real and self._cuts_numbers:
             blocks.append(cell_columns(table, real, self.cells, None))
         elif real:
@@ -229,8 +232,30 @@ class StructuredNB(NaiveBayesClassifier):
         columns = replace(first.network, nodes=self._arcs(encoding, first.network, cells, label, weight))
         self._warn_if_nothing_depends(encoding)
         columns.require_memory(len(encoding.classes))
-        cells = NodeRows(cells.base, columns.nodes, columns.capacity)
-        return replace(encoding, blocks=(columns, *encoding.blocks[1:])), (cells, *rows[1:])
+        cells = replace(cells, nodes=columns.nodes, capacity=columns.capacity)
+        encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
+        return self._chosen_structure(encoding, table, (cells, *rows[1:]), label, weight)
+
+    def _chosen_structure(
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        """A part of the structure, where scores of the rows say which."""
+        return encoding, rows
+
+    def _without_parents(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
+        """The prior of all categorical columns given the class alone."""
+        alone = self._of_tables.without_parents(columns.base)
+        family = super()._block_prior(alone, n_classes)
+        return Dirichlet(family.concentration, alone.groups(), len(alone.nodes))
+
+    def _prior_alone(self, columns: Columns, family: Any) -> Any:
+        if columns.network is None or self._of_tables is NodeColumns:
+            return super()._prior_alone(columns, family)
+        return self._without_parents(columns.network, len(self.encoding_.classes))
+
+    @property
+    def _of_tables(self) -> type[NodeColumns]:
+        return _TABLES[self.tables]
 
     @property
     def _cuts_numbers(self) -> bool:
@@ -251,7 +276,7 @@ class StructuredNB(NaiveBayesClassifier):
         cuts = most_probable_cuts(encoding.classes, numbers, rows[-1], label, weight)
         known = encoding.blocks[0].network
         base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
-        columns = NodeColumns.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
+        columns = self._of_tables.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
         return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
 
     def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
@@ -349,6 +374,8 @@ def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: st
 def _with_estimates(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
     """The posterior, uniform given those values of parents for which there is no estimate."""
     log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
+    if not np.isnan(log_theta).any():
+        return family
     has_parents = np.repeat([len(node) > 1 for node in columns.nodes], columns.sizes())
     return replace(family, concentration=np.where(has_parents & np.isnan(log_theta), 2.0, family.concentration))
 

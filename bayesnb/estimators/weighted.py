@@ -126,9 +126,11 @@ class WeightedNB(NaiveBayesClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._require_arguments()
-        base = copy.copy(self._base()).fit(X, y, sample_weight)
-        draft = self._around(base)
-        draft._find(base.fitted_, *_rows(base, X, y, sample_weight))
+        found = []
+        for base in self._base()._fits(X, y, sample_weight):
+            found.append(self._around(base))
+            found[-1]._find(base.fitted_, *_rows(base, X, y, sample_weight))
+        draft = min(found, key=lambda weighted: np.nan_to_num(weighted.loo_log_loss_, nan=np.inf))
         return drafts.commit(self, draft, drafts.counted_by(draft))
 
     fit.__doc__ = f"{NaiveBayesClassifier.fit.__doc__}".replace(

@@ -6,6 +6,7 @@ from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, E
 from bayesnb.families.binned import Binned, IndependentCuts
 from bayesnb.families.cells import Complete
 from bayesnb.families.conjugate import pooled
+from bayesnb.families.context_tree import ContextTree
 from bayesnb.families.count_matrix import OneHot
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
@@ -28,6 +29,7 @@ __all__ = [
     "AveragedLevels",
     "Binned",
     "Complete",
+    "ContextTree",
     "Counts",
     "Dirichlet",
     "Durations",

@@ -75,6 +75,22 @@ def mutual_information(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     return np.maximum(information, 0.0) / np.where(total > 0, total, 1.0)
 
 
+def class_information(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(F,) I(x_j; class) in nats, of the frequencies of the rows in which the feature is observed; without any, zero.
+
+    Parameters
+    ----------
+    counts, sizes
+        As for `mutual_information`.
+    """
+    of, own = _membership(sizes), np.diagonal(counts, axis1=1, axis2=2)  # (C, L)
+    of_class, of_level = own @ of, own.sum(axis=0)
+    total = of_class.sum(axis=0)
+    information = np.sum(xlogy(own, own) @ of - xlogy(of_class, of_class), axis=0)
+    information += xlogy(total, total) - xlogy(of_level, of_level) @ of
+    return np.maximum(information, 0.0) / np.where(total > 0, total, 1.0)
+
+
 def observed_pairs(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """(F, F) weight of the rows in which both features are observed; of one, on the diagonal."""
     of = _membership(sizes)
@@ -137,6 +153,39 @@ def share_among_parents(prior: Dirichlet, columns: NodeColumns) -> Dirichlet:
     tables = [np.tile(own[node[0]] / max(q, 1), (1, q)) for node, q in zip(columns.nodes, values, strict=True)]
     group = columns.groups()
     return Dirichlet(np.concatenate(tables, axis=1), group, int(group.max(initial=-1)) + 1)
+
+
+def k_dependence(
+    relevance: np.ndarray, dependence: np.ndarray, values: np.ndarray, k: int, most: int
+) -> tuple[Node, ...]:
+    """Nodes of the features, the most relevant first, each given up to k of those before it.
+
+    Parameters
+    ----------
+    relevance : (F,) array
+        What each feature says of the class.
+    dependence : (F, F) array
+        What two features say of each other given the class; the parents of one are those before it that say most of
+        it, which comes first.
+    values : (F,) int array
+        How many values each feature has; a parent is passed over with which the table would have more than `most`
+        cells a class.
+    k, most : int
+
+    References
+    ----------
+    Sahami, *Learning limited dependence Bayesian classifiers*, KDD 1996.
+    """
+    order = np.argsort(-relevance, kind="stable")
+    nodes = []
+    for rank, j in enumerate(order.tolist()):
+        parents: list[int] = []
+        before = order[:rank]
+        for p in before[np.argsort(-dependence[j, before], kind="stable")].tolist():
+            if len(parents) < k and math.prod(values[[j, *parents, p]].tolist()) <= most:
+                parents.append(p)
+        nodes.append((j, *parents))
+    return tuple(nodes)
 
 
 def maximum_spanning_tree(weight: np.ndarray, root: int) -> tuple[Node, ...]:
