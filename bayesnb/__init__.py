@@ -23,6 +23,7 @@ from bayesnb.estimators import (
     NetworkNB,
     PoissonNB,
     PolyaNB,
+    TreeAveragedNB,
     WeightedNB,
 )
 from bayesnb.estimators.semi_supervised import fit_em
@@ -78,6 +79,7 @@ __all__ = [
     "NormalInverseGamma",
     "PoissonNB",
     "PolyaNB",
+    "TreeAveragedNB",
     "WeightedNB",
     "__version__",
     "bayes_factor",

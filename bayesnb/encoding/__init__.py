@@ -18,11 +18,13 @@ from bayesnb.encoding.categorical import (
 )
 from bayesnb.encoding.cells import CellColumns
 from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.contexts import ContextColumns
 from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.network import Conditional, ContextColumns, Node, NodeColumns
+from bayesnb.encoding.network import Conditional, Node, NodeColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
+from bayesnb.encoding.trees import PairColumns
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +105,12 @@ class Encoding:
     @property
     def n_terms(self) -> int:
         """How many terms the log-likelihood of a row has: one a column, or one of all draws from a simplex."""
-        return sum(1 if block.one_simplex else len(block.index) for block in self.blocks)
+        return sum(len(block.term_names) for block in self.blocks)
 
     @property
     def term_names(self) -> list[str]:
         """What each term is about, one block after the other: a column, or all columns of a kind."""
-        return [name for block in self.blocks for name in ([block.kind] if block.one_simplex else block.names)]
+        return [name for block in self.blocks for name in block.term_names]
 
     @property
     def feature_names(self) -> list[str]:
@@ -156,6 +158,7 @@ __all__ = [
     "Levels",
     "Node",
     "NodeColumns",
+    "PairColumns",
     "RealColumns",
     "Rows",
     "Table",

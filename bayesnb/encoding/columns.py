@@ -87,6 +87,11 @@ class Columns(Protocol):
         ...
 
     @property
+    def term_names(self) -> Sequence[str]:
+        """What the terms of a row's log-likelihood are about: a column each, or all draws from a simplex."""
+        ...
+
+    @property
     def mirrored(self) -> Hashable:
         """A level of each feature that is one minus the other; None: there is none."""
         ...
@@ -159,6 +164,12 @@ class PlainColumns:
     network: ClassVar[Any] = None
     one_simplex: ClassVar[bool] = False
     mirrored: ClassVar[Hashable] = None
+    kind: Any
+    names: Any
+
+    @property
+    def term_names(self) -> Sequence[str]:
+        return [self.kind] if self.one_simplex else self.names
 
     def require_memory(self, n_classes: int) -> None:
         """There is."""

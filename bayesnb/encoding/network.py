@@ -15,14 +15,10 @@ from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.network_rows import ContextRows, NetworkRows, NodeRows, parents_first
+from bayesnb.encoding.network_rows import NetworkRows, NodeRows, parents_first
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table
-from bayesnb.encoding.priors import prior_of_contexts
-from bayesnb.families import ContextTree, Dirichlet, LevelCounts
-
-NOT_OBSERVED = "<missing>"
-"""The value of a parent that is missing."""
+from bayesnb.families import Dirichlet, LevelCounts
 
 Node = tuple[int, ...]
 """A feature, then its parents, as positions within the columns."""
@@ -259,36 +255,4 @@ class NodeColumns(GrowingColumns):
         return true
 
 
-@dataclass(frozen=True, eq=False)
-class ContextColumns(NodeColumns):
-    """Categorical features, each given as many of its parents, in their order, as the rows speak for.
-
-    A missing parent is one more of its values, so that a cell counts if the feature is observed.
-    """
-
-    family: ClassVar[type] = ContextTree
-
-    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
-        return prior_of_contexts(given, self, n_classes)
-
-    def coded(self, base: CodedRows) -> NodeRows:
-        return ContextRows(base, self.nodes, self.capacity)
-
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
-        return self.coded(self.base.rows(opened, policy))
-
-    def _as_parent(self, code: np.ndarray, n_levels: int) -> np.ndarray:
-        return np.append(code, n_levels)
-
-    def given(self) -> np.ndarray:
-        return self.base.sizes() + 1
-
-    def values_of(self, j: int) -> list[Hashable]:
-        return [*self.base.level_names(j), NOT_OBSERVED]
-
-    def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
-        """None: they are values."""
-        return []
-
-
-__all__ = ["Conditional", "ContextColumns", "Node", "NodeColumns"]
+__all__ = ["Conditional", "Node", "NodeColumns"]

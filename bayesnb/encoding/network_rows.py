@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -51,8 +51,8 @@ class NodeRows(PlainRows):
         return np.array([own[child] * np.prod(given[parents], dtype=np.int64) for child, *parents in self.nodes])
 
     @cached_property
-    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """(K, G) the features behind each node, and what a step in each of their codes is worth in the node's code."""
+    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(K, G) the features behind each node, what a step in each of their codes is worth, and missing cells are."""
         column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
         stride = np.zeros(column.shape, np.int32)
         for g, (child, *parents) in enumerate(self.nodes):
@@ -61,18 +61,18 @@ class NodeRows(PlainRows):
             column[: len(inner_first), g] = inner_first
             inner = [self.base.sizes[child], *self.given[inner_first[1:-1]]]
             stride[: len(inner_first), g] = np.cumprod([1, *inner])[: len(inner_first)]
-        return column, stride
+        return column, stride, np.full(column.shape, -1, np.int32)
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
         x = self.base.block(start, stop, size)
         sizes = self._sizes
-        code = joint_code(self._cells(x.code), *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
+        code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
         return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), room(sizes))
 
 
-    def _cells(self, code: Any) -> Any:
-        """(N, _) codes that `_columns` refers to."""
-        return code
+    def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
+        """The rows of these numbers (M,), with codes (M,) in column j."""
+        return type(self)(self.base.answered(rows, j, code), self.nodes, self.capacity)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +84,18 @@ class ContextRows(NodeRows):
         return self.base.sizes + 1
 
     @cached_property
-    def _columns(self) -> tuple[np.ndarray, np.ndarray]:
-        column, stride = super()._columns
-        return np.append(column[:1], column[1:] + len(self.base.sizes), axis=0), stride
+    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        column, stride, missing = super()._columns
+        return column, stride, np.append(missing[:1], self.base.sizes[column[1:]].astype(np.int32), axis=0)
 
-    def _cells(self, code: Any) -> np.ndarray:
-        own = np.asarray(code).astype(np.int32)
-        return np.concatenate([own, np.where(own < 0, self.base.sizes, own)], axis=1)
+
+@dataclass(frozen=True, eq=False)
+class PairRows(NodeRows):
+    """Features, each by itself, and pairs of them."""
+
+    @property
+    def missing(self) -> np.ndarray:
+        return self.base.missing
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +126,6 @@ class NetworkRows(NodeRows):
     def summed(self) -> np.ndarray:
         """(N,) whether a row has a missing cell that is to be summed out."""
         return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)
-
-    def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> NetworkRows:
-        """The rows of these numbers (M,), with codes (M,) in column j."""
-        return NetworkRows(self.base.answered(rows, j, code), self.nodes, self.capacity)
 
     @cached_property
     def _network(self) -> Network:

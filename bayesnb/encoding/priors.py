@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.arguments import to_numbers
-from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known
+from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
@@ -104,6 +104,26 @@ def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
         raise ValueError("alpha has zeros, and tables='context' compares contexts by their evidence: give it all > 0.")
     own = np.broadcast_to(total, columns.n_features)[list(columns.index)]
     return ContextTree.of_tables([columns.shape(node) for node in columns.nodes], np.tile(own, (n_classes, 1)))
+
+
+def prior_of_trees(alpha: Any, columns: Any, n_classes: int) -> TreeAveraged:
+    """Prior of features that a tree joins, worth `alpha` rows of each class: one number, for all of them.
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is not positive or no number.
+    """
+    total = to_numbers("alpha", alpha)
+    if total.shape != ():
+        raise ValueError(
+            f"alpha has shape {total.shape}; trees take one number, so that the prior of a pair of columns agrees with "
+            "those of its columns."
+        )
+    _at_least(total, 0.0, "alpha")
+    if not total:
+        raise ValueError("alpha is 0, and trees are compared by their evidence: give it a positive number.")
+    return TreeAveraged.of_features(columns.base.sizes().tolist(), n_classes, float(total))
 
 
 def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:

@@ -11,6 +11,7 @@ from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.estimators.numbers import ExponentialNB, GaussianNB, PoissonNB
 from bayesnb.estimators.polya import PolyaNB
 from bayesnb.estimators.tan import TAN
+from bayesnb.estimators.tree_averaged import TreeAveragedNB
 from bayesnb.estimators.weighted import WeightedNB
 
 __all__ = [
@@ -30,5 +31,6 @@ __all__ = [
     "NetworkNB",
     "PoissonNB",
     "PolyaNB",
+    "TreeAveragedNB",
     "WeightedNB",
 ]

@@ -17,6 +17,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
+from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Fitted, Members, NotOfferedError, Request
@@ -29,7 +30,7 @@ _ROUNDING = 1e-9  # of sums of fractional weights
 Joint = Callable[[Any, tuple[Rows, ...], np.ndarray], np.ndarray]
 
 
-class AODE(StructuredNB):
+class AODE(PairCounted):
     """Averaged one-dependence estimators: each column in turn is the parent of all others, and the members vote.
 
     P(c, x) ∝ Σ_p p_p(c, x), over the members p (a `SPODE` each) whose parent's value occurred in `min_count` rows;
@@ -241,17 +242,6 @@ class AODE(StructuredNB):
         if columns.nodes != self._arcs(self.encoding_, columns, None, nothing, nothing):
             raise ValueError("its network is not that of all pairs of columns.")
 
-    def _weighted_counts(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> Statistics:
-        columns = encoding.blocks[0].network
-        if columns is None:
-            return super()._weighted_counts(encoding, rows, label, weight)
-        cells: Any = rows[0]
-        pairs = structure.count_level_pairs(columns.base, cells.base, label, weight, len(encoding.classes))
-        rest = super()._weighted_counts(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
-        return replace(rest, blocks=(LevelCounts(_as_nodes(columns, pairs)), *rest.blocks))
-
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         require_integer("min_count", self.min_count, least=0)
         n_features = counted.encoding.blocks[0].n_features
@@ -303,17 +293,3 @@ class AODE(StructuredNB):
             if hasattr(self, name):
                 setattr(member, name, getattr(self, name))
         return member
-
-
-def _as_nodes(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
-    """(C, L, L) counts of pairs of levels, laid out as the nodes of one parent or none."""
-    own = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
-    alone, found = np.diagonal(pairs, axis1=1, axis2=2), []
-    for child, *parents in columns.nodes:
-        table = alone[:, None, own[child]]
-        for p in parents:
-            given = pairs[:, own[p], own[child]]
-            missing = table - given.sum(axis=1, keepdims=True)
-            table = np.concatenate([given, missing], axis=1)[:, : columns.given()[p]]
-        found.append(table.reshape(len(pairs), -1))
-    return np.concatenate(found, axis=1)

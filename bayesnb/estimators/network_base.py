@@ -203,7 +203,6 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         require_choice("numbers", self.numbers, ("gaussian", "binned"))
-        require_choice("tables", self.tables, tuple(_TABLES))
         real = self._gaussian(table)
         index = [j for j in range(len(table.names)) if j not in real]
         blocks: list[Columns] = []
@@ -245,8 +244,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _without_parents(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
         """The prior of all categorical columns given the class alone."""
         alone = self._of_tables.without_parents(columns.base)
-        family = super()._block_prior(alone, n_classes)
-        return Dirichlet(family.concentration, alone.groups(), len(alone.nodes))
+        return alone.without_arcs(super()._block_prior(alone, n_classes))
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         if columns.network is None or self._of_tables is NodeColumns:
@@ -255,6 +253,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     @property
     def _of_tables(self) -> type[NodeColumns]:
+        require_choice("tables", self.tables, tuple(_TABLES))
         return _TABLES[self.tables]
 
     @property

@@ -18,6 +18,7 @@ from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
 from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
+from bayesnb.families.tree_averaged import TreeAveraged
 
 OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, GammaExponential)
 """Families of numbers, a kind of columns each."""
@@ -53,6 +54,7 @@ __all__ = [
     "Presence",
     "SufficientStatistics",
     "Totals",
+    "TreeAveraged",
     "averaged",
     "pooled",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
@@ -14,13 +15,14 @@ from jax.scipy.stats import norm
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.beta_mixture import Paths
+from bayesnb.families.beta_mixture import BetaMixture
 from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.count_matrix import as_rows
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Cumulants
 from bayesnb.families.special import log_rising
+from bayesnb.families.terms import with_counts
 from bayesnb.families.variates import Variates
 
 
@@ -46,12 +48,18 @@ class ContextTree(Conjugate):
     log_odds : scalar
         Prior log odds of a context being the last, log γ/(1 - γ).
     group : (L,) int array
-        Context of all parents that each level is in, contiguous.
-    level, parents : (L,) int arrays
-        Position of each level among those of its context, and number of parents of its feature.
-    shorter : tuple of (L,) int arrays
-        For contexts of no parent, of the first one, …, of all but one: which position is the first with the same level
-        in the same context.
+        Context of all parents that each level is in.
+    paths : tuple of (L,) int arrays
+        For contexts of no parent, of the first one, …, of all but one: which entry each level is there. Entries are the
+        levels in all contexts: first those given all parents, then R others.
+    leaf : (R,) int array
+        For the other entries the first level given all parents that they are on the path of.
+    context : (R,) int array
+        Context that each of the other entries is in.
+    above : (G,) int array
+        The context with one parent less than each; itself where there is none.
+    splits : (G,) bool array
+        Whether there is one more parent.
 
     References
     ----------
@@ -69,9 +77,11 @@ class ContextTree(Conjugate):
     count: Any
     log_odds: Any
     group: Any
-    level: Any
-    parents: Any
-    shorter: tuple[Any, ...]
+    paths: tuple[Any, ...]
+    leaf: Any
+    context: Any
+    above: Any
+    splits: Any
 
     @classmethod
     def of_tables(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
@@ -79,24 +89,43 @@ class ContextTree(Conjugate):
 
         `alpha` (C, F) is of all levels of a feature together, in every context; they have equal shares of it.
         """
+        sizes = [math.prod(shape) for shape in shapes]
+        starts, groups = np.cumsum([0, *sizes]), np.cumsum([0, *(math.prod(shape[:-1]) for shape in shapes)])
+        n_levels, n_entries, n_contexts = int(starts[-1]), int(starts[-1]), int(groups[-1])
         most = max((len(shape) for shape in shapes), default=1) - 1
-        parts, first, before = [], 0, 0
-        for feature, (*parents, own) in enumerate(shapes):
-            contexts = math.prod(parents)
-            context, level = np.divmod(np.arange(contexts * own), max(own, 1))
-            below = [math.prod(parents[d:]) for d in range(most)]  # how many contexts of all parents one of d has
-            shorter = [first + context // max(1, n) * n * own + level for n in below]
-            width = np.full(len(level), len(parents))
-            parts.append((np.full(len(level), feature), before + context, level, width, *shorter))
-            first, before = first + len(level), before + contexts
-        none = [np.zeros(0, int)] * (4 + most)
-        feature_, group, level_, width_, *paths = (
-            np.concatenate(part).astype(np.int32) for part in zip(none, *parts, strict=True)
-        )
+        paths = np.tile(np.arange(n_levels), (most, 1))
+        group = np.empty(n_levels, int)
+        leaf, context, above, splits = [], [], [np.arange(n_contexts)], [np.zeros(n_contexts, bool)]
+        for (*parents, own), start, size, first in zip(shapes, starts, sizes, groups, strict=False):
+            given, level = np.divmod(np.arange(size), max(own, 1))
+            group[start : start + size] = first + given
+            deeper, n_deeper = first, math.prod(parents)
+            for d in reversed(range(len(parents))):
+                below = math.prod(parents[d:])  # how many contexts of all parents one of d has
+                n = math.prod(parents[:d])
+                paths[d, start : start + size] = n_entries + given // max(below, 1) * own + level
+                leaf.append((start + np.arange(n)[:, None] * below * own + np.arange(own)).ravel())
+                context.append(np.repeat(n_contexts + np.arange(n), own))
+                above[0][deeper : deeper + n_deeper] = n_contexts + np.arange(n_deeper) // max(parents[d], 1)
+                above[0] = np.append(above[0], n_contexts + np.arange(n))
+                splits.append(np.ones(n, bool))
+                deeper, n_deeper = n_contexts, n
+                n_entries, n_contexts = n_entries + n * own, n_contexts + n
         share = np.asarray(alpha, float) / [max(1, shape[-1]) for shape in shapes]
-        concentration = share[:, feature_]
+        concentration = np.repeat(share, sizes, axis=1)
+        others = [np.concatenate([np.zeros(0, int), *part]) for part in (leaf, context)]
+        integers = [v.astype(np.int32) for v in (group, *paths, *others, above[0])]
+        own, *of_paths, leaf_, context_, above_ = integers
         return cls(
-            concentration, np.zeros(concentration.shape), np.asarray(float(log_odds)), group, level_, width_, tuple(paths)
+            concentration,
+            np.zeros(concentration.shape),
+            np.asarray(float(log_odds)),
+            own,
+            tuple(of_paths),
+            leaf_,
+            context_,
+            above_,
+            np.concatenate(splits),
         )
 
     @property
@@ -118,23 +147,26 @@ class ContextTree(Conjugate):
 
     def limit(self, most: int) -> Self:
         """No context has more than so many parents."""
-        parents = jnp.minimum(jnp.asarray(self.parents), most)
-        return type(self)(
-            self.concentration, self.count, self.log_odds, self.group, self.level, parents, self.shorter
-        )
+        depth = jnp.zeros(jnp.shape(self.above), int)
+        for _ in self.paths:
+            depth = jnp.where(self.above == jnp.arange(len(depth)), 0, depth[self.above] + 1)
+        return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
-        """With so many more levels, in a context that no row refers to."""
-        size = np.shape(self.concentration)[1]
-        added, wide = np.arange(extra, dtype=np.int32), ((0, 0), (0, extra))
+        """With so many more levels, in a context that no row refers to; and as many entries as make few sizes."""
+        n, n_others, n_contexts = np.shape(self.concentration)[1], len(self.leaf), len(self.above)
+        more, spare = _power_of_two(n_others) - n_others, _power_of_two(n_contexts + 1) - n_contexts
+        wide = ((0, 0), (0, extra))
         return type(self)(
             np.pad(self.concentration, wide, constant_values=1.0),
             np.pad(self.count, wide),
             self.log_odds,
-            np.append(self.group, np.full(extra, np.max(self.group, initial=-1) + 1, np.int32)),
-            np.append(self.level, added),
-            np.append(self.parents, 0 * added),
-            tuple(np.append(own, size + added) for own in self.shorter),
+            np.pad(self.group, (0, extra), constant_values=n_contexts),
+            tuple(np.append(np.where(own < n, own, own + extra), n + np.arange(extra)) for own in self.paths),
+            np.pad(self.leaf, (0, more)),
+            np.pad(self.context, (0, more), constant_values=n_contexts),
+            np.append(self.above, n_contexts + np.arange(spare)),
+            np.pad(self.splits, (0, spare)),
         )
 
     def improper(self) -> Dirichlet:
@@ -150,17 +182,18 @@ class ContextTree(Conjugate):
         """(C, L) whether all concentrations of a context are positive."""
         return self.improper().scale(0.0).update(LevelCounts(self.concentration)).proper()
 
-    def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "C L"]:
-        """(C, L) log p(levels) of each feature at its first level, all prunings averaged; 0 at the others."""
-        return self.update(statistics)._choices().log_evidence - self._choices().log_evidence
+    def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "C G"]:
+        """(C, G) log p(levels) of each feature at the context of no parent, all prunings averaged; 0 at the others."""
+        after, before = (tree._choices().log_sum for tree in (self.update(statistics), self))
+        return jnp.where(self.above == jnp.arange(after.shape[1]), after - before, 0.0)
 
     def last_probability(self) -> Float[jax.Array, "D C L"]:
         """(D, C, L) for each level the probability that the first 0, 1, … parents are the context that it is drawn in."""
-        return jnp.exp(self._paths().log_weight)
+        return jnp.exp(self._mixture().log_weight)
 
     def mean(self) -> Multinomial:
         """Σ over the contexts of a path of P(it is the last) (α + n)/(α₀ + N)."""
-        return Multinomial(self._paths().log_mean())
+        return Multinomial(self._mixture().log_mean())
 
     def predictive(self) -> Multinomial:
         """The mean: a row has one level a feature."""
@@ -168,7 +201,7 @@ class ContextTree(Conjugate):
 
     def mean_with_row(self, multiplicity: Any) -> Multinomial:
         """Levels as a row that stands `multiplicity` (C,) more times has them: only its own path changes."""
-        return Multinomial(self._paths().log_mean(jnp.asarray(multiplicity)[:, None]))
+        return Multinomial(self._mixture(jnp.asarray(multiplicity)[:, None]).log_mean())
 
     predictive_with_row = mean_with_row
 
@@ -177,7 +210,7 @@ class ContextTree(Conjugate):
 
         Densities over more and fewer contexts do not compare.
         """
-        return Multinomial(self._paths(best=True).log_mean())
+        return Multinomial(self._mixture(best=True).log_mean())
 
     def penalized_mle(self) -> Any:
         raise NotImplementedError(
@@ -187,11 +220,11 @@ class ContextTree(Conjugate):
 
     def variance(self) -> dict[str, jax.Array]:
         """Of mixtures of Beta variates."""
-        return {"theta": self._paths().variance()}
+        return {"theta": self._mixture().variance()}
 
     def components(self) -> list[tuple[Any, Any]]:
         """For each number of parents the share of the paths that end there, and what has their Beta marginals."""
-        return self._paths().components()
+        return self._mixture().components()
 
     def pseudo_count(self) -> dict[str, Any]:
         """NaN: the mean is not linear in the counts."""
@@ -199,20 +232,22 @@ class ContextTree(Conjugate):
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Which contexts are the last; then a Dirichlet in each of them."""
-        each, paths, stop = self._depths(), self._paths(), self._choices().stop
-        log_gamma = variates.log_gamma(paths.alpha + paths.count, n)
-        uniform = norm.logcdf(variates.normal(jnp.zeros(stop.shape), n))
+        alpha, count, stop = self._alpha(), self._counts(), self._choices().stop
+        log_gamma = variates.log_gamma(alpha + count, n)
+        uniform = norm.logcdf(variates.normal(stop, n))
+        paths, context = self._all_paths(), self._contexts()
 
         def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
-            def deeper(state: tuple[jax.Array, jax.Array], of: tuple[Any, ...]) -> tuple[Any, None]:
-                (found, ended), (depth, gamma, u, stop) = state, of
-                own = jnp.where(depth.first, gamma, -jnp.inf)
-                theta = own - Dirichlet(own, depth.context, self.num_groups).log_total(own)
-                found = jnp.where(ended, found, theta[:, depth.at])
-                return (found, ended | (u <= stop)[:, depth.context]), None
+            log_gamma, ends = draw[0], draw[1] <= stop
+            top = jax.ops.segment_max(log_gamma.T, context, len(self.above)).T[:, context]
+            log_theta = log_gamma - top - jnp.log(self._sum(jnp.exp(log_gamma - top)))[:, context]
+
+            def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
+                found, ended = state
+                return (jnp.where(ended, found, log_theta[:, at]), ended | ends[:, context[at]]), None
 
             shape = jnp.shape(self.count)
-            return jax.lax.scan(deeper, (jnp.zeros(shape), jnp.zeros(shape, bool)), (each, *draw, stop))[0][0]
+            return jax.lax.scan(deeper, (jnp.zeros(shape), jnp.zeros(shape, bool)), paths)[0][0]
 
         return Multinomial(jax.lax.map(one, (log_gamma, uniform)))
 
@@ -221,16 +256,16 @@ class ContextTree(Conjugate):
     ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws; of a row that is counted only the marginals matter, mixtures of Beta variates."""
         x = self._rows(x)
-        drawn = self._paths().draw(variates, n, multiplicity) if multiplicity else self.draw(variates, n).log_theta
+        drawn = self._mixture(multiplicity).draw(variates, n) if multiplicity else self.draw(variates, n).log_theta
         return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), drawn)
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """Those of independent mixtures of logarithms of Beta variates."""
-        x, table = self._rows(x), jnp.concatenate(self._paths().cumulants(multiplicity))
+        x, table = self._rows(x), jnp.concatenate(self._mixture(multiplicity).cumulants())
         return Cumulants(*jnp.split(x.dot(x.layout(table)), 3, axis=1))
 
     def cumulants_of_terms(self, x: Any) -> Cumulants:
-        found = self._rows(x).dot_terms(jnp.concatenate(self._paths().cumulants()))
+        found = self._rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
         return Cumulants(*jnp.split(found, 3, axis=1))
 
     def program(self) -> Any:
@@ -252,79 +287,95 @@ class ContextTree(Conjugate):
     # -- the tree --------------------------------------------------------------------------------
 
     def _with(self, concentration: Any, count: Any) -> Self:
-        return type(self)(concentration, count, self.log_odds, self.group, self.level, self.parents, self.shorter)
+        return replace(self, concentration=concentration, count=count)
 
     def _rows(self, x: Any) -> Any:
         return as_rows(x, self.group, self.num_groups)
 
-    def _depths(self) -> Depth:
-        """Contexts of 0, 1, … parents, each field (D, L)."""
-        here = jnp.arange(jnp.shape(self.concentration)[-1])
-        at = jnp.stack([*(jnp.asarray(own, here.dtype) for own in self.shorter), here])
-        splits = jnp.arange(len(at))[:, None] < jnp.asarray(self.parents)
-        return Depth(at, at - jnp.asarray(self.level), at == here, splits)
+    def _all_paths(self) -> Int[jax.Array, "D L"]:
+        """(D, L) which entry each level is in contexts of 0, 1, … parents."""
+        leaves = jnp.arange(jnp.shape(self.concentration)[-1])
+        return jnp.stack([*(jnp.asarray(own, leaves.dtype) for own in self.paths), leaves])
 
-    def _sum(self, values: jax.Array, at: jax.Array) -> jax.Array:
-        """(C, L) sums over the levels that are at the same position, at that position."""
-        return jax.ops.segment_sum(values.T, at, values.shape[-1]).T
+    def _contexts(self) -> Int[jax.Array, "E"]:
+        return jnp.concatenate([jnp.asarray(self.group), jnp.asarray(self.context)])
 
-    def _counted(self, depth: Depth) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """(C, L) n, N and α₀ of the contexts of one depth, at each level."""
-        count, alpha = jnp.asarray(self.count), jnp.asarray(self.concentration)
-        own, of_all = self._sum(count, depth.at), self._sum(count, depth.context)
-        total = self._sum(jnp.where(depth.first, alpha, 0.0), depth.context)
-        return own[:, depth.at], of_all[:, depth.context], total[:, depth.context]
+    def _alpha(self) -> Float[jax.Array, "C E"]:
+        """α of each entry."""
+        alpha = jnp.asarray(self.concentration)
+        return jnp.concatenate([alpha, alpha[:, self.leaf]], axis=1)
+
+    def _counts(self) -> Float[jax.Array, "C E"]:
+        """n of each entry."""
+        count = jnp.asarray(self.count)
+        found = jnp.pad(count, ((0, 0), (0, len(self.leaf))))
+        for own in self.paths:
+            found = found.at[:, jnp.where(own < count.shape[1], found.shape[1], own)].add(count, mode="drop")
+        return found
+
+    def _sum(self, entries: jax.Array) -> Float[jax.Array, "C G"]:
+        """Sums over the levels of each context."""
+        return jax.ops.segment_sum(entries.T, self._contexts(), len(self.above)).T
 
     def _choices(self, best: bool = False) -> Choices:
         """What there is to say of each context, from the leaves to the root; `best`: of the most probable pruning."""
-        alpha, here = jnp.asarray(self.concentration), jnp.arange(jnp.shape(self.concentration)[-1])
+        alpha, count = self._alpha(), self._counts()
+        evidence = self._sum(log_rising(alpha, count)) - log_rising(self._sum(alpha), self._sum(count))
+        stop, root = log_sigmoid(self.log_odds) + evidence, self.above == jnp.arange(len(self.above))
+        above = jnp.where(root, len(self.above), self.above)
 
-        def shorter(log_sum: jax.Array, depth: Depth) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
-            """log P of contexts, at their first levels, from those of one parent more; 0 at other levels."""
-            own, of_all, total = self._counted(depth)
-            is_first = depth.context == here
-            evidence = self._sum(jnp.where(depth.first, log_rising(alpha, own), 0.0), depth.context)
-            evidence = evidence - jnp.where(is_first, log_rising(total, of_all), 0.0)
-            stop = log_sigmoid(self.log_odds) + evidence
-            go = log_sigmoid(-self.log_odds) + self._sum(log_sum, depth.context)
+        def shorter(_: Any, log_sum: jax.Array) -> jax.Array:
+            """log P(s), right where the sums over the contexts with one parent more are."""
+            go = log_sigmoid(-self.log_odds) + jax.ops.segment_sum(log_sum.T, above, len(self.above)).T
             both = jnp.maximum(stop, go) if best else jnp.logaddexp(stop, go)
-            found = jnp.where(is_first, jnp.where(depth.splits, both, evidence), 0.0)
-            if best:
-                stop, go = (jnp.where(chosen, both, -jnp.inf) for chosen in (stop >= go, stop < go))
-            ends, goes = jnp.where(depth.splits, stop - both, 0.0), jnp.where(depth.splits, go - both, -jnp.inf)
-            return found, (ends[:, depth.context], goes[:, depth.context])
+            return jnp.where(self.splits, both, evidence)
 
-        root, (stop, go) = jax.lax.scan(shorter, jnp.zeros_like(alpha), self._depths(), reverse=True)
-        return Choices(root, stop, go)
+        log_sum = jax.lax.fori_loop(0, len(self.paths), shorter, evidence)
+        log_stop = stop - log_sum
+        log_go = log_sigmoid(-self.log_odds) + jax.ops.segment_sum(log_sum.T, above, len(self.above)).T - log_sum
+        if best:
+            log_stop, log_go = (jnp.where(chosen, 0.0, -jnp.inf) for chosen in (log_stop >= log_go, log_stop < log_go))
+        return Choices(
+            log_sum, jnp.where(self.splits, log_stop, 0.0), jnp.where(self.splits, log_go, -jnp.inf), root
+        )
 
-    def _paths(self, best: bool = False) -> Paths:
-        """Of each level the contexts on its path."""
-        choices = self._choices(best)
-        reached = jnp.cumsum(jnp.concatenate([jnp.zeros_like(choices.go[:1]), choices.go[:-1]]), axis=0)
-        count, of_all, total = jax.lax.map(self._counted, self._depths())
-        alpha = jnp.broadcast_to(jnp.asarray(self.concentration), count.shape)
-        return Paths(reached + choices.stop, alpha, total, count, of_all)
+    def _mixture(self, multiplicity: Any = None, best: bool = False) -> BetaMixture:
+        """Of each level the contexts on its path, it `multiplicity` more times among the data.
 
+        That multiplies the probability of a context being the last by Γ ratios, up to a constant:
+        Γ(α + n + w)/Γ(α + n) · Γ(α₀ + N)/Γ(α₀ + N + w).
+        """
+        choices, context = self._choices(best), self._contexts()
 
-class Depth(NamedTuple):
-    """Contexts of the first so many parents, (L,) or (D, L).
+        def deeper(_: Any, reached: jax.Array) -> jax.Array:
+            return jnp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
 
-    Of each level the first position that has it in the same context, and the first one of that context; whether it is
-    the first; whether its context has a further parent.
-    """
-
-    at: Int[jax.Array, "*D L"]
-    context: Int[jax.Array, "*D L"]
-    first: Bool[jax.Array, "*D L"]
-    splits: Bool[jax.Array, "*D L"]
+        reached = jax.lax.fori_loop(0, len(self.paths), deeper, jnp.zeros_like(choices.stop))
+        log_weight = (reached + choices.stop)[:, context]
+        alpha, count = self._alpha(), self._counts()
+        parts = (alpha, count), (self._sum(alpha)[:, context], self._sum(count)[:, context])
+        if multiplicity is None:
+            own, total = (prior + n for prior, n in parts)
+        else:
+            size, sign, less = jnp.abs(multiplicity), jnp.sign(multiplicity), jnp.minimum(multiplicity, 0.0)
+            gain, of_all = (sign * log_rising(with_counts(*part, less), size) for part in parts)
+            log_weight = log_weight + gain - of_all
+            own, total = (with_counts(*part, multiplicity) for part in parts)
+        paths = self._all_paths()
+        log_weight, own, total = (jnp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, own, total))
+        # Where a feature has fewer parents its last context comes again.
+        again = jnp.concatenate([jnp.zeros_like(paths[:1], bool), paths[1:] == paths[:-1]])[:, None]
+        return BetaMixture.of(jnp.where(again, -jnp.inf, log_weight), own, total)
 
 
 class Choices(NamedTuple):
-    """Log P of each feature at its first level, (C, L).
+    """(C, G) log P(s) of contexts, log P(the last | reached), and log P(not the last | reached); which are roots."""
 
-    (D, C, L) for contexts of 0, 1, … parents log P(the last | reached) and log P(not the last | reached).
-    """
-
-    log_evidence: jax.Array
+    log_sum: jax.Array
     stop: jax.Array
     go: jax.Array
+    root: jax.Array
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << max(4, (n - 1).bit_length()) if n else 0

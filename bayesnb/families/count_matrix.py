@@ -191,7 +191,9 @@ class OneHot:
 
 
 @partial(jax.jit, static_argnames="dtype")
-def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str) -> Int[jax.Array, "N G"]:
+def joint_code(
+    code: jax.Array, column: jax.Array, stride: jax.Array, missing: jax.Array, dtype: str
+) -> Int[jax.Array, "N G"]:
     """(N, G) codes of several features taken as one: Σ_k stride_kg · code[:, column_kg]; -1 where one is missing.
 
     Parameters
@@ -199,12 +201,15 @@ def joint_code(code: jax.Array, column: jax.Array, stride: jax.Array, dtype: str
     code : (N, F) int array
         -1 where a cell is missing.
     column, stride : (K, G) int arrays
+    missing : (K, G) int array
+        What a missing cell counts as; -1: it is missing.
     """
-    joint, missing = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
-    for columns, strides in zip(column, stride, strict=True):
-        own = jnp.take(code, columns, axis=1)
-        joint, missing = joint + own.astype(jnp.int32) * strides, missing | (own < 0)
-    return jnp.where(missing, -1, joint).astype(dtype)
+    joint, absent = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    for columns, strides, instead in zip(column, stride, missing, strict=True):
+        own = jnp.take(code, columns, axis=1).astype(jnp.int32)
+        own = jnp.where(own < 0, instead, own)
+        joint, absent = joint + own * strides, absent | (own < 0)
+    return jnp.where(absent, -1, joint).astype(dtype)
 
 
 _STRIDE = 8

@@ -21,6 +21,7 @@ _DATA = (
     encoding.LevelColumns,
     encoding.NodeColumns,
     encoding.ContextColumns,
+    encoding.PairColumns,
     encoding.RealColumns,
     encoding.CellColumns,
     encoding.CountColumns,
@@ -38,6 +39,7 @@ _DATA = (
     families.Dirichlet,
     families.Known,
     families.LevelCounts,
+    families.TreeAveraged,
 )
 
 

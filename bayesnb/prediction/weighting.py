@@ -163,7 +163,7 @@ def _groups(fitted: Fitted, common: bool) -> _Groups:
         each = np.zeros(1, int) if common else np.arange(len(fitted.members.names))
         return _Groups(BLOCKS if common else TERMS, each, each, np.zeros(len(each), bool))
     blocks = fitted.encoding.blocks
-    block = np.repeat(np.arange(len(blocks)), [1 if b.one_simplex else len(b.index) for b in blocks])
+    block = np.repeat(np.arange(len(blocks)), [len(b.term_names) for b in blocks])
     of_draws = np.array([b.one_simplex for b in blocks])
     if not common:
         each = np.arange(len(block))

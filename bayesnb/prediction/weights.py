@@ -120,7 +120,7 @@ class Weights:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
         blocks, exponents, first = [], [], 0
         for columns in encoding.blocks:
-            n = 1 if columns.one_simplex else len(columns.index)
+            n = len(columns.term_names)
             own = self.weight[first : first + n]
             alike = n > 0 and (own == own[0]).all()
             blocks.append(own[0] if alike else own)

@@ -243,15 +243,17 @@ def _quantile(mixture: list[tuple[_Component, np.ndarray, np.ndarray]], q: float
 
     ends = np.stack([frozen(part, arguments).ppf(q) for part, _, arguments in mixture])
     low, high = ends.min(axis=0), ends.max(axis=0)
-    apart = np.flatnonzero(low < high)
-    if not apart.size:
-        return low
 
-    def excess(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def excess(x: np.ndarray, at: Any) -> np.ndarray:
         return sum(weight[at] * (frozen(part, arguments[:, at]).cdf(x) - q) for part, weight, arguments in mixture)
 
-    low[apart] = find_root(excess, (low[apart], high[apart]), args=(apart,)).x
-    return low
+    every = slice(None)
+    above = excess(high, every) <= 0  # where all but the weight of one component is lost in rounding
+    apart = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
+    found = np.where(above, high, low)
+    if apart.size:
+        found[apart] = find_root(excess, (low[apart], high[apart]), args=(apart,)).x
+    return found
 
 
 def _distinct(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,13 +26,13 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     ImproperPosteriorError
         Naming the first class and feature to blame, if a zero concentration met a zero count.
     """
-    found = _impropriety(model)
-    total = sum(int(improper.sum()) for improper, _ in found)
+    found = _improper(model)
+    total = sum(int(improper.sum()) for improper in found)
     if not total:
         return
-    b, (improper, without_mean) = next((b, f) for b, f in enumerate(found) if f[0].any())
+    b, improper = next((b, own) for b, own in enumerate(found) if own.any())
     # In an improper group of levels the mean says which of them is to blame.
-    culprit = improper & without_mean
+    culprit = improper & ~_has_mean((model.class_prior, *model.blocks)[b])
     c, k = (int(i[0]) for i in np.nonzero(culprit if culprit.any() else improper))
     if b == 0:
         label, feature, level = encoding.classes.values[k], CLASS, encoding.classes.values[k]
@@ -49,12 +49,14 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
 
 
 @float64
-def _impropriety(model: NaiveBayes) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of the class probabilities and each block, (C, K) each: what is improper, and what has no positive mean."""
-    return _examine(model)
-
-
 @jax.jit
-def _examine(model: NaiveBayes) -> Any:
-    families = (model.class_prior, *model.blocks)
-    return [(~f.proper(), ~(next(iter(f.mean().parameters().values())) > 0)) for f in families]
+def _improper(model: NaiveBayes) -> Any:
+    """(C, K) of the class probabilities and of each block."""
+    return [~family.proper() for family in (model.class_prior, *model.blocks)]
+
+
+@float64
+@jax.jit
+def _has_mean(family: Any) -> Any:
+    """(C, K) whether the mean is positive."""
+    return next(iter(family.mean().parameters().values())) > 0

@@ -1,0 +1,437 @@
+"""Features that depend on each other along the arcs of a tree that is not known: all trees averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import log_sigmoid
+from jax.scipy.stats import norm
+from jaxtyping import Bool, Float, Int
+
+from bayesnb.families import spanning_trees
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families.conjugate import Conjugate
+from bayesnb.families.multinomial import LevelCounts, Multinomial
+from bayesnb.families.special import log_rising
+from bayesnb.families.spanning_trees import pair_index
+from bayesnb.families.terms import with_counts
+from bayesnb.families.variates import Variates
+
+_ROOM = 2**20
+_NO_TABLES = (
+    "Trees are averaged, and each has parameters of its own: there are no tables of their means. posterior_draws has "
+    "trees and parameters, and TAN the tables of one tree."
+)
+
+
+@pytree
+class TreeAveraged(Conjugate):
+    r"""Features with levels, of which each two may depend on each other in a class, if they are joined in a tree.
+
+    All trees are equally probable, and are shared by the classes; each arc of a tree is real with probability ½, and
+    else void. The levels of a feature are Dirichlet(S/L_u) in each class, those of a pair Dirichlet(S/(L_u L_v)), which
+    agree on the features, so that the evidence of a tree is a product over its arcs,
+
+        p(D) = Π_u E_u · Σ_T Π_{uv ∈ T} W_uv / F^(F - 2),    W_uv = ½ + ½ B_uv,    B_uv = Π_c E_uv / (E_u E_v),
+
+    and the sum over all trees is a determinant. A cell counts for an arc where both features are observed; in a row
+    where one is missing the arc says nothing.
+
+    Parameters
+    ----------
+    concentration : (C, K) array
+        S/L_u of the levels of each feature, one feature after the other, then S/(L_u L_v) of those of each pair.
+    count : (C, K) array
+        Rows with each; those of a posterior, and 0 of a prior.
+    group : (K,) int array
+        Number of the feature, and behind them of the pair.
+    levels : pair of (K,) int arrays
+        Of a pair which level its first feature has, and which its second; of a feature its own, twice.
+    n_features : int
+
+    References
+    ----------
+    Meilă & Jaakkola, *Tractable Bayesian learning of tree belief networks*, Stat. Comput. 16 (2006). Cerquides & López
+    de Mántaras, *TAN classifiers based on decomposable distributions*, Machine Learning 59 (2005).
+    """
+
+    statistics: ClassVar[type] = LevelCounts
+    likelihood: ClassVar[type] = Multinomial
+    nonnegative: ClassVar[bool] = True
+    classes_share_parameters: ClassVar[bool] = True
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
+    tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
+
+    concentration: Any
+    count: Any
+    group: Any
+    levels: tuple[Any, Any]
+    n_features: int = static()
+
+    @classmethod
+    def of_features(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
+        """The prior of features with so many levels, worth `total` rows of each class."""
+        n = len(sizes)
+        own = [(np.arange(size), np.arange(size)) for size in sizes]
+        pairs = zip(*np.triu_indices(n, 1), strict=True)
+        own += [np.divmod(np.arange(sizes[u] * sizes[v]), max(sizes[v], 1)) for u, v in pairs]
+        group = np.repeat(np.arange(len(own)), [len(first) for first, _ in own])
+        alpha = np.concatenate([np.full(len(first), total / max(len(first), 1)) for first, _ in own])
+        first, second = (np.concatenate(part).astype(np.int32) for part in zip(*own, strict=True))
+        alpha = np.tile(alpha, (n_classes, 1))
+        return cls(alpha, np.zeros(alpha.shape), group.astype(np.int32), (first, second), n)
+
+    @property
+    def num_groups(self) -> int:
+        """Features and pairs of them."""
+        return self.n_features * (self.n_features + 1) // 2
+
+    def update(self, statistics: LevelCounts) -> Self:
+        """n' = n + n(rows); which trees are probable follows."""
+        return self._with(self.concentration, self.count + statistics.count)
+
+    def scale(self, factor: Any) -> Self:
+        """factor · S and factor · n."""
+        return self._with(self.concentration * factor, self.count * factor)
+
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """S times a factor."""
+        return self._with(self.concentration * values.get("alpha", 1.0), self.count)
+
+    def proper(self) -> Bool[jax.Array, "*C K"]:
+        """(C, K) whether S is positive."""
+        return jnp.asarray(self.concentration) > 0
+
+    def n_free(self) -> int:
+        """Those of the features alone, without arcs."""
+        n_classes = np.shape(self.concentration)[0]
+        own = np.asarray(self.group)[np.asarray(self.group) < self.n_features]
+        return n_classes * (len(own) - len(np.unique(own)))
+
+    def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 1"]:
+        """(1, 1) log p(levels), all trees averaged."""
+        found = self.update(statistics)._log_partition() - self._log_partition()
+        return jnp.where(jnp.all(self.proper()), found, -jnp.inf).reshape(1, 1)
+
+    def arc_probability(self) -> Float[jax.Array, "P"]:
+        """(P,) probability of each arc, real and in the tree: of (0, 1), (0, 2), …, (F - 2, F - 1)."""
+        log_bayes = self._log_bayes()
+        in_tree = jax.grad(lambda log_weight: self._log_sum(log_weight))(_log_weight(log_bayes))
+        return in_tree * jax.nn.sigmoid(log_bayes)
+
+    def predictive(self) -> TreePredictive:
+        return self.predictive_with_row(None)
+
+    def predictive_with_row(self, multiplicity: Any) -> TreePredictive:
+        """Rows that stand `multiplicity` (C,) more times among the data; which trees are probable changes with them."""
+        before = jnp.zeros(()) if multiplicity is None else jnp.asarray(multiplicity)[:, None]
+        alone, gain = self._gains(before), self._log_gain
+        now = jnp.where(self._is_pair(), gain(before + 1.0) - gain(before), alone)
+        known = None if multiplicity is None else jnp.where(self._is_pair(), gain(before), 0.0)
+        return TreePredictive(now, known, self._log_bayes(), self.n_features)
+
+    def mean(self) -> Any:
+        raise NotImplementedError(_NO_TABLES)
+
+    def mode(self) -> Any:
+        raise NotImplementedError(_NO_TABLES)
+
+    def improper(self) -> Any:
+        raise NotImplementedError(_NO_TABLES)
+
+    def mean_with_row(self, multiplicity: Any) -> Any:
+        raise NotImplementedError(_NO_TABLES)
+
+    def variance(self) -> dict[str, jax.Array]:
+        raise NotImplementedError(_NO_TABLES)
+
+    def pseudo_count(self) -> dict[str, Any]:
+        raise NotImplementedError(_NO_TABLES)
+
+    def pad(self, extra: int) -> Self:
+        """With so many more positions, that no row refers to."""
+        wide, tail = ((0, 0), (0, extra)), (0, extra)
+        return type(self)(
+            np.pad(self.concentration, wide, constant_values=1.0),
+            np.pad(self.count, wide),
+            np.pad(self.group, tail, constant_values=self.num_groups),
+            (np.pad(self.levels[0], tail), np.pad(self.levels[1], tail)),
+            self.n_features,
+        )
+
+    def restrict(self, keep: np.ndarray) -> Self:
+        raise NotImplementedError("Features have a posterior together: ask for all of them.")
+
+    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+        raise NotImplementedError("Rows of averaged trees are not simulated; those of one tree are: see TAN.")
+
+    def program(self) -> Any:
+        raise NotImplementedError(
+            "Which tree there is is discrete, and NUTS does not sample it; posterior_draws are exact without it."
+        )
+
+    def cumulants_of_terms(self, x: Any) -> Any:
+        raise NotImplementedError(
+            "Of averaged trees the log odds have no closed form; predict_interval and predict_uncertainty draw them."
+        )
+
+    log_likelihood_cumulants = cumulants_of_terms
+
+    def draw(self, variates: Variates, n: int) -> ArcFactors:
+        """Trees, which of their arcs are real, and the parameters of those."""
+        noise, log_gamma = self._noise(variates, n), variates.log_gamma(self._counted(), n)
+        log_bayes = self._log_bayes()
+
+        def one(draw: tuple[Any, jax.Array]) -> jax.Array:
+            noise, log_gamma = draw
+            parent, real = self._draw_tree(log_bayes, noise)
+            return self._log_factors(log_gamma, self._toward(parent, real))
+
+        return ArcFactors(jax.lax.map(one, (noise, log_gamma)))
+
+    def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:
+        """(n, F) the parent of each feature, where the arc to it is real; else -1."""
+        log_bayes = self._log_bayes()
+
+        def one(noise: Any) -> jax.Array:
+            parent, real = self._draw_tree(log_bayes, noise)
+            return jnp.where(real, parent, -1)
+
+        return jax.lax.map(one, self._noise(variates, n))
+
+    def draw_log_likelihood(
+        self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0
+    ) -> Float[jax.Array, "n N C"]:
+        if multiplicity:
+            raise NotImplementedError("A row informs the tree that classes share: say of which class it is.")
+        return jax.lax.map(lambda table: x.dot(x.layout(table)), self.draw(variates, n).log_theta)
+
+    def draw_log_likelihood_with_row(self, variates: Variates, n: int, x: Any, own: jax.Array) -> jax.Array:
+        """(n, N, C) draws: the tree given the data and the row, then what the row's cells have in it."""
+        n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
+        noise, log_gamma = self._noise(variates, n), variates.log_gamma(self._counted(), n)
+        extra = variates.log_gamma(jnp.ones(n_groups), n)
+        gain = jnp.where(self._is_pair(), self._log_gain(1.0), 0.0)
+        log_bayes = self._log_bayes()
+        each = jnp.eye(n_classes + 1, n_classes)  # the last one: the row is in none
+
+        def levels_of(log_gamma: jax.Array) -> tuple[jax.Array, ...]:
+            """Of each row's cells (N, C, G) the logarithms of gamma variates, and of their sums by both features."""
+            tables = jnp.concatenate([log_gamma, *self._log_margins(log_gamma)])
+            return tuple(jnp.split(x.dot_terms(tables), 3, axis=1))
+
+        seen = x.dot_terms(jnp.ones((1, gain.shape[1])))[:, 0] > 0
+        gains = jnp.concatenate([x.dot_terms(gain), jnp.zeros((len(seen), 1, n_groups))], axis=1)
+
+        def one(draw: tuple[Any, ...]) -> jax.Array:
+            noise, log_gamma, extra, own = draw
+            of_cells = levels_of(log_gamma)
+            index = jnp.where(jnp.any(own, axis=1), jnp.argmax(own, axis=1), n_classes)
+
+            def of_row(row: tuple[Any, ...]) -> jax.Array:
+                cells, gains, seen, index = row
+                added = gains[index]
+                parent, real = self._draw_tree(log_bayes + added[self.n_features :], noise)
+                counted = each[index].astype(bool)[:, None]
+                cell, first, second = (jnp.where(counted, jnp.logaddexp(v, extra), v) for v in cells)
+                pair, from_first = self._arcs(parent)
+                alone = (cell - first)[:, : self.n_features]
+                given = jnp.where(from_first, cell[:, pair] - first[:, pair], cell[:, pair] - second[:, pair])
+                used = jnp.where(real & seen[pair], given, alone)
+                return jnp.sum(jnp.where(seen[: self.n_features], used, 0.0), axis=1)
+
+            return jax.lax.map(of_row, (of_cells, gains, seen, index))
+
+        return jax.lax.map(one, (noise, log_gamma, extra, own))
+
+    def log_base(self, x: Any) -> jax.Array:
+        return x.log_base()
+
+    # -- features and pairs ----------------------------------------------------------------------
+
+    def _with(self, concentration: Any, count: Any) -> Self:
+        return type(self)(concentration, count, self.group, self.levels, self.n_features)
+
+    def _counted(self) -> jax.Array:
+        return jnp.asarray(self.concentration) + self.count
+
+    def _is_pair(self) -> jax.Array:
+        return jnp.asarray(self.group) >= self.n_features
+
+    def _places(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """(K,) within each one's group a position for the level of the first feature, of the second, and for all."""
+        group = jnp.asarray(self.group)
+        begin = jnp.searchsorted(group, group)
+        first, second = self.levels
+        return begin + first, begin + second, begin
+
+    def _margins(self) -> list[tuple[jax.Array, jax.Array]]:
+        """(C, K) α and n of each position, and sums of those with the same `_places`, at these places."""
+        parts = jnp.asarray(self.concentration), jnp.asarray(self.count)
+        return [parts, *((_summed(parts[0], at), _summed(parts[1], at)) for at in self._places())]
+
+    def _gains(self, multiplicity: jax.Array) -> jax.Array:
+        """(C, K) log probability of each feature's level as the next one, it `multiplicity` more times in the data."""
+        own, _, _, total = (with_counts(*margin, multiplicity) for margin in self._margins())
+        return jnp.log(own / total[:, self._places()[2]])
+
+    def _log_gain(self, multiplicity: Any) -> jax.Array:
+        """(C, K) what levels of a pair that stand `multiplicity` more times in the data add to log B."""
+        size, sign = jnp.abs(multiplicity), jnp.sign(multiplicity)
+
+        def rising(alpha: jax.Array, count: jax.Array) -> jax.Array:
+            return sign * log_rising(with_counts(alpha, count, jnp.minimum(multiplicity, 0.0)), size)
+
+        own, *sums = (rising(*margin) for margin in self._margins())
+        first, second, total = (value[:, at] for value, at in zip(sums, self._places(), strict=True))
+        return own - first - second + total
+
+    def _log_evidences(self) -> Float[jax.Array, "C G"]:
+        """(C, G) log E of each feature, and log E_uv/(E_u E_v) of each pair, of the rows that have both."""
+        own, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
+        value = jnp.where(self._is_pair(), own - first - second + total, own - total)
+        return jax.ops.segment_sum(value.T, self.group, self.num_groups, indices_are_sorted=True).T
+
+    def _log_bayes(self) -> Float[jax.Array, "P"]:
+        """(P,) log B of each pair."""
+        return jnp.sum(self._log_evidences()[:, self.n_features :], axis=0)
+
+    def _log_sum(self, log_weight: jax.Array) -> jax.Array:
+        return _sum_over_trees(log_weight, self.n_features)
+
+    def _log_partition(self) -> jax.Array:
+        found = self._log_evidences()
+        trees = self._log_sum(_log_weight(jnp.sum(found[:, self.n_features :], axis=0)))
+        return jnp.sum(found[:, : self.n_features]) + trees - max(self.n_features - 2, 0) * np.log(self.n_features)
+
+    def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """(C, K) logarithms of sums of gamma variates: of a feature's levels, or of a pair's by its two features."""
+        first, second, begin = self._places()
+        return _log_summed(log_gamma, jnp.where(self._is_pair(), first, begin)), _log_summed(log_gamma, second)
+
+    def _noise(self, variates: Variates, n: int) -> Noise:
+        square = jnp.zeros((self.n_features, self.n_features))
+        return Noise(
+            norm.logcdf(variates.normal(square, n)),
+            -variates.log_gamma(square + 1.0, n),
+            norm.logcdf(variates.normal(square[0], n)),
+        )
+
+    def _draw_tree(self, log_bayes: jax.Array, noise: Noise) -> tuple[jax.Array, jax.Array]:
+        """(F,) the parent of each feature, itself of the root, and whether the arc is real."""
+        if self.n_features == 1:
+            return jnp.zeros(1, int), jnp.zeros(1, bool)
+        index = pair_index(self.n_features)
+        parent = spanning_trees.draw(_log_weight(log_bayes)[index], noise.log_uniform, noise.gumbel)
+        here = jnp.arange(self.n_features)
+        pair = jnp.asarray(index)[here, parent]
+        return parent, (parent != here) & (noise.real < log_sigmoid(log_bayes[pair]))
+
+    def _arcs(self, parent: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """(F,) the group of each feature and its parent, and whether the parent is the first of the two."""
+        here = jnp.arange(self.n_features)
+        return self.n_features + jnp.asarray(pair_index(self.n_features))[here, parent], parent < here
+
+    def _toward(self, parent: jax.Array, real: jax.Array) -> jax.Array:
+        """(G,) of each pair 1 if its first feature is the parent of the second, 2 the other way, and else 0."""
+        pair, from_first = self._arcs(parent)
+        found = jnp.zeros(self.num_groups, int)
+        return found.at[jnp.where(real, pair, self.num_groups)].set(jnp.where(from_first, 1, 2), mode="drop")
+
+    def _log_factors(self, log_gamma: jax.Array, toward: jax.Array) -> jax.Array:
+        """(C, K) log θ of each feature's levels, and by what an arc multiplies it, 0 where there is none."""
+        first, second = self._log_margins(log_gamma)
+        alone, of_arc = log_gamma - first, toward[jnp.asarray(self.group)]
+        given = jnp.where(of_arc == 1, alone, log_gamma - second)
+        child = jnp.where(of_arc == 1, *(self._alone(which) for which in (1, 0)))
+        return jnp.where(self._is_pair(), jnp.where(of_arc > 0, given - alone[:, child], 0.0), alone)
+
+    def _alone(self, which: int) -> jax.Array:
+        """(K,) where the level of a pair's first or second feature stands alone."""
+        group, feature = jnp.asarray(self.group), np.stack(np.triu_indices(self.n_features, 1))[which]
+        of_group = jnp.asarray(np.append(np.arange(self.n_features), feature))[group]
+        return jnp.searchsorted(group, of_group) + self.levels[which]
+
+
+class Noise(NamedTuple):
+    """Variates of a tree, see `spanning_trees.draw`, and log uniform ones that say which of its arcs are real."""
+
+    log_uniform: Any
+    gumbel: Any
+    real: Any
+
+
+@pytree
+class ArcFactors(Multinomial):
+    """Draws: `log_theta` (n, C, K) has log θ of each feature alone, and what the real arcs add to it."""
+
+
+@pytree
+class TreePredictive:
+    """log p(row | class, D), all trees averaged.
+
+    Parameters
+    ----------
+    now : (C, K) array
+        Of each feature's level its log probability; of a pair's what one more row with them adds to log B.
+    before : (C, K) array, optional
+        What rows that stand among the data some more times have added to log B of pairs; 0 of features.
+    log_bayes : (P,) array
+        log B of each pair.
+    n_features : int
+    """
+
+    now: Any
+    before: Any
+    log_bayes: Any
+    n_features: int = static()
+
+    def prepare(self, x: Any) -> TreePredictive:
+        return self
+
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ of the terms."""
+        return jnp.sum(self.terms(x), axis=-1)
+
+    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+        """(N, C, F + 1) those of the features alone, as in naive Bayes, and what the arcs add to their sum."""
+        now = x.dot_terms(self.now)
+        alone, added = now[..., : self.n_features], now[..., self.n_features :]
+        log_bayes = jnp.broadcast_to(self.log_bayes, (len(now), len(self.log_bayes)))
+        if self.before is not None:
+            log_bayes = log_bayes + jnp.sum(x.dot_terms(self.before)[..., self.n_features :], axis=1)
+        without = self.log_bayes[None] if self.before is None else log_bayes
+        arcs = self._log_sum(log_bayes[:, None] + added) - self._log_sum(without)[:, None]
+        return jnp.concatenate([alone, arcs[..., None]], axis=-1)
+
+    def _log_sum(self, log_bayes: Float[jax.Array, "*B P"]) -> Float[jax.Array, "*B"]:
+        """log Σ over the trees, some at a time, so that their weights fit the cache."""
+        n, flat = self.n_features, log_bayes.reshape(-1, log_bayes.shape[-1])
+        size = max(1, _ROOM // (n * n * 8))
+        found = jax.lax.map(lambda own: _sum_over_trees(_log_weight(own), n), flat, batch_size=size)
+        return found.reshape(log_bayes.shape[:-1])
+
+
+def _log_weight(log_bayes: jax.Array) -> jax.Array:
+    """log(½ + ½ B)."""
+    return jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
+
+
+def _sum_over_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:
+    return spanning_trees.log_sum(log_weight[pair_index(n)]) if n > 1 else jnp.zeros(())
+
+
+def _summed(values: jax.Array, at: jax.Array) -> jax.Array:
+    """(C, K) sums of the values that have the same number, at that number."""
+    return jax.ops.segment_sum(values.T, at, values.shape[-1]).T
+
+
+def _log_summed(values: jax.Array, at: jax.Array) -> jax.Array:
+    """(C, K) log Σ exp of those that have the same number, at each of them."""
+    top = jax.ops.segment_max(values.T, at, values.shape[-1]).T[:, at]
+    return top + jnp.log(_summed(jnp.exp(values - top), at)[:, at])
+
