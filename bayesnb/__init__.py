@@ -45,6 +45,7 @@ from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, 
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
     ImproperPosteriorError,
+    context_table,
     cut_table,
     decompose_uncertainty,
     density_table,
@@ -86,6 +87,7 @@ __all__ = [
     "check_independence",
     "compare_estimates",
     "conformal",
+    "context_table",
     "cut_table",
     "datasets",
     "decide",

@@ -10,8 +10,9 @@ safe for colour-blind readers. Names that are too long are shortened in the midd
 installed font has are drawn as boxes; different names never become the same label.
 """
 
+from bayesnb.plots.contexts import contexts
 from bayesnb.plots.densities import density
-from bayesnb.plots.pairs import independence
+from bayesnb.plots.pairs import arcs, independence
 from bayesnb.plots.parameters import forest, shrinkage
 from bayesnb.plots.plane import uncertainty_map
 from bayesnb.plots.predictions import prediction_intervals, prior_predictive
@@ -26,6 +27,8 @@ from bayesnb.plots.weights import weights
 
 __all__ = [
     "alpha_path",
+    "arcs",
+    "contexts",
     "density",
     "detach",
     "explain",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,35 +52,77 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     room = top if ax is None else max(2, min(top, int(min(extent(ax)) / _STEP)))
     every, shown = _strongest(table, room)
     matrix = _matrix(table, shown)
-    names = [*labels(every, 22).values()][: len(shown)]
-    side, margin = max(2.6, 1.4 * _STEP / 72 * len(shown)), 0.58 * SMALL / 72 * max(map(columns, names))
-    ax = axes(ax, side + margin + 1.7, side + margin + 1.05)
     largest = max(1.0, float(np.nanmax(np.abs(matrix), initial=0.0)))
     norm = SymLogNorm(linthresh=1.0, vmin=-largest, vmax=largest, base=10)
-    ax.set_facecolor("0.85")
-    image = ax.pcolormesh(
-        np.ma.masked_invalid(matrix),
-        cmap="PuOr_r",
-        norm=norm,
-        edgecolors="white",
-        linewidth=0.5 if len(shown) < 60 else 0,
-    )
-    centres = np.arange(len(shown)) + 0.5
-    names_on(ax.xaxis, centres, names, rotation=90)
-    names_on(ax.yaxis, centres, names)
-    ax.set(xlim=(0, len(shown)), ylim=(len(shown), 0))
-    ax.set_box_aspect(1)
-    ax.set_xlabel("feature")
-    ax.set_ylabel("feature")
+    ax, image = _drawn(ax, matrix, [*labels(every, 22).values()][: len(shown)], cmap="PuOr_r", norm=norm)
     bar = ax.figure.colorbar(image, ax=ax, ticks=_ticks(largest), label="log Bayes factor (nats)")
     bar.ax.set_yticklabels([f"{tick:g}" for tick in _ticks(largest)])
     bar.minorticks_off()
-    lines = [
-        "Dependence given the class",
-        f"{len(shown)} of {len(every)} features: strongest pairs" if len(shown) < len(every) else "",
-    ]
-    header(ax, lines)
+    header(ax, ["Dependence given the class", _said(len(shown), len(every))])
     return ax
+
+
+def arcs(probability: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Axes:
+    """Matrix of the pairs of features: the posterior probability of an arc between them, all trees averaged.
+
+    Parameters
+    ----------
+    probability : DataFrame
+        `arc_probability_` of a `TreeAveragedNB`.
+    top : int, default 20
+        As for `independence`.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+        The colour bar is a further Axes of its figure.
+
+    Raises
+    ------
+    TypeError
+        If it is no DataFrame.
+    ValueError
+        If it is not square, of at least two features, or `top` is not an integer of at least 2.
+
+    Notes
+    -----
+    That an arc is improbable does not say that its features are independent: others may say what it would.
+    """
+    require(probability, probability.index if hasattr(probability, "index") else (), "arc_probability_")
+    require_integer("top", top, least=2)
+    if len(probability) < 2:
+        raise ValueError("arcs: there is one feature, and so no pair.")
+    room = top if ax is None else max(2, min(top, int(min(extent(ax)) / _STEP)))
+    values = probability.to_numpy(dtype=float)
+    shown = np.sort(np.argsort(-values.max(axis=1), kind="stable")[:room])
+    matrix = np.where(np.eye(len(shown), dtype=bool), np.nan, values[np.ix_(shown, shown)])
+    named = [*labels(list(probability.index), 22).values()]
+    ax, image = _drawn(ax, matrix, [named[j] for j in shown], cmap="Greys", vmin=0.0, vmax=1.0)
+    ax.figure.colorbar(image, ax=ax, label="probability of the arc")
+    header(ax, ["Arcs given the class, all trees averaged", _said(len(shown), len(values))])
+    return ax
+
+
+def _said(shown: int, every: int) -> str:
+    return f"{shown} of {every} features: strongest pairs" if shown < every else ""
+
+
+def _drawn(ax: Axes | None, matrix: np.ndarray, names: list[str], **colours: Any) -> tuple[Axes, Any]:
+    """The axes with the matrix, and what the colour bar is of."""
+    n = len(names)
+    side, margin = max(2.6, 1.4 * _STEP / 72 * n), 0.58 * SMALL / 72 * max(map(columns, names))
+    ax = axes(ax, side + margin + 1.7, side + margin + 1.05)
+    ax.set_facecolor("0.85")
+    image = ax.pcolormesh(np.ma.masked_invalid(matrix), edgecolors="white", linewidth=0.5 if n < 60 else 0, **colours)
+    centres = np.arange(n) + 0.5
+    names_on(ax.xaxis, centres, names, rotation=90)
+    names_on(ax.yaxis, centres, names)
+    ax.set(xlim=(0, n), ylim=(n, 0))
+    ax.set_box_aspect(1)
+    ax.set_xlabel("feature")
+    ax.set_ylabel("feature")
+    return ax, image
 
 
 def _strongest(table: pd.DataFrame, top: int) -> tuple[list[str], list[str]]:
