@@ -8,8 +8,8 @@ from bayesnb.checking import check_independence, prior_predictive, prior_sensiti
 from bayesnb.decision import decide
 from bayesnb.estimators import (
     AODE,
-    SPODE,
     KDB,
+    SPODE,
     TAN,
     BernoulliNB,
     BinnedNB,

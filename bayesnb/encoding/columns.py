@@ -164,12 +164,11 @@ class PlainColumns:
     network: ClassVar[Any] = None
     one_simplex: ClassVar[bool] = False
     mirrored: ClassVar[Hashable] = None
-    kind: Any
-    names: Any
 
     @property
     def term_names(self) -> Sequence[str]:
-        return [self.kind] if self.one_simplex else self.names
+        own: Any = self
+        return [own.kind] if self.one_simplex else own.names
 
     def require_memory(self, n_classes: int) -> None:
         """There is."""

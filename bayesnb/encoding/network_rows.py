@@ -69,7 +69,6 @@ class NodeRows(PlainRows):
         code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
         return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), room(sizes))
 
-
     def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
         """The rows of these numbers (M,), with codes (M,) in column j."""
         return type(self)(self.base.answered(rows, j, code), self.nodes, self.capacity)

@@ -82,7 +82,7 @@ def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
 
 
 def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
-    """Prior of features given contexts: a number of rows for all levels of a feature together, the same in each context.
+    """Prior of features given contexts: `alpha` rows for all levels of a feature together, in each context.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class PairColumns(NodeColumns):
             "group their levels.",
         )
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> TreeAveraged:
+    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_trees(given, self, n_classes)
 
     def coded(self, base: CodedRows) -> NodeRows:

@@ -17,12 +17,11 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
-from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.estimators.networks import SPODE, NetworkNB
+from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Fitted, Members, NotOfferedError, Request
-from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.networks import learning as structure
+from bayesnb.model import Estimate, NaiveBayes
 
 _LEVELS = "levels"
 _ROUNDING = 1e-9  # of sums of fractional weights
@@ -47,7 +46,7 @@ class AODE(PairCounted):
         P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
     class_prior, estimate, categories, handle_unknown, missing_values
         As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
+    gaussian, gaussian_prior, numbers, cells, tables
         As for `NetworkNB`.
 
     Attributes

@@ -10,12 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesnb._util.arguments import require_integer
+from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.pair_counts import MOST_COUNTS
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.learned import LearnedStructure
+from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.networks import learning as structure
@@ -127,6 +128,49 @@ class KDB(LearnedStructure):
         self._require_fitted("order_")
         return () if self._nodes is None else tuple(self._nodes.names)
 
+    @staticmethod
+    def parents_from(pairs: Any, k: int = 2) -> dict[str, tuple[str, ...]]:
+        """The parents that a `KDB` would give the columns, from counts of all pairs of them.
+
+        `AODE` and `TreeAveragedNB` count pairs in one pass over any stream, or with dask; what this returns is for
+        another pass, as `parents` of `NetworkNB(parents, tables="context")`.
+
+        Parameters
+        ----------
+        pairs : fitted AODE or TreeAveragedNB
+        k : int, default 2
+            Most parents of a column.
+
+        Returns
+        -------
+        dict {name: tuple of names}
+            The columns, what says most of the class first, with their parents.
+
+        Raises
+        ------
+        TypeError
+            If `pairs` is another classifier.
+        ValueError
+            If `k` is no integer of at least 0.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesnb import KDB, TreeAveragedNB
+        >>> X = np.random.default_rng(0).integers(0, 2, (200, 3))
+        >>> KDB.parents_from(TreeAveragedNB().fit(X, X[:, 0] ^ X[:, 1]), k=1)["1"]
+        ('0',)
+        """
+        if not isinstance(pairs, PairCounted):
+            raise TypeError(
+                f"parents_from takes a fitted AODE or TreeAveragedNB, which count pairs; got {shown(pairs)}."
+            )
+        require_integer("k", k, least=0)
+        columns, counts = pairs.pair_counts()
+        names = columns.base.names
+        found = _network(counts, columns.base.sizes(), k) if columns.nodes else ()
+        return {names[child]: tuple(names[p] for p in parents) for child, *parents in found}
+
     def _choices(self) -> tuple[bool, bool]:
         """Whether the number of parents, and that of columns, is to be chosen; refuses what is no number."""
         chosen = []
@@ -144,17 +188,7 @@ class KDB(LearnedStructure):
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
         counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
-        together = structure.observed_pairs(counts, sizes)
-        # What is there by chance alone, half the degrees of freedom, is no reason for an arc.
-        relevance = np.diag(together) * structure.class_information(counts, sizes) - (sizes - 1) * (n_classes - 1) / 2
-        dependence = together * structure.mutual_information(counts, sizes)
-        nodes = structure.k_dependence(
-            relevance,
-            dependence - n_classes * np.outer(sizes - 1, sizes - 1) / 2,
-            columns.given(),
-            _MOST_PARENTS if any_k else self.k,
-            min(_MOST_CELLS, MOST_COUNTS // (n_classes * len(sizes))),
-        )
+        nodes = _network(counts, sizes, _MOST_PARENTS if any_k else self.k)
         return nodes if any_number else nodes[: self.max_features]
 
     def _chosen_structure(
@@ -203,6 +237,18 @@ class KDB(LearnedStructure):
             if not before.issuperset(parents):
                 raise ValueError("its network has a parent behind its child.")
             before.add(child)
+
+
+def _network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node, ...]:
+    """The nodes of up to k parents, from (C, L, L) counts of pairs of levels; with a missing parent for a value."""
+    n_classes = len(counts)
+    together = structure.observed_pairs(counts, sizes)
+    # What is there by chance alone, half the degrees of freedom, is no reason for an arc.
+    relevance = np.diag(together) * structure.class_information(counts, sizes) - (sizes - 1) * (n_classes - 1) / 2
+    dependence = together * structure.mutual_information(counts, sizes)
+    dependence -= n_classes * np.outer(sizes - 1, sizes - 1) / 2
+    most = min(_MOST_CELLS, MOST_COUNTS // (n_classes * len(sizes)))
+    return structure.k_dependence(relevance, dependence, sizes + 1, k, most)
 
 
 def _losses(fitted: Fitted, most: Sequence[int], table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from graphlib import CycleError
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.utils.metaestimators import available_if
 
-from bayesnb._util.arguments import require_choice
-from bayesnb._util.warnings import warn
-from bayesnb.encoding import Columns, Encoding, Node, NodeColumns, priors
+from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
-from bayesnb.networks import learning as structure
 
 
 class NetworkNB(StructuredNB):
@@ -48,6 +44,12 @@ class NetworkNB(StructuredNB):
         how uncertain they are.
     cells : int, default 64
         As for `BinnedNB`.
+    tables : {"full", "context"}
+        "full": a Dirichlet for each value of the parents together. "context": of the parents, in their order, only as
+        many count as the rows speak for, differently from value to value: the exact average over all prunings of the
+        tree of contexts, each the last one with probability ½ a priori; `alpha` is then the concentration of all levels
+        of a column together, in every context. A missing parent is one more of its values, so that nothing is summed
+        out, and what is said is given which cells are missing. See `context_table`.
 
     Attributes
     ----------
@@ -68,7 +70,8 @@ class NetworkNB(StructuredNB):
 
     References
     ----------
-    Friedman, Geiger & Goldszmidt, *Bayesian network classifiers*, Machine Learning 29 (1997).
+    Friedman, Geiger & Goldszmidt, *Bayesian network classifiers*, Machine Learning 29 (1997). Willems, Shtarkov &
+    Tjalkens, *The context-tree weighting method*, IEEE Trans. Inf. Theory 41 (1995), for tables="context".
 
     Examples
     --------
@@ -157,7 +160,7 @@ class SPODE(StructuredNB):
     parent : column name or index, default the first that is categorical and has an observed cell
     alpha, class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
         As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
+    gaussian, gaussian_prior, numbers, cells, tables
         As for `NetworkNB`.
 
     Attributes

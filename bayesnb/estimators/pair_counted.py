@@ -8,14 +8,33 @@ from typing import Any
 import numpy as np
 
 from bayesnb.encoding import Encoding, NodeColumns, Rows
-from bayesnb.estimators.network_base import StructuredNB
+from bayesnb.estimators.network_base import NO_COLUMNS, StructuredNB
 from bayesnb.families import LevelCounts
 from bayesnb.model import Statistics
 from bayesnb.networks import learning as structure
 
 
 class PairCounted(StructuredNB):
-    """Base of the classifiers whose nodes have one parent or none, most pairs of columns being among them."""
+    """Base of the classifiers whose nodes have one parent or none, all pairs of columns being among them."""
+
+    def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
+        """The categorical columns, and (C, L, L) weight of the rows of each class with both of two levels."""
+        self._require_fitted("pair_counts")
+        columns, statistics = self._nodes, self.statistics_
+        if columns is None:
+            return NO_COLUMNS, np.zeros((len(statistics.class_count), 0, 0))
+        own = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
+        n_levels = int(columns.base.sizes().sum())
+        counts = np.zeros((len(statistics.class_count), n_levels, n_levels))
+        for (child, *parents), table in zip(columns.nodes, columns.tables(statistics.blocks[0].count), strict=True):
+            if not parents:
+                level = np.arange(n_levels)[own[child]]
+                counts[:, level, level] = table
+            for p in parents:
+                pair = table[:, : columns.base.sizes()[p]]
+                counts[:, own[p], own[child]] = pair
+                counts[:, own[child], own[p]] = pair.swapaxes(1, 2)
+        return columns, counts
 
     def _weighted_counts(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

@@ -52,7 +52,7 @@ class TAN(LearnedStructure):
         direction.
     class_alpha, class_prior, estimate, categories, handle_unknown, missing_values
         As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
+    gaussian, gaussian_prior, numbers, cells, tables
         As for `NetworkNB`.
 
     Attributes

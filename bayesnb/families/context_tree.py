@@ -30,9 +30,10 @@ from bayesnb.families.variates import Variates
 class ContextTree(Conjugate):
     """Each feature given contexts, the values of its first few parents; of how many differs from context to context.
 
-    The contexts of a feature are a tree: the class alone, then that and a value of the first parent, and so on. A priori
-    a context is the last one with probability γ, and else splits by the next parent; in the last ones the levels have a
-    Dirichlet each, under which B(n_s) is the evidence of their rows. All prunings of the tree sum up from its leaves,
+    The contexts of a feature are a tree: the class alone, then that and a value of the first parent, and so on. A
+    priori a context is the last one with probability γ, and else splits by the next parent; in the last ones the levels
+    have a Dirichlet each, under which B(n_s) is the evidence of their rows. All prunings of the tree sum up from its
+    leaves,
 
         P(s) = γ B(n_s) + (1 - γ) Π_v P(s v),    P = B at the leaves,
 
@@ -188,7 +189,7 @@ class ContextTree(Conjugate):
         return jnp.where(self.above == jnp.arange(after.shape[1]), after - before, 0.0)
 
     def last_probability(self) -> Float[jax.Array, "D C L"]:
-        """(D, C, L) for each level the probability that the first 0, 1, … parents are the context that it is drawn in."""
+        """(D, C, L) for each level the probability that the context that it is drawn in has 0, 1, … parents."""
         return jnp.exp(self._mixture().log_weight)
 
     def mean(self) -> Multinomial:
@@ -335,9 +336,7 @@ class ContextTree(Conjugate):
         log_go = log_sigmoid(-self.log_odds) + jax.ops.segment_sum(log_sum.T, above, len(self.above)).T - log_sum
         if best:
             log_stop, log_go = (jnp.where(chosen, 0.0, -jnp.inf) for chosen in (log_stop >= log_go, log_stop < log_go))
-        return Choices(
-            log_sum, jnp.where(self.splits, log_stop, 0.0), jnp.where(self.splits, log_go, -jnp.inf), root
-        )
+        return Choices(log_sum, jnp.where(self.splits, log_stop, 0.0), jnp.where(self.splits, log_go, -jnp.inf), root)
 
     def _mixture(self, multiplicity: Any = None, best: bool = False) -> BetaMixture:
         """Of each level the contexts on its path, it `multiplicity` more times among the data.

@@ -16,12 +16,12 @@ from bayesnb.families import spanning_trees
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.special import log_rising
 from bayesnb.families.spanning_trees import pair_index
+from bayesnb.families.special import log_rising
 from bayesnb.families.terms import with_counts
+from bayesnb.families.tree_predictive import TreePredictive, log_sum_of, log_weight_of
 from bayesnb.families.variates import Variates
 
-_ROOM = 2**20
 _NO_TABLES = (
     "Trees are averaged, and each has parameters of its own: there are no tables of their means. posterior_draws has "
     "trees and parameters, and TAN the tables of one tree."
@@ -75,10 +75,10 @@ class TreeAveraged(Conjugate):
     @classmethod
     def of_features(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
         """The prior of features with so many levels, worth `total` rows of each class."""
-        n = len(sizes)
+        n, size = len(sizes), np.asarray(sizes)
         own = [(np.arange(size), np.arange(size)) for size in sizes]
         pairs = zip(*np.triu_indices(n, 1), strict=True)
-        own += [np.divmod(np.arange(sizes[u] * sizes[v]), max(sizes[v], 1)) for u, v in pairs]
+        own += [np.divmod(np.arange(size[u] * size[v]), max(size[v], 1)) for u, v in pairs]
         group = np.repeat(np.arange(len(own)), [len(first) for first, _ in own])
         alpha = np.concatenate([np.full(len(first), total / max(len(first), 1)) for first, _ in own])
         first, second = (np.concatenate(part).astype(np.int32) for part in zip(*own, strict=True))
@@ -120,7 +120,7 @@ class TreeAveraged(Conjugate):
     def arc_probability(self) -> Float[jax.Array, "P"]:
         """(P,) probability of each arc, real and in the tree: of (0, 1), (0, 2), …, (F - 2, F - 1)."""
         log_bayes = self._log_bayes()
-        in_tree = jax.grad(lambda log_weight: self._log_sum(log_weight))(_log_weight(log_bayes))
+        in_tree = jax.grad(self._log_sum)(log_weight_of(log_bayes))
         return in_tree * jax.nn.sigmoid(log_bayes)
 
     def predictive(self) -> TreePredictive:
@@ -301,11 +301,11 @@ class TreeAveraged(Conjugate):
         return jnp.sum(self._log_evidences()[:, self.n_features :], axis=0)
 
     def _log_sum(self, log_weight: jax.Array) -> jax.Array:
-        return _sum_over_trees(log_weight, self.n_features)
+        return log_sum_of(log_weight, self.n_features)
 
     def _log_partition(self) -> jax.Array:
         found = self._log_evidences()
-        trees = self._log_sum(_log_weight(jnp.sum(found[:, self.n_features :], axis=0)))
+        trees = self._log_sum(log_weight_of(jnp.sum(found[:, self.n_features :], axis=0)))
         return jnp.sum(found[:, : self.n_features]) + trees - max(self.n_features - 2, 0) * np.log(self.n_features)
 
     def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -326,7 +326,7 @@ class TreeAveraged(Conjugate):
         if self.n_features == 1:
             return jnp.zeros(1, int), jnp.zeros(1, bool)
         index = pair_index(self.n_features)
-        parent = spanning_trees.draw(_log_weight(log_bayes)[index], noise.log_uniform, noise.gumbel)
+        parent = spanning_trees.draw(log_weight_of(log_bayes)[index], noise.log_uniform, noise.gumbel)
         here = jnp.arange(self.n_features)
         pair = jnp.asarray(index)[here, parent]
         return parent, (parent != here) & (noise.real < log_sigmoid(log_bayes[pair]))
@@ -370,61 +370,6 @@ class ArcFactors(Multinomial):
     """Draws: `log_theta` (n, C, K) has log θ of each feature alone, and what the real arcs add to it."""
 
 
-@pytree
-class TreePredictive:
-    """log p(row | class, D), all trees averaged.
-
-    Parameters
-    ----------
-    now : (C, K) array
-        Of each feature's level its log probability; of a pair's what one more row with them adds to log B.
-    before : (C, K) array, optional
-        What rows that stand among the data some more times have added to log B of pairs; 0 of features.
-    log_bayes : (P,) array
-        log B of each pair.
-    n_features : int
-    """
-
-    now: Any
-    before: Any
-    log_bayes: Any
-    n_features: int = static()
-
-    def prepare(self, x: Any) -> TreePredictive:
-        return self
-
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ of the terms."""
-        return jnp.sum(self.terms(x), axis=-1)
-
-    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
-        """(N, C, F + 1) those of the features alone, as in naive Bayes, and what the arcs add to their sum."""
-        now = x.dot_terms(self.now)
-        alone, added = now[..., : self.n_features], now[..., self.n_features :]
-        log_bayes = jnp.broadcast_to(self.log_bayes, (len(now), len(self.log_bayes)))
-        if self.before is not None:
-            log_bayes = log_bayes + jnp.sum(x.dot_terms(self.before)[..., self.n_features :], axis=1)
-        without = self.log_bayes[None] if self.before is None else log_bayes
-        arcs = self._log_sum(log_bayes[:, None] + added) - self._log_sum(without)[:, None]
-        return jnp.concatenate([alone, arcs[..., None]], axis=-1)
-
-    def _log_sum(self, log_bayes: Float[jax.Array, "*B P"]) -> Float[jax.Array, "*B"]:
-        """log Σ over the trees, some at a time, so that their weights fit the cache."""
-        n, flat = self.n_features, log_bayes.reshape(-1, log_bayes.shape[-1])
-        size = max(1, _ROOM // (n * n * 8))
-        found = jax.lax.map(lambda own: _sum_over_trees(_log_weight(own), n), flat, batch_size=size)
-        return found.reshape(log_bayes.shape[:-1])
-
-
-def _log_weight(log_bayes: jax.Array) -> jax.Array:
-    """log(½ + ½ B)."""
-    return jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
-
-
-def _sum_over_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:
-    return spanning_trees.log_sum(log_weight[pair_index(n)]) if n > 1 else jnp.zeros(())
-
-
 def _summed(values: jax.Array, at: jax.Array) -> jax.Array:
     """(C, K) sums of the values that have the same number, at that number."""
     return jax.ops.segment_sum(values.T, at, values.shape[-1]).T
@@ -434,4 +379,3 @@ def _log_summed(values: jax.Array, at: jax.Array) -> jax.Array:
     """(C, K) log Σ exp of those that have the same number, at each of them."""
     top = jax.ops.segment_max(values.T, at, values.shape[-1]).T[:, at]
     return top + jnp.log(_summed(jnp.exp(values - top), at)[:, at])
-

@@ -52,7 +52,7 @@ def contexts(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     shown = share.loc[mean.sort_values(ascending=False, kind="stable").index[:room]]
     ax = axes(ax, 6.4, 1.6 + _ROW / 72 * 1.3 * max(3, len(shown)))
     y, left, marks = np.arange(len(shown)), np.zeros(len(shown)), []
-    for i, d in enumerate(shown.columns):
+    for i, d in enumerate(map(int, shown.columns.to_numpy())):
         colour = str(0.88 - 0.75 * i / max(1, len(shown.columns) - 1))
         ax.barh(y, shown[d], left=left, height=0.72, color=colour)
         left += shown[d].to_numpy()

@@ -104,16 +104,16 @@ class _Tree(NamedTuple):
     feature: str
     parents: list[str]
     values: list[list[Any]]
-    count: np.ndarray
+    n: np.ndarray
     last: np.ndarray
 
     def at(self, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(C, G) rows in each context of the first d parents, P(it is the last), and P(it is reached)."""
-        n_classes = len(self.count)
-        behind = tuple(range(1 + d, self.count.ndim))
-        first = (slice(None), slice(None), *(slice(None),) * d, *(0,) * len(behind))
+        n_classes = len(self.n)
+        behind = tuple(range(1 + d, self.n.ndim))
+        first: Any = (..., *(0,) * len(behind))
         last = self.last[first].reshape(len(self.last), n_classes, -1)
-        rows = self.count.sum(axis=behind).reshape(n_classes, -1)
+        rows = self.n.sum(axis=behind).reshape(n_classes, -1)
         return rows, last[d], np.clip(last[d:].sum(axis=0), 0.0, 1.0)
 
 

@@ -1,0 +1,305 @@
+"""The average over all trees, against each of them with each set of its arcs."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+from bayesnb.families import LevelCounts, OneHot, TreeAveraged
+from bayesnb.families.variates import KeyVariates
+from tests.families.oracles import jitted
+from tests.families.trees import AllTrees, arcs_of, real_arcs
+from tests.refusals import refused
+
+DRAWS = 20_000
+log_evidence = jitted("log_evidence")
+terms = jax.jit(lambda family, x, more=None: family.predictive_with_row(more).terms(x))
+
+
+@dataclass(frozen=True)
+class Problem:
+    brute: AllTrees
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+
+    @property
+    def rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.X, self.y, self.weight
+
+    @property
+    def prior(self) -> TreeAveraged:
+        return TreeAveraged.of_features(self.brute.sizes, self.brute.n_classes, self.brute.total)
+
+    @property
+    def posterior(self) -> TreeAveraged:
+        return self.prior.update(self.counts())
+
+    def counts(self) -> LevelCounts:
+        groups = [*((f,) for f in range(len(self.brute.sizes))), *self.brute.pairs]
+        tables = [self.brute.table(*self.rows, group).reshape(self.brute.n_classes, -1) for group in groups]
+        return LevelCounts(np.concatenate(tables, axis=1))
+
+    def and_rows(self, row: np.ndarray, more: Any) -> Problem:
+        """With the row among the data so many more times in each class."""
+        classes = np.arange(self.brute.n_classes)
+        X = np.vstack([self.X, np.repeat(row[None], len(classes), axis=0)])
+        return replace(self, X=X, y=np.append(self.y, classes), weight=np.append(self.weight, more))
+
+
+def problem(
+    sizes: tuple[int, ...] = (2, 3, 1, 3), n_classes: int = 2, seed: int = 0, missing: float = 0.0, total: float = 1.0
+) -> Problem:
+    """Thirty rows, of which a level depends on the one before and on the class."""
+    rng = np.random.default_rng(seed)
+    y, X = rng.integers(0, n_classes, 30), np.full((30, len(sizes)), -1)
+    for f, size in enumerate(sizes):
+        if size:
+            own = rng.integers(0, size, 30)
+            X[:, f] = np.where(rng.random(30) < 0.6, (X[:, max(f - 1, 0)] + y + f) % size, own)
+    X[rng.random(X.shape) < missing] = -1
+    return Problem(AllTrees(sizes, n_classes, total), X, y, rng.choice([0.5, 1.0, 3.0], 30))
+
+
+def encoded(X: np.ndarray, sizes: tuple[int, ...], pad: int = 0) -> OneHot:
+    pairs = list(itertools.combinations(range(len(sizes)), 2))
+    joint = [np.where((X[:, u] < 0) | (X[:, v] < 0), -1, X[:, u] * sizes[v] + X[:, v]) for u, v in pairs]
+    size = np.array([*sizes, *(sizes[u] * sizes[v] for u, v in pairs)])
+    code = np.stack([*X.T, *joint], axis=1)
+    return OneHot(code.astype(np.int32), (np.cumsum(size) - size).astype(np.int32), size.astype(np.int32), 17)
+
+
+def predicted(own: Problem, X: np.ndarray, more: Any = None) -> np.ndarray:
+    """(N, C) log p(row | class, data, rows more of it)."""
+    return np.asarray(terms(own.posterior, encoded(X, own.brute.sizes), more)).sum(axis=2)
+
+
+def arc_probability(own: Problem) -> np.ndarray:
+    return np.asarray(jax.jit(TreeAveraged.arc_probability)(own.posterior))
+
+
+KINDS = {
+    "five features": problem((2, 3, 2, 1, 3)),
+    "three classes": problem((2, 3, 1, 3), 3),
+    "missing cells": problem((2, 3, 1, 3), 3, missing=0.2),
+    "a feature without levels": problem((2, 0, 3, 2)),
+    "much of a prior": problem((2, 3, 1, 3), total=50.0),
+    "little of a prior": problem((2, 3, 1, 3), total=1e-3),
+    "two features": problem((2, 3)),
+    "one feature": problem((3,)),
+}
+each = pytest.mark.parametrize("own", KINDS.values(), ids=KINDS)
+some = pytest.mark.parametrize("own", [KINDS["three classes"], KINDS["missing cells"]], ids=["complete", "missing"])
+
+
+# -- all trees ---------------------------------------------------------------------------------------
+
+
+@each
+def test_evidence_predictive_and_arcs_equal_enumeration(own):
+    expected = own.brute.log_score(*own.rows)
+    found = np.asarray(log_evidence(own.prior, own.counts()))
+    assert found.shape == (1, 1) and found.item() == pytest.approx(expected, abs=1e-10)
+    np.testing.assert_allclose(arc_probability(own), own.brute.arc_probability(*own.rows), rtol=0, atol=1e-12)
+    rows = np.vstack([own.X[:5], np.full_like(own.X[:1], -1)])
+    np.testing.assert_allclose(predicted(own, rows), own.brute.log_joint(*own.rows, rows), rtol=0, atol=1e-10)
+
+
+@each
+def test_a_row_more_or_less_is_a_refit(own):
+    n_classes, rows = own.brute.n_classes, own.X[:3]
+    for more in (0.5 * np.eye(n_classes)[0], np.linspace(0.25, 2.0, n_classes)):
+        for i, row in enumerate(rows):
+            other = own.and_rows(row, more)
+            expected = own.brute.log_joint(*other.rows, row[None])
+            np.testing.assert_allclose(predicted(own, rows, more)[i : i + 1], expected, rtol=0, atol=1e-10)
+
+
+@each
+def test_without_a_row_it_is_a_refit(own):
+    """Rows count with their weights: one of weight w leaves by a multiplicity of -w in its class."""
+    for i in range(4):
+        keep = np.arange(30) != i
+        more = -own.weight[i] * np.eye(own.brute.n_classes)[own.y[i]]
+        expected = own.brute.log_joint(own.X[keep], own.y[keep], own.weight[keep], own.X[i : i + 1])
+        np.testing.assert_allclose(predicted(own, own.X[:4], more)[i : i + 1], expected, rtol=0, atol=1e-10)
+
+
+@each
+def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
+    sizes, rows = own.brute.sizes, own.X[:6]
+    found = np.asarray(terms(own.posterior, encoded(rows, sizes), None))
+    assert found.shape == (6, own.brute.n_classes, len(sizes) + 1)
+    for f, size in enumerate(sizes):
+        n = own.brute.table(*own.rows, (f,))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_prob = np.log((n + own.brute.total / max(size, 1)) / (n.sum(axis=1, keepdims=True) + own.brute.total))
+        expected = [log_prob[:, v] if v >= 0 else np.zeros(len(n)) for v in rows[:, f]]
+        np.testing.assert_allclose(found[:, :, f], expected, rtol=0, atol=1e-12)
+    likelihood = own.posterior.predictive()
+    np.testing.assert_allclose(likelihood.log_prob(encoded(rows, sizes)), found.sum(axis=2), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["five features", "three classes", "two features", "one feature"])
+def test_probabilities_of_all_rows_add_up(kind):
+    own = KINDS[kind]
+    for more in (None, np.linspace(0.5, 2.0, own.brute.n_classes)):
+        rows = own.brute.complete_rows()
+        if more is None:
+            np.testing.assert_allclose(np.exp(predicted(own, rows)).sum(axis=0), 1.0, rtol=1e-12)
+
+
+@some
+def test_the_evidence_is_a_product_of_predictions_of_each_row_from_those_before(own):
+    total, posterior = 0.0, own.prior
+    for i in range(12):
+        one = replace(own, X=own.X[i : i + 1], y=own.y[i : i + 1], weight=np.ones(1))
+        total += float(terms(posterior, encoded(one.X, own.brute.sizes), None)[0, own.y[i]].sum())
+        posterior = posterior.update(one.counts())
+    first = replace(own, X=own.X[:12], y=own.y[:12], weight=np.ones(12))
+    assert float(log_evidence(own.prior, first.counts())[0, 0]) == pytest.approx(total, abs=1e-10)
+    after = log_evidence(first.posterior, own.counts())
+    both = log_evidence(own.prior, LevelCounts(own.counts().count + first.counts().count))
+    assert float(after[0, 0]) == pytest.approx(float(both[0, 0]) - total, abs=1e-10)
+
+
+# -- symmetry ----------------------------------------------------------------------------------------
+
+
+@some
+def test_features_levels_and_classes_in_another_order(own):
+    rng = np.random.default_rng(5)
+    feature, label = rng.permutation(4), rng.permutation(3)
+    level = [rng.permutation(size) for size in own.brute.sizes]
+    renamed = np.stack([np.where(x < 0, -1, p[x]) for x, p in zip(own.X.T, level, strict=True)], axis=1)
+    sizes = tuple(own.brute.sizes[f] for f in feature)
+    other = Problem(AllTrees(sizes, 3), renamed[:, feature], label[own.y], own.weight)
+    found, expected = (log_evidence(p.prior, p.counts())[0, 0] for p in (other, own))
+    assert float(found) == pytest.approx(float(expected), abs=1e-11)
+    np.testing.assert_allclose(predicted(other, other.X)[:, label], predicted(own, own.X), rtol=0, atol=1e-11)
+    at = {pair: p for p, pair in enumerate(own.brute.pairs)}
+    moved = [at[min(feature[[u, v]]), max(feature[[u, v]])] for u, v in own.brute.pairs]
+    np.testing.assert_allclose(arc_probability(other), arc_probability(own)[moved], rtol=0, atol=1e-12)
+
+
+@some
+def test_padding_changes_nothing(own):
+    x, wide = encoded(own.X, own.brute.sizes), own.posterior.pad(7)
+    np.testing.assert_array_equal(terms(wide, x, None), terms(own.posterior, x, None))
+    found = jax.jit(TreeAveraged.arc_probability)(wide)
+    np.testing.assert_array_equal(found, arc_probability(own))
+    count = np.pad(own.counts().count, ((0, 0), (0, 7)))
+    np.testing.assert_allclose(
+        log_evidence(own.prior.pad(7), LevelCounts(count)), log_evidence(own.prior, own.counts()), rtol=1e-14
+    )
+
+
+@some
+def test_a_prior_worth_a_multiple_of_rows(own):
+    other = replace(own, brute=replace(own.brute, total=2.5))
+    scaled = own.prior.with_hyperparameters({"alpha": 2.5}).update(own.counts())
+    x = encoded(own.X, own.brute.sizes)
+    np.testing.assert_allclose(terms(scaled, x, None), terms(other.posterior, x, None), rtol=0, atol=1e-12)
+    twice = replace(other, brute=replace(own.brute, total=2.0), weight=2 * own.weight)
+    np.testing.assert_allclose(
+        terms(own.posterior.scale(2.0), x, None), terms(twice.posterior, x, None), rtol=0, atol=1e-12
+    )
+
+
+# -- limits ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e6, 1e12])
+def test_of_very_many_rows_only_the_best_structure_is_left_with_its_frequencies(scale):
+    own = KINDS["three classes"]
+    many = replace(own, weight=own.weight * scale)
+    rows = own.X[:6]
+    best = real_arcs(4)[own.brute.posterior(*replace(own, weight=own.weight * 1e3).rows).argmax()]
+    expected = np.zeros((6, 3))
+    for pair, real in zip([*((f,) for f in range(4)), *own.brute.pairs], [*[True] * 4, *best], strict=True):
+        n = own.brute.table(*many.rows, pair) + 1.0 / np.prod([own.brute.sizes[f] for f in pair])
+        share = n / n.sum(axis=tuple(range(1, n.ndim)), keepdims=True)
+        ratio = share if len(pair) == 1 else share / share.sum(2, keepdims=True) / share.sum(1, keepdims=True)
+        expected += real * np.log([ratio[(slice(None), *row[list(pair)])] for row in rows])
+    found = predicted(many, rows)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    assert np.isfinite(log_evidence(many.prior, many.counts())).all()
+    less = predicted(many, rows, -many.weight[0] * np.eye(3)[own.y[0]])
+    assert np.isfinite(less[0]).all()
+
+
+def test_without_concentration_there_is_no_posterior():
+    own = problem(total=0.0)
+    assert not np.asarray(own.prior.proper()).any()
+    assert np.asarray(log_evidence(own.prior, own.counts())).item() == -np.inf
+
+
+def test_what_no_single_tree_has_is_refused():
+    own = KINDS["two features"]
+    one_argument = ("mean_with_row", "restrict", "cumulants_of_terms", "log_likelihood_cumulants")
+    for name in ("mean", "mode", "improper", "variance", "pseudo_count", "program"):
+        refused(r"[Tt]ree", getattr(own.posterior, name), error=NotImplementedError)
+    for name in one_argument:
+        refused(r"trees|together", getattr(own.posterior, name), None, error=NotImplementedError)
+    refused("of one tree", own.posterior.simulate, None, None, error=NotImplementedError)
+    x = encoded(own.X, own.brute.sizes)
+    draws = KeyVariates(jax.random.key(0))
+    refused("of which class", own.posterior.draw_log_likelihood, draws, 2, x, 1.0, error=NotImplementedError)
+
+
+# -- draws -------------------------------------------------------------------------------------------
+
+
+def close(drawn: np.ndarray, expected: np.ndarray) -> None:
+    """Means of independent draws (S, …) within 4.5 standard errors."""
+    error = 4.5 * drawn.std(axis=0) / np.sqrt(len(drawn)) + 1e-12
+    np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), error)
+
+
+@pytest.mark.parametrize("kind", ["three classes", "missing cells", "two features", "one feature"])
+def test_drawn_arcs_are_as_probable_as_the_structures_they_belong_to(kind):
+    own, n = KINDS[kind], len(KINDS[kind].brute.sizes)
+    draw = jax.jit(lambda family, key: family.draw_trees(KeyVariates(key), DRAWS))
+    found = Counter(map(arcs_of, np.asarray(draw(own.posterior, jax.random.key(0)))))
+    expected = Counter()
+    for real, share in zip(real_arcs(n), own.brute.posterior(*own.rows), strict=True):
+        expected[frozenset(pair for pair, r in zip(own.brute.pairs, real, strict=True) if r)] += DRAWS * share
+    assert set(found) <= set(expected)
+    often = [arcs for arcs, n in expected.items() if n > 5]
+    observed = [*(found[arcs] for arcs in often), sum(found[arcs] for arcs in set(found) - set(often))]
+    wanted = [*(expected[arcs] for arcs in often), sum(expected[arcs] for arcs in set(expected) - set(often))]
+    keep = np.array(wanted) > 0
+    assert keep.sum() == 1 or stats.chisquare(np.array(observed)[keep], np.array(wanted)[keep]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["three classes", "missing cells", "one feature"])
+def test_draws_of_parameters_average_to_the_predictive_and_each_is_a_distribution(kind):
+    own = KINDS[kind]
+    draw = jax.jit(lambda family, key, x: family.draw_log_likelihood(KeyVariates(key), DRAWS, x))
+    rows = own.brute.complete_rows()
+    drawn = np.exp(np.asarray(draw(own.posterior, jax.random.key(1), encoded(rows, own.brute.sizes))))
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0, rtol=1e-9)
+    complete = replace(own, X=np.maximum(own.X, 0)) if kind == "missing cells" else own
+    drawn = drawn if complete is own else np.exp(
+        np.asarray(draw(complete.posterior, jax.random.key(1), encoded(rows, own.brute.sizes)))
+    )
+    close(drawn, np.exp(predicted(complete, rows)))
+
+
+@pytest.mark.parametrize("kind", ["three classes", "one feature"])
+def test_draws_given_the_row_average_to_the_predictive_with_it(kind):
+    own, rows = KINDS[kind], KINDS[kind].X[:5]
+    x, n_classes = encoded(rows, own.brute.sizes), own.brute.n_classes
+    draw = jax.jit(lambda family, key, x, own: family.draw_log_likelihood_with_row(KeyVariates(key), DRAWS, x, own))
+    for label in range(n_classes + 1):  # the last one: the row is in none
+        of_class = np.zeros((DRAWS, 5, n_classes), bool)
+        of_class[..., label : label + 1] = True
+        drawn = np.exp(np.asarray(draw(own.posterior, jax.random.key(label), x, of_class)))
+        close(drawn, np.exp(predicted(own, rows, None if label == n_classes else np.eye(n_classes)[label])))
