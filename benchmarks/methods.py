@@ -24,6 +24,7 @@ STRUCTURES: dict[str, Callable[[], Any]] = {
     "TAN": lambda: bnb.TAN("evidence", missing_values=MISSING, numbers="binned"),
     "AODE": lambda: bnb.AODE(missing_values=MISSING, numbers="binned"),
     "KDB": lambda: bnb.KDB(missing_values=MISSING),
+    "trees": lambda: bnb.TreeAveragedNB(missing_values=MISSING),
 }
 
 
@@ -156,7 +157,6 @@ METHODS: dict[str, Method] = {
     **{
         key: make(_structured(name))
         for name in STRUCTURES
-        if hasattr(bnb, name)
         for key, make in ((name, _estimator), (f"{name}+w", _weighted))
     },
     "sklearn": _estimator(sklearn_naive),

@@ -29,6 +29,7 @@ LOOK = {
     "TAN": (GREEN, "^"),
     "AODE": (ORANGE, "s"),
     "KDB": (PINK, "D"),
+    "trees": (GREEN, "v"),
     "sklearn": (GREY, "x"),
     "calibrated": (GREY, "+"),
     "logistic": (BLACK, "|"),
@@ -36,7 +37,7 @@ LOOK = {
     "khiops": (BLACK, "*"),
 }
 """Colour and mark of a method."""
-OURS = ("naive", "binned", "auto", "TAN", "AODE", "KDB")
+OURS = ("naive", "binned", "auto", "TAN", "AODE", "KDB", "trees")
 """Filled with weights, and hollow without."""
 STROKES = "x+|1"
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)

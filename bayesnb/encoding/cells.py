@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesnb.encoding.columns import PlainColumns, UnknownPolicy, cells_by_feature
+from bayesnb.encoding.columns import FixedColumns, UnknownPolicy, cells_by_feature
 from bayesnb.encoding.edges import are_edges, cell_names, quantiles, same_edges
 from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import PlainRows, pad_rows, room
@@ -22,7 +22,7 @@ _ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class CellColumns(PlainColumns):
+class CellColumns(FixedColumns):
     """Numbers in cells; NaN is a missing cell.
 
     Parameters
@@ -42,10 +42,6 @@ class CellColumns(PlainColumns):
     kind: ClassVar[str] = "binned"
     family: ClassVar[type] = Binned
     hyperparameter: ClassVar[str] = "binned_prior"
-
-    @property
-    def base(self) -> Self:
-        return self
 
     def check(self) -> None:
         """Raise ValueError unless there are increasing edges of each feature."""
@@ -72,12 +68,6 @@ class CellColumns(PlainColumns):
 
     def rows(self, opened: CellRows, policy: UnknownPolicy | None = None) -> CellRows:
         return replace(opened, ends=self._ends, sizes=self.sizes())
-
-    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
-        return statistics
-
-    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        return self, statistics
 
     def union(self, other: Self) -> Self:
         pairs = zip(self.names, self.edges, other.edges, strict=True)
@@ -117,10 +107,6 @@ class CellColumns(PlainColumns):
     def groups(self) -> np.ndarray:
         """Feature of each cell."""
         return np.repeat(np.arange(len(self.edges), dtype=np.int32), self.sizes())
-
-    @property
-    def capacity(self) -> int:
-        return int(self.sizes().sum())
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return self.groups(), [name for edges in self.edges for name in cell_names(edges)]

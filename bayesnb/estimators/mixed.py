@@ -16,7 +16,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.binned import BinnedNB, cell_columns, edges_of
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import binary_columns, level_columns
-from bayesnb.families import Binned, NormalInverseGamma
+from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.densities import gains
 
@@ -150,7 +150,7 @@ class MixedNB(NaiveBayesClassifier):
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        given = isinstance(self.prior, NaiveBayes) and all(type(f) is not Binned for f in self.prior.blocks)
+        given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
         if self.numbers != "auto" or given or drafts.is_fitted(self):
             return encoding, rows
         kinds, named = self._kinds(table), self._named(table)

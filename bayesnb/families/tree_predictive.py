@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -55,10 +56,11 @@ class TreePredictive:
 
     def _log_sum(self, log_bayes: Float[jax.Array, "*B P"]) -> Float[jax.Array, "*B"]:
         """log Σ over the trees, some at a time, so that their weights fit the cache."""
-        n, flat = self.n_features, log_bayes.reshape(-1, log_bayes.shape[-1])
+        n, *before = self.n_features, *log_bayes.shape[:-1]
+        flat = log_bayes.reshape(math.prod(before), log_bayes.shape[-1])  # of one feature there are no arcs
         size = max(1, _ROOM // (n * n * 8))
         found = jax.lax.map(lambda own: log_sum_of(log_weight_of(own), n), flat, batch_size=size)
-        return found.reshape(log_bayes.shape[:-1])
+        return found.reshape(before)
 
 
 def log_weight_of(log_bayes: jax.Array) -> jax.Array:

@@ -18,7 +18,7 @@ from tests.families.oracles import jitted
 from tests.families.trees import AllTrees, arcs_of, real_arcs
 from tests.refusals import refused
 
-DRAWS = 20_000
+DRAWS = 5_000
 log_evidence = jitted("log_evidence")
 terms = jax.jit(lambda family, x, more=None: family.predictive_with_row(more).terms(x))
 
@@ -68,7 +68,7 @@ def problem(
     return Problem(AllTrees(sizes, n_classes, total), X, y, rng.choice([0.5, 1.0, 3.0], 30))
 
 
-def encoded(X: np.ndarray, sizes: tuple[int, ...], pad: int = 0) -> OneHot:
+def encoded(X: np.ndarray, sizes: tuple[int, ...]) -> OneHot:
     pairs = list(itertools.combinations(range(len(sizes)), 2))
     joint = [np.where((X[:, u] < 0) | (X[:, v] < 0), -1, X[:, u] * sizes[v] + X[:, v]) for u, v in pairs]
     size = np.array([*sizes, *(sizes[u] * sizes[v] for u, v in pairs)])
@@ -86,9 +86,9 @@ def arc_probability(own: Problem) -> np.ndarray:
 
 
 KINDS = {
-    "five features": problem((2, 3, 2, 1, 3)),
     "three classes": problem((2, 3, 1, 3), 3),
     "missing cells": problem((2, 3, 1, 3), 3, missing=0.2),
+    "five features": problem((2, 3, 2, 1, 3)),
     "a feature without levels": problem((2, 0, 3, 2)),
     "much of a prior": problem((2, 3, 1, 3), total=50.0),
     "little of a prior": problem((2, 3, 1, 3), total=1e-3),
@@ -150,10 +150,7 @@ def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
 @pytest.mark.parametrize("kind", ["five features", "three classes", "two features", "one feature"])
 def test_probabilities_of_all_rows_add_up(kind):
     own = KINDS[kind]
-    for more in (None, np.linspace(0.5, 2.0, own.brute.n_classes)):
-        rows = own.brute.complete_rows()
-        if more is None:
-            np.testing.assert_allclose(np.exp(predicted(own, rows)).sum(axis=0), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)
 
 
 @some
@@ -228,8 +225,8 @@ def test_of_very_many_rows_only_the_best_structure_is_left_with_its_frequencies(
         share = n / n.sum(axis=tuple(range(1, n.ndim)), keepdims=True)
         ratio = share if len(pair) == 1 else share / share.sum(2, keepdims=True) / share.sum(1, keepdims=True)
         expected += real * np.log([ratio[(slice(None), *row[list(pair)])] for row in rows])
-    found = predicted(many, rows)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    rounded = 4 * np.finfo(float).eps * abs(own.brute.log_bayes(*many.rows)).sum()
+    np.testing.assert_allclose(predicted(many, rows), expected, rtol=0, atol=1e-12 + rounded)
     assert np.isfinite(log_evidence(many.prior, many.counts())).all()
     less = predicted(many, rows, -many.weight[0] * np.eye(3)[own.y[0]])
     assert np.isfinite(less[0]).all()
@@ -257,6 +254,11 @@ def test_what_no_single_tree_has_is_refused():
 # -- draws -------------------------------------------------------------------------------------------
 
 
+def with_missing_cells(X: np.ndarray) -> np.ndarray:
+    """The first cell of the first row, the second of the second, and so on."""
+    return np.where(np.arange(X.shape[1]) == np.arange(len(X))[:, None], -1, X)
+
+
 def close(drawn: np.ndarray, expected: np.ndarray) -> None:
     """Means of independent draws (S, …) within 4.5 standard errors."""
     error = 4.5 * drawn.std(axis=0) / np.sqrt(len(drawn)) + 1e-12
@@ -279,27 +281,24 @@ def test_drawn_arcs_are_as_probable_as_the_structures_they_belong_to(kind):
     assert keep.sum() == 1 or stats.chisquare(np.array(observed)[keep], np.array(wanted)[keep]).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["three classes", "missing cells", "one feature"])
+@pytest.mark.parametrize("kind", ["three classes", "one feature"])
 def test_draws_of_parameters_average_to_the_predictive_and_each_is_a_distribution(kind):
     own = KINDS[kind]
     draw = jax.jit(lambda family, key, x: family.draw_log_likelihood(KeyVariates(key), DRAWS, x))
-    rows = own.brute.complete_rows()
+    rows = np.vstack([own.brute.complete_rows(), with_missing_cells(own.X[:5])])
     drawn = np.exp(np.asarray(draw(own.posterior, jax.random.key(1), encoded(rows, own.brute.sizes))))
-    np.testing.assert_allclose(drawn.sum(axis=1), 1.0, rtol=1e-9)
-    complete = replace(own, X=np.maximum(own.X, 0)) if kind == "missing cells" else own
-    drawn = drawn if complete is own else np.exp(
-        np.asarray(draw(complete.posterior, jax.random.key(1), encoded(rows, own.brute.sizes)))
-    )
-    close(drawn, np.exp(predicted(complete, rows)))
+    close(drawn, np.exp(predicted(own, rows)))
+    np.testing.assert_allclose(drawn[:, :-5].sum(axis=1), 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["three classes", "one feature"])
 def test_draws_given_the_row_average_to_the_predictive_with_it(kind):
-    own, rows = KINDS[kind], KINDS[kind].X[:5]
+    own = KINDS[kind]
+    rows = np.vstack([own.X[:3], with_missing_cells(own.X[:5])])
     x, n_classes = encoded(rows, own.brute.sizes), own.brute.n_classes
     draw = jax.jit(lambda family, key, x, own: family.draw_log_likelihood_with_row(KeyVariates(key), DRAWS, x, own))
     for label in range(n_classes + 1):  # the last one: the row is in none
-        of_class = np.zeros((DRAWS, 5, n_classes), bool)
+        of_class = np.zeros((DRAWS, 8, n_classes), bool)
         of_class[..., label : label + 1] = True
         drawn = np.exp(np.asarray(draw(own.posterior, jax.random.key(label), x, of_class)))
         close(drawn, np.exp(predicted(own, rows, None if label == n_classes else np.eye(n_classes)[label])))

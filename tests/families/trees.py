@@ -50,7 +50,7 @@ def real_arcs(n: int) -> np.ndarray:
     found = np.zeros((len(trees(n)), 2 ** (n - 1), len(at)), bool)
     for t, tree in enumerate(trees(n)):
         found[t][:, [at[arc] for arc in tree]] = list(itertools.product([False, True], repeat=n - 1))
-    return found.reshape(-1, len(at))
+    return found.reshape(len(found) * 2 ** (n - 1), len(at))
 
 
 @dataclass(frozen=True)
