@@ -223,7 +223,8 @@ class Fitted:
 
     def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
         note = ""
-        if columns.unknown == "level" and self.no_posterior is None:
+        family = next(f for b, f in zip(self.encoding.blocks, self.prior.blocks, strict=True) if b.base is columns)
+        if columns.unknown == "level" and self.no_posterior is None and family.has_tables:
             # Of a structure the columns are those without parents, and a level has a share given each of their values.
             blocks: Any = self.encoding.blocks
             own = [block.base for block in blocks].index(columns)

@@ -20,7 +20,7 @@ KINDS = {
     *("sparse bernoulli", "sparse multinomial"),
     *("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB"),
     "BinnedNB",
-    *("TAN", "SPODE", "AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB"),
+    *("TAN", "SPODE", "AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "TreeAveragedNB"),
 }
 QUICK_KINDS = {"categorical", "CategoricalNB"}
 QUICK_KINDS_OF_LAWS = QUICK_KINDS | {"gaussian"}

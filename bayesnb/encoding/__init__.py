@@ -100,7 +100,8 @@ class Encoding:
 
     def in_order(self, of_blocks: Iterable[np.ndarray]) -> np.ndarray:
         """(F,) numbers of the columns of each block, in the order of the columns of X."""
-        return np.concatenate(list(of_blocks))[self._order()]
+        index = np.concatenate([np.asarray(block.index) for block in self.blocks])
+        return np.concatenate(list(of_blocks))[np.argsort(index)]
 
     @property
     def n_terms(self) -> int:
@@ -115,12 +116,8 @@ class Encoding:
     @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X, in their order."""
-        names = [name for block in self.blocks for name in block.names]
-        return [names[i] for i in self._order()]
-
-    def _order(self) -> np.ndarray:
-        """Where the columns of X are among those of all blocks, one block after the other."""
-        return np.argsort(np.concatenate([np.asarray(block.index) for block in self.blocks]))
+        named = {j: name for own in self._columns() for j, name in zip(own.index, own.names, strict=True)}
+        return [named[j] for j in sorted(named)]
 
     def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
         """Columns of X, named by name or index; `argument` is where.
@@ -130,7 +127,7 @@ class Encoding:
         ValueError
             Naming the first that there is not.
         """
-        names = {name: int(j) for b in self.blocks for j, name in zip(b.index, b.names, strict=True)}
+        names = {name: int(j) for own in self._columns() for j, name in zip(own.index, own.names, strict=True)}
         known = set(names.values())
         found = set()
         one = isinstance(features, str) or not isinstance(features, Iterable)

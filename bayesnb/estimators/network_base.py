@@ -102,6 +102,15 @@ class StructuredNB(Queries, NaiveBayesClassifier):
 
     fit.__doc__ = NaiveBayesClassifier.fit.__doc__
 
+    @property
+    def no_em(self) -> str | None:  # type: ignore[override]
+        if self._of_tables is NodeColumns:
+            return None
+        return (
+            "models with more and with fewer parameters are averaged, and EM has no density to climb that compares them; "
+            "give it a classifier with full tables."
+        )
+
     # -- for subclasses --------------------------------------------------------------------------
 
     def _arcs(

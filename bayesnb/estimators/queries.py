@@ -100,15 +100,17 @@ class Queries:
         """Values of the class and of each categorical column."""
         found: dict[str, list[Hashable]] = {CLASS: list(self.encoding_.classes.values)}
         if (columns := self._nodes) is not None:
-            found |= {name: columns.base.level_names(j) for j, name in enumerate(columns.base.names)}
+            found |= {columns.base.names[j]: columns.base.level_names(j) for j in sorted(n[0] for n in columns.nodes)}
         return found
 
     def _variable(self, name: Any, levels: Mapping[str, Any]) -> str:
         if isinstance(name, Hashable) and name in levels:
             return str(name)
         columns = self._nodes
-        if isinstance(name, int | np.integer) and columns is not None and int(name) in columns.base.index:
-            return columns.base.names[list(columns.base.index).index(int(name))]
+        if isinstance(name, int | np.integer) and columns is not None:
+            of_index = dict(zip(columns.index, columns.names, strict=True))
+            if int(name) in of_index:
+                return of_index[int(name)]
         raise ValueError(f"query: there is no categorical variable {name!r}; there are {list(levels)[:12]}.")
 
     def _factors(self) -> list[tuple[tuple[Hashable, ...], np.ndarray]]:
@@ -122,6 +124,8 @@ class Queries:
                 theta = np.exp(scoring.plug_in(estimated).log_theta)
                 names = network.base.names
                 for (child, *parents), table in zip(network.nodes, network.tables(theta), strict=True):
+                    # A missing parent may be a value too, behind the others; here it is summed out.
+                    table = table[(slice(None), *(slice(n) for n in network.base.sizes()[parents]))]
                     found.append(((CLASS, *(names[p] for p in parents), names[child]), table))
         return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import jax
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
@@ -133,7 +134,8 @@ class TreeAveragedNB(PairCounted):
         self._require_fitted("draw_trees")
         require_integer("draws", draws)
         require_seed(seed)
-        return _draw_trees(self._tree()[1], draws, np.random.default_rng(seed))
+        names, found = self._tree()
+        return _draw_trees(found, draws, np.random.default_rng(seed)) if names else np.empty((draws, 0), int)
 
     @property
     def parents_(self) -> NoReturn:
@@ -171,7 +173,12 @@ class TreeAveragedNB(PairCounted):
 
 @float64
 def _arc_probability(family: Any) -> np.ndarray:
-    return np.asarray(family.arc_probability())
+    return np.asarray(_of_arcs(family))
+
+
+@jax.jit
+def _of_arcs(family: Any) -> jax.Array:
+    return family.arc_probability()
 
 
 @float64

@@ -66,6 +66,7 @@ class Conjugate:
     nonnegative: ClassVar[bool] = False
     fixed: ClassVar[bool] = False
     classes_share_parameters: ClassVar[bool] = False
+    has_tables: ClassVar[bool] = True
     least: ClassVar[dict[str, float]] = {}
     empirical: ClassVar[dict[str, Any]] = {}
     tunable: ClassVar[dict[str, str]] = {}

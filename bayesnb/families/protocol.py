@@ -199,6 +199,8 @@ class Family(Protocol):
     """Whether this is a fixed prior, which no data change."""
     classes_share_parameters: ClassVar[bool]
     """Whether a row of one class tells of the parameters of the others."""
+    has_tables: ClassVar[bool]
+    """Whether parameters have means that can be plugged in, one by one."""
     least: ClassVar[dict[str, float]]
     """Of each field the smallest value that a prior may have."""
     empirical: ClassVar[dict[str, Any]]

@@ -63,6 +63,7 @@ class TreeAveraged(Conjugate):
     likelihood: ClassVar[type] = Multinomial
     nonnegative: ClassVar[bool] = True
     classes_share_parameters: ClassVar[bool] = True
+    has_tables: ClassVar[bool] = False
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
 
@@ -176,7 +177,7 @@ class TreeAveraged(Conjugate):
 
     def cumulants_of_terms(self, x: Any) -> Any:
         raise NotImplementedError(
-            "Of averaged trees the log odds have no closed form; predict_interval and predict_uncertainty draw them."
+            "Of averaged trees the log odds have no closed form; predict_interval and decompose_uncertainty draw them."
         )
 
     log_likelihood_cumulants = cumulants_of_terms

@@ -47,7 +47,7 @@ def structure(nb: Classifier, ax: Axes | None = None) -> Axes:
         zip(nb.fitted_.encoding.blocks, nb.fitted_.statistics.blocks, strict=True) if hasattr(nb, "fitted_") else ()
     )
     found = [(columns.network, counted) for columns, counted in blocks if columns.network is not None]
-    if not found or len(found[0][0].nodes) != len(found[0][0].base.names):
+    if not found or len({child for child, *_ in found[0][0].nodes}) != len(found[0][0].nodes):
         raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
     columns, counted = found[0]
     graph = nx.DiGraph((p, child) for child, *parents in columns.nodes for p in parents)

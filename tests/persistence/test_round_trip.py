@@ -52,7 +52,7 @@ def test_it_predicts_the_same(name, tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["categorical", "Gaussian", "mixed", "network", "AODE", "TAN"])
+@pytest.mark.parametrize("name", ["categorical", "Gaussian", "mixed", "network", "AODE", "TAN", "trees"])
 def test_it_goes_on_as_if_nothing_had_happened(name, tmp_path):
     nb, X = fitted(name)
     y = nb.predict(X)

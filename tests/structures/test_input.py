@@ -26,6 +26,7 @@ from tests.structures.networks import table
 X, Y = table(60, 0)
 FRAME = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"]).assign(size=np.arange(60.0))
 ALL = [bnb.NetworkNB({1: [0, 2]}), bnb.TAN(), bnb.TAN("evidence", alpha=0.5), bnb.SPODE(2), bnb.AODE(3)]
+ALL += [bnb.TreeAveragedNB(0.5)]
 every = pytest.mark.parametrize("nb", [pytest.param(nb, id=repr(nb)) for nb in ALL])
 
 
@@ -41,7 +42,9 @@ def test_check_estimator(estimator, check):
     check(estimator)
 
 
-@parametrize_with_checks([bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE()], expected_failed_checks=expected)
+@parametrize_with_checks(
+    [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.TreeAveragedNB()], expected_failed_checks=expected
+)
 def test_check_estimator_of_the_others(estimator, check):
     check(estimator)
 
@@ -270,7 +273,7 @@ def test_numbers_only(nb):
         return
     expected = bnb.GaussianNB().fit(rows, Y)
     np.testing.assert_allclose(nb.fit(rows, Y).predict_proba(rows), expected.predict_proba(rows), rtol=1e-12)
-    assert isinstance(nb, bnb.AODE) or nb.parents_ == {"0": None, "1": None}
+    assert isinstance(nb, bnb.AODE | bnb.TreeAveragedNB) or nb.parents_ == {"0": None, "1": None}
     assert nb.categories_ == [None, None]
 
 
