@@ -107,7 +107,11 @@ def _declare(column: pd.Series, levels: list[str]) -> pd.Series:
 
 def _declare_seen(X: pd.DataFrame) -> pd.DataFrame:
     """Columns of text become categorical, their levels all that the table has; numbers are floats: no codes."""
-    return X.apply(lambda c: c.astype(float) if pd.api.types.is_numeric_dtype(c) else _declare(c, sorted(set(c) - {MISSING})))
+
+    def declared(c: pd.Series) -> pd.Series:
+        return c.astype(float) if pd.api.types.is_numeric_dtype(c) else _declare(c, sorted(set(c) - {MISSING}))
+
+    return X.apply(declared)
 
 
 def _nominal(name: str) -> Table:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import LevelColumns
-from bayesnb.encoding.columns import UnknownPolicy, cells_by_feature
+from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors
 from bayesnb.encoding.network import NodeColumns
 from bayesnb.encoding.network_rows import NodeRows, PairRows
@@ -79,9 +79,6 @@ class PairColumns(NodeColumns):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return np.repeat([node[0] for node in self.nodes], self.sizes()), super().axis()[1]
 
-    def cells(self, statistics: LevelCounts) -> np.ndarray:
-        return cells_by_feature(self.margins(statistics).count, self.base.sizes())
-
     def margins(self, statistics: LevelCounts) -> LevelCounts:
         """Counts of the features alone."""
         return LevelCounts(statistics.count[:, : self.base.sizes().sum()])
@@ -93,7 +90,8 @@ class PairColumns(NodeColumns):
 
     def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
         """Features that are missing in some rows."""
-        missing = (self.cells(statistics) < class_count[:, None] * (1 - 1e-9)).any(axis=0)
+        counted = self._counted(statistics)[:, : len(self.index)]
+        missing = (counted < class_count[:, None] * (1 - 1e-9)).any(axis=0)
         return [name for name, some in zip(self.names, missing, strict=True) if some and len(self.index) > 1]
 
 

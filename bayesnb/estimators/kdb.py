@@ -171,7 +171,7 @@ class KDB(LearnedStructure):
         found = _network(counts, columns.base.sizes(), k) if columns.nodes else ()
         return {names[child]: tuple(names[p] for p in parents) for child, *parents in found}
 
-    def _choices(self) -> tuple[bool, bool]:
+    def _undecided(self) -> tuple[bool, bool]:
         """Whether the number of parents, and that of columns, is to be chosen; refuses what is no number."""
         chosen = []
         for name, value, least in (("k", self.k, 0), ("max_features", self.max_features, 1)):
@@ -183,7 +183,7 @@ class KDB(LearnedStructure):
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        any_k, any_number = self._choices()
+        any_k, any_number = self._undecided()
         if not columns.nodes:
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
@@ -194,7 +194,7 @@ class KDB(LearnedStructure):
     def _chosen_structure(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        any_k, any_number = self._choices()
+        any_k, any_number = self._undecided()
         if not (any_k or any_number):
             return encoding, rows
         columns: Any
@@ -212,7 +212,7 @@ class KDB(LearnedStructure):
         return replace(encoding, blocks=(columns, *others)), (cells, *rows[1:])
 
     def _fits(self, X: Any, y: Any, sample_weight: Any) -> list[Any]:
-        any_k, any_number = self._choices()
+        any_k, any_number = self._undecided()
         most = copy.copy(self)
         most.k, most.max_features = _MOST_PARENTS if any_k else self.k, None if any_number else self.max_features
         most.fit(X, y, sample_weight)
@@ -229,7 +229,7 @@ class KDB(LearnedStructure):
             yield found
 
     def _check_nodes(self, columns: NodeColumns) -> None:
-        self._choices()
+        self._undecided()
         if len({child for child, *_ in columns.nodes}) < len(columns.nodes):
             raise ValueError("its network has a column twice.")
         before: set[int] = set()

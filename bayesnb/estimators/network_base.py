@@ -107,8 +107,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         if self._of_tables is NodeColumns:
             return None
         return (
-            "models with more and with fewer parameters are averaged, and EM has no density to climb that compares them; "
-            "give it a classifier with full tables."
+            "models with more and with fewer parameters are averaged, and EM has no density to climb that compares "
+            "them; give it a classifier with full tables."
         )
 
     # -- for subclasses --------------------------------------------------------------------------

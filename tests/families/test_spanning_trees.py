@@ -83,7 +83,8 @@ def test_of_sixty_vertices_with_weights_of_any_size_it_is_the_determinant_in_who
     assert log_sum(matrix[order][:, order]) == pytest.approx(found, rel=1e-12)
     probability = np.asarray(in_tree(matrix[np.triu_indices(n, 1)], spanning_trees.pair_index(n)))
     assert probability.sum() == pytest.approx(n - 1, abs=1e-9)
-    assert probability.min() >= 0 and probability.max() <= 1 + 1e-12
+    assert probability.min() >= 0
+    assert probability.max() <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("sd", [1.0, 50.0])
@@ -115,7 +116,9 @@ def test_what_is_drawn_is_a_tree_with_the_last_vertex_as_its_root(scale):
     matrix = symmetric(np.random.default_rng(3).uniform(-scale, scale, 66), n)
     for parent in drawn(matrix, 500, seed=1):
         arcs = arcs_of(parent)
-        assert len(arcs) == n - 1 and is_forest(arcs, n) and parent[-1] == n - 1
+        assert len(arcs) == n - 1
+        assert is_forest(arcs, n)
+        assert parent[-1] == n - 1
 
 
 def test_the_heaviest_tree_is_drawn_if_all_others_weigh_next_to_nothing():

@@ -106,7 +106,8 @@ some = pytest.mark.parametrize("own", [KINDS["three classes"], KINDS["missing ce
 def test_evidence_predictive_and_arcs_equal_enumeration(own):
     expected = own.brute.log_score(*own.rows)
     found = np.asarray(log_evidence(own.prior, own.counts()))
-    assert found.shape == (1, 1) and found.item() == pytest.approx(expected, abs=1e-10)
+    assert found.shape == (1, 1)
+    assert found.item() == pytest.approx(expected, abs=1e-10)
     np.testing.assert_allclose(arc_probability(own), own.brute.arc_probability(*own.rows), rtol=0, atol=1e-12)
     rows = np.vstack([own.X[:5], np.full_like(own.X[:1], -1)])
     np.testing.assert_allclose(predicted(own, rows), own.brute.log_joint(*own.rows, rows), rtol=0, atol=1e-10)

@@ -68,6 +68,6 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "Polya": (bnb.PolyaNB, LEVELS),
     "mixture": (lambda: bnb.NaiveBayesMixture(2, estimator=bnb.GaussianNB(), n_init=1), NUMBERS),
     "EM": (semi_supervised, NUMBERS),
-    "trees": (lambda: bnb.TreeAveragedNB(0.5), strange()),
     "frame": (bnb.CategoricalNB, pd.DataFrame(LEVELS, columns=["a", "b", "c"])),
+    "trees": (lambda: bnb.TreeAveragedNB(0.5), strange()),
 }

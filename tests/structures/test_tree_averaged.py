@@ -127,6 +127,13 @@ def test_a_class_without_rows_and_a_column_without_cells():
     np.testing.assert_allclose(nb.predict_joint_log_proba(X[:6]), expected, rtol=0, atol=1e-10)
     unknown = bnb.TreeAveragedNB().fit(rows, Y)
     assert unknown.categories_[1].size == 0
+    refused(
+        r"missing on the arcs to \['1'\]",
+        getattr,
+        unknown,
+        "log_evidence_",
+        error=(AttributeError, NotImplementedError),
+    )
     assert (unknown.arc_probability_["1"].drop("1") > 0).all()  # nothing is known of it
     np.testing.assert_allclose(unknown.predict_proba(rows[:6]).sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_allclose(
@@ -184,7 +191,7 @@ def test_weights_are_rows_and_decay_is_weights():
     np.testing.assert_allclose(faded, bnb.TreeAveragedNB().fit(X, Y, np.full(40, 0.5)).predict_proba(X), rtol=1e-12)
 
 
-def test_files_and_a_forged_one(tmp_path):
+def test_files_and_forged_ones(tmp_path):
     nb, path = fitted(missing=True), tmp_path / "model"
     nb = clone(nb).set_params(prior=nb.prior_).fit(HOLES, Y)
     bnb.save(nb, path)
@@ -192,6 +199,10 @@ def test_files_and_a_forged_one(tmp_path):
     np.testing.assert_array_equal(loaded.predict_proba(HOLES), nb.predict_proba(HOLES))
     np.testing.assert_array_equal(loaded.arc_probability_, nb.arc_probability_)
     tree, arrays = parts(path.read_bytes())
+    count = tree["fitted"]["statistics_"]["blocks"]["values"][0]["count"]["name"]
+    more = arrays | {count: arrays[count] + 100.0 * (np.arange(47) == 46)}
+    path.write_bytes(signed(tree, more))
+    refused("contradicts the cells", bnb.load, path, error=bnb.CorruptModelError)
     nodes = tree["fitted"]["encoding_"]["blocks"]["values"][0]["nodes"]["values"]
     nodes[-1], nodes[-2] = nodes[-2], nodes[-1]
     path.write_bytes(signed(tree, arrays))
