@@ -90,44 +90,31 @@ class ContextTree(Conjugate):
 
         `alpha` (C, F) is of all levels of a feature together, in every context; they have equal shares of it.
         """
-        sizes = [math.prod(shape) for shape in shapes]
-        starts, groups = np.cumsum([0, *sizes]), np.cumsum([0, *(math.prod(shape[:-1]) for shape in shapes)])
-        n_levels, n_entries, n_contexts = int(starts[-1]), int(starts[-1]), int(groups[-1])
+        sizes, tables = [math.prod(shape) for shape in shapes], [math.prod(shape[:-1]) for shape in shapes]
         most = max((len(shape) for shape in shapes), default=1) - 1
-        paths = np.tile(np.arange(n_levels), (most, 1))
-        group = np.empty(n_levels, int)
-        leaf, context, above, splits = [], [], [np.arange(n_contexts)], [np.zeros(n_contexts, bool)]
-        for (*parents, own), start, size, first in zip(shapes, starts, sizes, groups, strict=False):
+        n_entries, n_contexts = sum(sizes), sum(tables)
+        every = n_contexts + sum(math.prod(shape[:d]) for shape in shapes for d in range(len(shape) - 1))
+        above, splits = np.arange(every), np.arange(every) >= n_contexts
+        paths, group = np.tile(np.arange(n_entries), (most, 1)), np.repeat(np.arange(n_contexts), _widths(shapes))
+        leaf, context, start, first = [], [], 0, 0
+        for (*parents, own), size, n_tables in zip(shapes, sizes, tables, strict=True):
             given, level = np.divmod(np.arange(size), max(own, 1))
-            group[start : start + size] = first + given
-            deeper, n_deeper = first, math.prod(parents)
+            deeper = first + np.arange(n_tables)
             for d in reversed(range(len(parents))):
-                below = math.prod(parents[d:])  # how many contexts of all parents one of d has
-                n = math.prod(parents[:d])
+                n, below = math.prod(parents[:d]), math.prod(parents[d:])
+                own_contexts = n_contexts + np.arange(n)
+                above[deeper] = np.repeat(own_contexts, parents[d])
                 paths[d, start : start + size] = n_entries + given // max(below, 1) * own + level
                 leaf.append((start + np.arange(n)[:, None] * below * own + np.arange(own)).ravel())
-                context.append(np.repeat(n_contexts + np.arange(n), own))
-                above[0][deeper : deeper + n_deeper] = n_contexts + np.arange(n_deeper) // max(parents[d], 1)
-                above[0] = np.append(above[0], n_contexts + np.arange(n))
-                splits.append(np.ones(n, bool))
-                deeper, n_deeper = n_contexts, n
-                n_entries, n_contexts = n_entries + n * own, n_contexts + n
-        share = np.asarray(alpha, float) / [max(1, shape[-1]) for shape in shapes]
-        concentration = np.repeat(share, sizes, axis=1)
-        others = [np.concatenate([np.zeros(0, int), *part]) for part in (leaf, context)]
-        integers = [v.astype(np.int32) for v in (group, *paths, *others, above[0])]
-        own, *of_paths, leaf_, context_, above_ = integers
-        return cls(
-            concentration,
-            np.zeros(concentration.shape),
-            np.asarray(float(log_odds)),
-            own,
-            tuple(of_paths),
-            leaf_,
-            context_,
-            above_,
-            np.concatenate(splits),
-        )
+                context.append(np.repeat(own_contexts, own))
+                deeper, n_entries, n_contexts = own_contexts, n_entries + n * own, n_contexts + n
+            start, first = start + size, first + n_tables
+        alpha = np.repeat(np.asarray(alpha, float) / [max(1, shape[-1]) for shape in shapes], sizes, axis=1)
+        none = np.zeros(0, int)
+        leaf_, context_ = np.concatenate([none, *leaf]), np.concatenate([none, *context])
+        group, leaf_, context_, above, *of_paths = (v.astype(np.int32) for v in (group, leaf_, context_, above, *paths))
+        odds = np.asarray(float(log_odds))
+        return cls(alpha, np.zeros(alpha.shape), odds, group, tuple(of_paths), leaf_, context_, above, splits)
 
     @property
     def num_groups(self) -> int:
@@ -374,6 +361,11 @@ class Choices(NamedTuple):
     stop: jax.Array
     go: jax.Array
     root: jax.Array
+
+
+def _widths(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
+    """How many levels each context of all parents has."""
+    return np.concatenate([np.zeros(0, int), *(np.full(math.prod(shape[:-1]), shape[-1]) for shape in shapes)])
 
 
 def _power_of_two(n: int) -> int:
