@@ -51,5 +51,9 @@ class ContextColumns(NodeColumns):
         """None: they are values."""
         return []
 
+    def never_together(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
+        """None: a row that has the feature has its parents too, if as missing ones."""
+        return []
+
 
 __all__ = ["ContextColumns"]

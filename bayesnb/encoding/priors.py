@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
+import jax
 import numpy as np
 
 from bayesnb._util.arguments import to_numbers
@@ -251,7 +252,26 @@ def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
         columns = encoding.blocks[i]
         if hasattr(given_family, "group") and not np.array_equal(given_family.group, columns.groups()):
             raise ValueError(f"prior.blocks[{i}].group is not that of the levels, {columns.groups()[:20]}.")
+        _require_layout(given_family, columns, len(statistics.class_count), f"prior.blocks[{i}]")
     return prior
+
+
+def _require_layout(given: Any, columns: Any, n_classes: int, name: str) -> None:
+    """Refuse averages of structures over others than those of the columns, or without an evidence to weigh them by."""
+    if not isinstance(given, ContextTree | TreeAveraged):
+        return
+    if not np.all(np.asarray(given.concentration) > 0):
+        raise ValueError(
+            f"{name}.concentration has zeros, and structures are compared by their evidence: give all > 0."
+        )
+    own = columns.prior(1.0, "alpha", n_classes)
+    numbers = {"concentration", "count", "log_odds"}
+    mine, theirs = ({f.name: getattr(p, f.name) for f in fields(p) if f.name not in numbers} for p in (own, given))
+    leaves = jax.tree.leaves(mine), jax.tree.leaves(theirs)
+    if len(leaves[0]) != len(leaves[1]) or not all(map(np.array_equal, *leaves)):
+        raise ValueError(f"{name} is over another structure: pass the prior_ of a classifier with the same arcs.")
+    if np.any(np.asarray(given.count)):
+        raise ValueError(f"{name}.count is not 0: pass a prior, and no posterior.")
 
 
 def _signature(family: Any) -> tuple[str, tuple[int, ...], Any]:

@@ -53,7 +53,7 @@ class TreeAveragedNB(PairCounted):
     Intervals, the split of entropy, posterior draws and decisions know of the uncertainty about the tree too. In a row
     where a column is missing its arcs say nothing: what is observed beside it is not joined through it, as it would be
     by a sum over what the cell may be. Cells count for a pair where both are observed; with missing cells there is no
-    evidence.
+    evidence, and there are no draws and intervals, as the tables of pairs and columns do not agree.
 
     There are no parameters but those of a tree: `parameter_table` and estimates other than "predictive" are not
     offered; `draw_trees` and `posterior_draws` are. Its terms are those of the columns alone, as in naive Bayes, and

@@ -111,6 +111,10 @@ class Conjugate:
         """All parameters."""
         return sum(np.size(v) for v in self.variance().values())
 
+    def no_draws(self) -> str | None:
+        """There are."""
+        return None
+
     def components(self) -> list[tuple[Any, Any]]:
         return [(1.0, self)]
 

@@ -326,6 +326,10 @@ class Family(Protocol):
         """For each position of the last axis whether the distribution of its parameters is proper."""
         ...
 
+    def no_draws(self) -> str | None:
+        """Why parameters are not drawn, where draws of this posterior would not average to its predictive."""
+        ...
+
     def draw(self, variates: Variates, n: int) -> PlugIn:
         """n independent draws of the parameters: a likelihood with a leading axis."""
         ...

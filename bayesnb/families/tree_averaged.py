@@ -182,6 +182,20 @@ class TreeAveraged(Conjugate):
 
     log_likelihood_cumulants = cumulants_of_terms
 
+    def no_draws(self) -> str | None:
+        """Pairs of which not all rows have both: their tables do not agree with those of the features."""
+        group, size = np.asarray(self.group), self.num_groups
+        total = np.stack([np.bincount(group, of_class, size)[:size] for of_class in np.asarray(self.count)])
+        alone, pairs = np.split(total, [self.n_features], axis=1)
+        ends = np.triu_indices(self.n_features, 1)
+        if all(np.allclose(pairs, alone[:, end], rtol=1e-9) for end in ends):
+            return None
+        return (
+            "cells were missing among the rows that trees were counted from, so that tables of pairs and of their features "
+            "do not agree, and parameters drawn from them would not average to predict_proba; give missing cells a level "
+            "of their own, or drop those rows."
+        )
+
     def draw(self, variates: Variates, n: int) -> ArcFactors:
         """Trees, which of their arcs are real, and the parameters of those."""
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self._counted(), n)

@@ -25,7 +25,11 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     ------
     ImproperPosteriorError
         Naming the first class and feature to blame, if a zero concentration met a zero count.
+    NotImplementedError
+        If a family says why its parameters are not drawn.
     """
+    if (reason := next(filter(None, (block.no_draws() for block in model.blocks)), None)) is not None:
+        raise NotImplementedError(f"posterior draws: {reason}")
     found = _improper(model)
     total = sum(int(improper.sum()) for improper in found)
     if not total:

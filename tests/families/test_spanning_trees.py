@@ -53,7 +53,7 @@ def drawn(matrix: np.ndarray, n_draws: int, seed: int) -> np.ndarray:
     return np.asarray(jax.jit(jax.vmap(spanning_trees.draw, (None, 0, 0)))(matrix, log_uniform, gumbel))
 
 
-@pytest.mark.parametrize(("n", "sd"), [(1, 1.0), (2, 1.0), (3, 1.0), (4, 50.0), (5, 1.0), (5, 50.0)])
+@pytest.mark.parametrize(("n", "sd"), [(5, 1.0), (5, 50.0), (4, 50.0), (3, 1.0), (2, 1.0), (1, 1.0)])
 def test_the_sum_is_that_over_all_trees(n, sd):
     matrix = symmetric(np.random.default_rng(n).normal(scale=sd, size=n * (n - 1) // 2), n)
     assert log_sum(matrix) == pytest.approx(np.logaddexp.reduce(enumerated(matrix)), rel=1e-13, abs=1e-13)
@@ -97,7 +97,7 @@ def test_its_gradient_is_the_probability_of_an_arc(sd):
     np.testing.assert_allclose(found, np.array(among) @ share, rtol=1e-10, atol=1e-14)
 
 
-@pytest.mark.parametrize(("n", "sd"), [(2, 1.0), (3, 1.0), (5, 0.0), (5, 1.0), (5, 4.0)])
+@pytest.mark.parametrize(("n", "sd"), [(5, 1.0), (5, 0.0), (5, 4.0), (3, 1.0), (2, 1.0)])
 def test_trees_are_drawn_as_often_as_they_weigh(n, sd):
     """Trees of which fewer than five are expected count together."""
     draws, matrix = 50_000, symmetric(np.random.default_rng(2).normal(scale=sd, size=n * (n - 1) // 2), n)

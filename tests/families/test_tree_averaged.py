@@ -144,11 +144,11 @@ def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
             log_prob = np.log((n + own.brute.total / max(size, 1)) / (n.sum(axis=1, keepdims=True) + own.brute.total))
         expected = [log_prob[:, v] if v >= 0 else np.zeros(len(n)) for v in rows[:, f]]
         np.testing.assert_allclose(found[:, :, f], expected, rtol=0, atol=1e-12)
-    likelihood = own.posterior.predictive()
-    np.testing.assert_allclose(likelihood.log_prob(encoded(rows, sizes)), found.sum(axis=2), rtol=0, atol=1e-12)
+    log_prob = jax.jit(lambda family, x: family.predictive().log_prob(x))(own.posterior, encoded(rows, sizes))
+    np.testing.assert_allclose(log_prob, found.sum(axis=2), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", ["five features", "three classes", "two features", "one feature"])
+@pytest.mark.parametrize("kind", ["three classes", "five features", "two features", "one feature"])
 def test_probabilities_of_all_rows_add_up(kind):
     own = KINDS[kind]
     np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)

@@ -1,0 +1,270 @@
+"""Trees of contexts beyond their means: moments of draws, symmetries and limits, and what they answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+from bayesnb.families import ContextTree, Dirichlet, LevelCounts, OneHot
+from bayesnb.families.variates import KeyVariates
+from tests.families.oracles import assert_moments, jitted
+from tests.families.prunings import AllPrunings, prunings
+from tests.refusals import refused
+
+DRAWS = 20_000
+# Of each feature how many values its parents have, and then itself.
+SHAPES = ((2, 2, 2, 3), (3, 2), (4,), (1, 2), (2, 3, 2), (2, 1), (1, 3, 1, 2))
+START = np.cumsum([0, *map(np.prod, SHAPES)])
+C, L = 3, int(START[-1])
+ALPHA = np.random.default_rng(1).uniform(0.3, 3.0, (C, len(SHAPES)))
+
+
+@dataclass(frozen=True)
+class Case:
+    count: np.ndarray
+    log_odds: float = 0.0
+
+    @property
+    def prior(self) -> ContextTree:
+        return ContextTree.of_tables(SHAPES, ALPHA, self.log_odds)
+
+    @property
+    def posterior(self) -> ContextTree:
+        return self.prior.update(LevelCounts(self.count))
+
+    def brute(self, c: int, f: int) -> AllPrunings:
+        own = self.count[c, START[f] : START[f + 1]].reshape(SHAPES[f])
+        return AllPrunings(own, ALPHA[c, f] / SHAPES[f][-1], self.log_odds)
+
+    def table(self, method: str, *lead: int) -> np.ndarray:
+        """(*lead, C, L) of all classes and features."""
+        flat = [[getattr(self.brute(c, f), method)() for f in range(len(SHAPES))] for c in range(C)]
+        rows = [np.concatenate([np.reshape(v, (*lead, -1)) for v in own], axis=-1) for own in flat]
+        return np.stack(rows, axis=-2)
+
+
+def counts() -> np.ndarray:
+    """Contexts that differ and such that do not, several of them without rows, and a class without any."""
+    rng = np.random.default_rng(0)
+    found = rng.poisson(rng.gamma(0.5, 4.0, (C, L))).astype(float)
+    found[0, :12] = np.tile([3.0, 1.0, 6.0], 4)
+    found[1, 12:24] += 20.0 * np.tile([1, 0, 0, 0, 0, 1], 2)
+    found[2] = 0.0
+    return found
+
+
+KINDS = {"even": Case(counts()), "short": Case(counts(), 1.3), "long": Case(counts(), -0.8)}
+each = pytest.mark.parametrize("own", KINDS.values(), ids=KINDS)
+EVEN = KINDS["even"]
+
+log_evidence, mean, mode = map(jitted, ("log_evidence", "mean", "mode"))
+variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive_with_row"))
+cumulants = jax.jit(ContextTree.log_likelihood_cumulants, static_argnums=2)
+draw = jax.jit(lambda family, key: family.sample(key, DRAWS).theta)
+draw_rows = jax.jit(
+    lambda family, key, x, multiplicity: family.draw_log_likelihood(KeyVariates(key), 5_000, x, multiplicity),
+    static_argnums=3,
+)
+
+
+def cells() -> OneHot:
+    """Rows that have each level of each feature, given each of its contexts, and missing cells."""
+    sizes = np.diff(START).astype(np.int32)
+    code = np.arange(int(sizes.max()))[:, None] % (sizes + 1) - (np.arange(len(sizes)) % 2 == 1)
+    return OneHot(np.where(code < sizes, code, -1).astype(np.int8), START[:-1].astype(np.int32), sizes, 25)
+
+
+def near(drawn: np.ndarray, expected: np.ndarray) -> None:
+    """Means of independent draws (S, …) within 5 standard errors."""
+    error = 5 * drawn.std(axis=0) / np.sqrt(len(drawn)) + 1e-12
+    np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), error)
+
+
+def of_contexts(theta: np.ndarray, f: int) -> np.ndarray:
+    """(C, contexts, levels) of a feature."""
+    return np.asarray(theta)[:, START[f] : START[f + 1]].reshape(C, -1, SHAPES[f][-1])
+
+
+def test_prunings_are_as_many_as_the_recursion_says_and_their_prior_is_one():
+    for sizes in ((2, 2, 2), (3, 2), (4,), ()):
+        n = 1
+        for size in reversed(sizes):
+            n = 1 + n**size
+        assert len(prunings(sizes)) == n
+    assert AllPrunings(np.zeros((2, 3, 2)), 0.4, 0.7).log_evidence() == pytest.approx(0.0, abs=1e-12)
+
+
+@each
+def test_for_any_prior_odds_and_parents_of_one_value_it_is_the_enumeration(own):
+    found = np.sort(log_evidence(own.prior, LevelCounts(own.count)))
+    expected = [[own.brute(c, f).log_evidence() for f in range(len(SHAPES))] for c in range(C)]
+    np.testing.assert_allclose(found[:, : len(SHAPES)], np.sort(expected), rtol=0, atol=1e-10)
+    assert not found[:, len(SHAPES) :].any()
+    for method, of in {"mean": mean, "mode": mode}.items():
+        np.testing.assert_allclose(of(own.posterior).theta, own.table(method), rtol=1e-11)
+    np.testing.assert_allclose(variance(own.posterior)["theta"], own.table("variance"), rtol=1e-9, atol=1e-15)
+    last = np.asarray(last_probability(own.posterior))
+    for f, shape in enumerate(SHAPES):
+        for c in range(C):
+            expected = own.brute(c, f).last().reshape(len(shape), -1)
+            np.testing.assert_allclose(last[: len(shape), c, START[f] : START[f + 1]], expected, rtol=0, atol=1e-11)
+        assert not last[len(shape) :, :, START[f] : START[f + 1]].any()
+        np.testing.assert_allclose(of_contexts(mean(own.posterior).theta, f).sum(axis=2), 1.0, rtol=1e-12)
+
+
+def test_cumulants_are_derivatives_of_the_log_moments():
+    """E p^w = Σ P(pruning) Γ(a + w) Γ(t) / [Γ(a) Γ(t + w)], by differences in w."""
+    brute, cell = EVEN.brute(0, 4), (1, 2, 0)
+    own, total = (v[(slice(None), *cell)] for v in brute.posteriors())
+    at = 0.05 * np.arange(-4, 5)[:, None]
+    log_moments = gammaln(own + at) - gammaln(own) + gammaln(total) - gammaln(total + at)
+    of_mixture = logsumexp(log_moments, axis=1, b=brute.weight())
+    expected = [np.polynomial.Polynomial.fit(at[:, 0], of_mixture, 8).deriv(k)(0.0) for k in (1, 2, 3)]
+    code = np.full((24, len(SHAPES)), -1, np.int8)
+    code[0, 4] = np.ravel_multi_index(cell, SHAPES[4])
+    found = cumulants(EVEN.posterior, replace(cells(), code=code), 0.0)
+    np.testing.assert_allclose([k[0, 0] for k in jax.tree.leaves(found)], expected, rtol=1e-4)
+
+
+# -- draws -------------------------------------------------------------------------------------------
+
+
+def test_draws_have_the_exact_moments_of_two_cells_together():
+    theta = np.asarray(draw(EVEN.posterior, jax.random.key(0)))
+    for f, shape in enumerate(SHAPES):
+        own = theta[..., START[f] : START[f + 1]]
+        np.testing.assert_allclose(own.reshape(DRAWS, C, -1, shape[-1]).sum(axis=3), 1.0, rtol=1e-10)
+        for c in range(C):
+            near(own[:, c], EVEN.brute(c, f).mean().ravel())
+            near(own[:, c, :, None] * own[:, c, None, :], EVEN.brute(c, f).products())
+
+
+@pytest.mark.parametrize("multiplicity", [0.0, 1.0])
+def test_draws_of_rows_have_their_cumulants(multiplicity):
+    x = cells()
+    drawn = np.asarray(draw_rows(EVEN.posterior, jax.random.key(1), x, multiplicity))
+    found = cumulants(EVEN.posterior, x, multiplicity)
+    assert_moments(drawn, found.mean, found.variance, found.third)
+
+
+def test_simulated_rows_have_one_level_in_each_context_of_all_parents():
+    likelihood = EVEN.posterior.sample(jax.random.key(2), 500)
+    of_class = replace(likelihood, log_theta=likelihood.log_theta[:, 0])
+    chosen = EVEN.posterior.simulate(of_class, np.random.default_rng(3))
+    assert chosen.shape == (500, L)
+    for f, shape in enumerate(SHAPES):
+        assert (chosen[:, START[f] : START[f + 1]].reshape(500, -1, shape[-1]).sum(axis=2) == 1).all()
+    near(chosen - np.asarray(of_class.theta), np.zeros(L))
+
+
+# -- laws --------------------------------------------------------------------------------------------
+
+
+@each
+def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(own):
+    some = LevelCounts(np.floor(own.count / 2))
+    rest = LevelCounts(own.count - some.count)
+    whole, first = (log_evidence(own.prior, part) for part in (LevelCounts(own.count), some))
+    np.testing.assert_allclose(log_evidence(own.prior.update(some), rest), whole - first, rtol=0, atol=1e-10)
+
+
+def test_values_of_parents_and_levels_in_another_order():
+    rng, orders = np.random.default_rng(2), []
+    for f, shape in enumerate(SHAPES):
+        entries = np.arange(START[f], START[f + 1]).reshape(shape)
+        orders.append(entries[np.ix_(*map(rng.permutation, shape))].ravel())
+    order = np.concatenate(orders)
+    moved = EVEN.prior.update(LevelCounts(EVEN.count[:, order]))
+    np.testing.assert_allclose(mean(moved).theta, np.asarray(mean(EVEN.posterior).theta)[:, order], rtol=1e-12)
+    found = log_evidence(EVEN.prior, LevelCounts(EVEN.count[:, order]))
+    np.testing.assert_allclose(found, log_evidence(EVEN.prior, LevelCounts(EVEN.count)), rtol=0, atol=1e-11)
+
+
+def test_padding_changes_no_variance_mode_or_cumulant():
+    wide, x = EVEN.posterior.pad(7), cells()
+    np.testing.assert_allclose(mode(wide).theta[:, :L], mode(EVEN.posterior).theta, rtol=1e-13)
+    np.testing.assert_allclose(variance(wide)["theta"][:, :L], variance(EVEN.posterior)["theta"], rtol=1e-12)
+    for found, expected in zip(*(jax.tree.leaves(cumulants(p, x, 1.0)) for p in (wide, EVEN.posterior)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_alpha_is_a_factor():
+    other = ContextTree.of_tables(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
+    for scaled in (
+        EVEN.prior.with_hyperparameters({"alpha": 2.5}).update(LevelCounts(2.0 * EVEN.count)),
+        EVEN.prior.with_hyperparameters({"alpha": 1.25}).update(LevelCounts(EVEN.count)).scale(2.0),
+    ):
+        np.testing.assert_allclose(mean(scaled).theta, mean(other).theta, rtol=1e-13)
+
+
+# -- limits ------------------------------------------------------------------------------------------
+
+
+def test_of_very_many_rows_all_estimates_are_the_frequencies():
+    many = LevelCounts(1e9 * (EVEN.count + 1.0))
+    posterior = EVEN.prior.update(many)
+    mle = np.asarray(EVEN.prior.improper().update(many).mean().theta)
+    for found in (mean(posterior).theta, mode(posterior).theta, predictive(posterior, -np.ones(C)).theta):
+        np.testing.assert_allclose(found, mle, rtol=1e-6)
+    for f in range(len(SHAPES)):
+        np.testing.assert_allclose(of_contexts(mean(posterior).theta, f).sum(axis=2), 1.0, rtol=1e-12)
+    assert np.isfinite(log_evidence(EVEN.prior, many)).all()
+    assert (np.asarray(variance(posterior)["theta"]) >= 0).all()
+    for cumulant in jax.tree.leaves(cumulants(posterior, cells(), 0.0)):
+        assert np.isfinite(cumulant).all()
+
+
+@pytest.mark.parametrize(("odds", "parents"), [(-700.0, True), (700.0, False)], ids=["never", "always"])
+def test_a_prior_that_never_stops_has_full_tables_and_one_that_always_does_no_parents(odds, parents):
+    found = mean(Case(EVEN.count, odds).posterior).theta
+    for f, shape in enumerate(SHAPES):
+        n = of_contexts(EVEN.count, f)
+        n = n if parents else np.broadcast_to(n.sum(axis=1, keepdims=True), n.shape)
+        posterior = n + ALPHA[:, f, None, None] / shape[-1]
+        np.testing.assert_allclose(of_contexts(found, f), posterior / posterior.sum(axis=2, keepdims=True), rtol=1e-12)
+
+
+def test_without_parents_it_is_a_dirichlet():
+    n = LevelCounts(EVEN.count[:, :6])
+    alone = ContextTree.of_tables([(4,), (2,)], ALPHA[:, :2])
+    dirichlet = Dirichlet(np.asarray(alone.concentration), alone.group, 2)
+    np.testing.assert_allclose(alone.update(n).mean().theta, dirichlet.update(n).mean().theta, rtol=1e-13)
+    np.testing.assert_allclose(alone.update(n).variance()["theta"], dirichlet.update(n).variance()["theta"], rtol=1e-11)
+    found, expected = (np.asarray(p.log_evidence(n)).sum(axis=1) for p in (alone, dirichlet))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_without_concentration_there_is_no_posterior():
+    assert not np.asarray(ContextTree.of_tables(SHAPES, np.zeros((C, len(SHAPES)))).proper()).any()
+    assert np.asarray(EVEN.prior.proper()).all()
+
+
+# -- what else it says -------------------------------------------------------------------------------
+
+
+def test_its_components_are_the_contexts_of_each_number_of_parents():
+    parts = EVEN.posterior.components()
+    weights = np.array([w for w, _ in parts])
+    np.testing.assert_allclose(weights, last_probability(EVEN.posterior), rtol=1e-12)
+    first, second = [], []
+    for _, part in parts:
+        name, arguments = part.marginals()["theta"]
+        beta = getattr(stats, name)(**{k: np.asarray(v) for k, v in arguments.items()})
+        certain = np.asarray(arguments["b"]) == 0  # of one level
+        first.append(np.where(certain, 1.0, beta.mean()))
+        second.append(np.where(certain, 1.0, beta.var() + beta.mean() ** 2))
+    found = (weights * first).sum(axis=0)
+    np.testing.assert_allclose(found, EVEN.table("mean"), rtol=1e-10)
+    spread = (weights * second).sum(axis=0) - found**2
+    np.testing.assert_allclose(spread, EVEN.table("variance"), rtol=1e-7, atol=1e-14)
+
+
+def test_what_many_prunings_have_not_is_refused():
+    refused("EM needs full", EVEN.posterior.penalized_mle, error=NotImplementedError)
+    refused("NUTS does not sample it", EVEN.posterior.program, error=NotImplementedError)
+    assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

@@ -1,0 +1,506 @@
+"""Classifiers with tables="context": random networks against the recursion, draws and files, refits of all kinds."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+from scipy.optimize import minimize_scalar
+from sklearn.base import clone
+
+import bayesnb as bnb
+from bayesnb import counting
+from bayesnb.encoding import Conditional
+from bayesnb.uncertainty.probability_draws import Sampler
+from tests.estimators.cases import state
+from tests.families.prunings import AllPrunings
+from tests.persistence.forger import parts, signed
+from tests.prediction.test_conformal import assert_p_values, ranks
+from tests.refusals import refused
+from tests.strategies import counted
+from tests.structures.contexts import Contexts
+from tests.structures.networks import CLASSES, LEVELS, log_proba, problems, table
+from tests.test_counting import Compilations
+
+SIZES = (2, 3, 2, 3)
+DECLARED = [list(LEVELS[:size]) for size in SIZES]
+PARENTS = {1: (0,), 3: (1, 0)}
+X, Y = table(40, 0)
+WEIGHT = np.random.default_rng(1).choice([0.5, 1.0, 3.0], 40)
+HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)
+BRUTE = Contexts([tuple(own) for own in DECLARED], PARENTS, [1.0] * 4, [1.0, 1.0], CLASSES[:2])
+MAKE = {
+    "network": partial(bnb.NetworkNB, PARENTS, tables="context"),
+    "tan": partial(bnb.TAN, tables="context"),
+    "tan by evidence": partial(bnb.TAN, "evidence", tables="context"),
+    "spode": partial(bnb.SPODE, 2, tables="context"),
+    "aode": partial(bnb.AODE, tables="context"),
+    "kdb": partial(bnb.KDB, 2, 3),
+}
+every = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+with_posterior = pytest.mark.parametrize("make", [m for k, m in MAKE.items() if k != "aode"], ids=set(MAKE) - {"aode"})
+
+
+@cache
+def fitted():
+    return MAKE["network"](categories=DECLARED).fit(HOLES, Y, WEIGHT)
+
+
+def brute_of(nb):
+    """The network of a fitted classifier; of columns that it leaves out nothing is said."""
+    names, found = [str(j) for j in range(4)], {}
+    for name, own in nb.parents_.items():
+        found[int(name)] = tuple(map(names.index, () if own is None else (own,) if isinstance(own, str) else own))
+    return Contexts(BRUTE.levels, found, BRUTE.alpha, BRUTE.class_alpha, BRUTE.classes)
+
+
+# -- the recursion -----------------------------------------------------------------------------------
+
+
+@settings(max_examples=10)
+@given(problems(missing=True))
+def test_random_networks_equal_the_recursion(problem):
+    brute = Contexts.like(problem.brute)
+    nb = bnb.NetworkNB(brute.parents, tables="context", **problem.options)
+    nb.partial_fit(problem.X, problem.y, CLASSES, problem.weight)
+    counts = brute.tables(problem.X, problem.y, problem.weight)
+    assert nb.log_evidence_ == pytest.approx(brute.evidence(counts), abs=1e-10)
+    rows = np.vstack([problem.X, problem.brute.complete_rows()[:9], np.full((1, 4), None)])
+    expected = brute.log_joints(counts, rows)
+    np.testing.assert_allclose(nb.predict_joint_log_proba(rows), expected, rtol=0, atol=1e-10)
+    found, each = bnb.loo(nb, problem.X, problem.y, problem.weight), np.arange(len(problem.y))
+    rest = [(problem.X[each != i], problem.y[each != i], problem.weight[each != i]) for i in each]
+    without = np.array([brute.log_joints(brute.tables(*rest[i]), problem.X[i : i + 1])[0] for i in each])
+    np.testing.assert_allclose(found.log_proba, log_proba(without), rtol=0, atol=1e-10)
+    at = [CLASSES.index(label) for label in problem.y]
+    np.testing.assert_allclose(found.row_pointwise, without[each, at], rtol=0, atol=1e-10)
+
+
+@settings(max_examples=10)
+@given(problems(missing=True, parents={}))
+def test_aode_is_the_average_of_spodes_by_the_recursion(problem):
+    nb = bnb.AODE(tables="context", **problem.options).partial_fit(problem.X, problem.y, CLASSES, problem.weight)
+
+    def log_joint(X, y, weight, row):
+        brute, scores = problem.brute, []
+        votes = [p for p, value in enumerate(row) if value is not None and weight[X[:, p] == value].sum() >= 1]
+        for parents in [{j: (p,) for j in range(4) if j != p} for p in votes] or [{}]:
+            member = Contexts(brute.levels, parents, brute.alpha, brute.class_alpha, brute.classes)
+            scores.append(member.log_joints(member.tables(X, y, weight), [row])[0])
+        return np.logaddexp.reduce(scores) - np.log(len(scores))
+
+    rows = np.vstack([problem.X, problem.brute.complete_rows()[:6], np.full((1, 4), None)])
+    whole = problem.X, problem.y, problem.weight
+    expected = [log_joint(*whole, row) for row in rows]
+    np.testing.assert_allclose(nb.predict_joint_log_proba(rows), expected, rtol=0, atol=1e-10)
+    found, each = bnb.loo(nb, *whole), np.arange(len(problem.y))
+    without = [log_joint(*(part[each != i] for part in whole), problem.X[i]) for i in each]
+    np.testing.assert_allclose(found.log_proba, log_proba(np.array(without)), rtol=0, atol=1e-10)
+
+
+@with_posterior
+def test_every_structure_is_scored_by_the_recursion(make):
+    nb = make(categories=DECLARED).fit(HOLES, Y, WEIGHT)
+    brute = brute_of(nb)
+    left_out = [j for j in range(4) if str(j) not in nb.parents_]
+    rows, new = (np.where(np.isin(np.arange(4), left_out), None, own) for own in (HOLES, np.vstack([X[:6], HOLES[:6]])))
+    counts = brute.tables(rows, Y, WEIGHT)
+    np.testing.assert_allclose(nb.predict_joint_log_proba(new), brute.log_joints(counts, new), rtol=0, atol=1e-10)
+    assert nb.log_evidence_ == pytest.approx(brute.evidence(counts), abs=1e-10)
+
+
+def test_the_evidence_is_a_product_of_predictions():
+    nb, total = MAKE["network"](categories=DECLARED).partial_fit(HOLES[:1], Y[:1], CLASSES[:2]), 0.0
+    total = nb.log_evidence_
+    for i in range(1, 12):
+        total += nb.predict_joint_log_proba(HOLES[i : i + 1])[0, CLASSES.index(Y[i])]
+        nb.partial_fit(HOLES[i : i + 1], Y[i : i + 1])
+    assert nb.log_evidence_ == pytest.approx(total, abs=1e-10)
+    assert bnb.prequential(nb, HOLES[:12], Y[:12]).log_evidence[-1] == pytest.approx(total, abs=1e-9)
+
+
+def test_values_that_never_occurred_are_missing_or_refused():
+    strange = X[:4].copy()
+    strange[0, 0], strange[1, 3] = "z", "z"
+    nb = fitted()
+    np.testing.assert_allclose(
+        nb.predict_proba(strange), nb.predict_proba(np.where(strange == "z", None, strange)), rtol=1e-12
+    )
+    refused("'z'", MAKE["network"](categories=DECLARED, handle_unknown="error").fit(X, Y).predict, strange)
+
+
+def test_a_class_without_rows_and_columns_without_cells():
+    rows = HOLES.copy()
+    rows[:, 1] = None
+    nb = MAKE["network"](categories=DECLARED).partial_fit(rows, Y, CLASSES)
+    brute = Contexts(BRUTE.levels, PARENTS, BRUTE.alpha, [1.0] * 3, CLASSES)
+    expected = brute.log_joints(brute.tables(rows, Y, np.ones(40)), X[:6])
+    np.testing.assert_allclose(nb.predict_joint_log_proba(X[:6]), expected, rtol=0, atol=1e-10)
+    unknown = MAKE["network"]().fit(rows, Y)
+    assert unknown.categories_[1].size == 0
+    brute = replace(BRUTE, levels=[BRUTE.levels[0], (), *BRUTE.levels[2:]])
+    expected = brute.log_joints(brute.tables(rows, Y, np.ones(40)), rows[:6])
+    np.testing.assert_allclose(unknown.predict_joint_log_proba(rows[:6]), expected, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(unknown.partial_fit(X, Y).predict_proba(X).sum(axis=1), 1.0, rtol=1e-12)
+
+
+# -- batches -----------------------------------------------------------------------------------------
+
+
+def stream():
+    """Three chunks; the second brings a level, the third a class and a level."""
+    rows, labels = table(48, 4, n_classes=3)
+    rows[:16][rows[:16] == "w"] = "v"
+    labels[:32][labels[:32] == "oak"] = "elm"
+    rows[5, 2], rows[40, 0] = None, "z"
+    return [(rows[a:b], labels[a:b]) for a, b in itertools.pairwise((0, 16, 32, 48))]
+
+
+def same(nb, other, rows):
+    assert [v.tolist() for v in nb.categories_] == [v.tolist() for v in other.categories_]
+    assert nb.classes_.tolist() == other.classes_.tolist()
+    for one, two in zip(nb.statistics_.blocks, other.statistics_.blocks, strict=True):
+        np.testing.assert_array_equal(one.count, two.count)
+    np.testing.assert_allclose(nb.predict_log_proba(rows), other.predict_log_proba(rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["network", "spode", "aode"])
+def test_chunks_and_merging_make_the_whole_and_forgetting_undoes_them(kind):
+    chunks, make = stream(), MAKE[kind]
+    rows, labels = (np.concatenate(part) for part in zip(*chunks, strict=True))
+    whole, nb = make().fit(rows, labels), make()
+    for chunk in chunks:
+        nb.partial_fit(*chunk, classes=np.unique(chunk[1]))
+    same(nb, whole, rows)
+    same(bnb.fit_stream(make(), chunks, progress=False), whole, rows)
+    some = [counted(make().fit(*chunk)) for chunk in chunks]
+    for order in itertools.permutations(range(3)):
+        a, b, c = (some[i] for i in order)
+        merged = make()
+        merged.encoding_, merged.statistics_ = counting.merge(a, counting.merge(b, c))
+        merged.n_features_in_ = 4
+        same(merged, whole, rows)
+    nb.forget(*chunks[2])
+    declared = make(categories=[v.tolist() for v in whole.categories_])
+    for chunk in chunks[:2]:
+        declared.partial_fit(*chunk, classes=whole.classes_)
+    same(nb, declared, rows)
+    refused("negative", nb.forget, np.repeat(chunks[0][0][:1], 17, axis=0), np.repeat(chunks[0][1][:1], 17))
+
+
+@pytest.mark.parametrize("kind", ["network", "aode"])
+def test_weights_are_rows_and_decay_is_weights(kind):
+    make, halves = MAKE[kind], np.full(40, 0.5)
+    tripled = make().fit(np.repeat(HOLES, 3, axis=0), np.repeat(Y, 3)).predict_proba(HOLES)
+    np.testing.assert_allclose(make().fit(HOLES, Y, np.full(40, 3.0)).predict_proba(HOLES), tripled, rtol=1e-12)
+    faded = make().fit(HOLES, Y).decay(0.5).predict_proba(HOLES)
+    np.testing.assert_allclose(faded, make().fit(HOLES, Y, halves).predict_proba(HOLES), rtol=1e-12)
+
+
+def test_tables_of_contexts_and_full_ones_do_not_merge():
+    full, context = (bnb.NetworkNB(PARENTS, tables=tables).fit(X, Y) for tables in ("full", "context"))
+    with pytest.raises(ValueError, match=r".+"):
+        counting.merge(counted(full), counted(context))
+
+
+def test_other_numbers_of_rows_compile_nothing():
+    rows, labels = table(130, 7)
+    nb = MAKE["network"]()
+
+    def work(n):
+        nb.partial_fit(rows[:n], labels[:n], classes=CLASSES[:2])
+        nb.predict_proba(rows[:n])
+        nb.forget(rows[:n], labels[:n])
+        bnb.loo(nb, rows, labels)
+        return bnb.context_table(nb), nb.log_evidence_, bnb.predict_interval(nb, rows, draws=4)
+
+    nb.fit(rows, labels)
+    for n in (17, 64, 20):
+        work(n)
+    with Compilations() as compiled:
+        for n in (18, 33, 63):
+            work(n)
+    assert compiled.names == []
+
+
+# -- the posterior -----------------------------------------------------------------------------------
+
+
+def of_column(c, j):
+    counts = BRUTE.tables(HOLES, Y, WEIGHT)[c, j]
+    return AllPrunings(counts, 1.0 / counts.shape[-1])
+
+
+def place(value):
+    """Position of a level, and of the values of parents."""
+    level, given = (value.level, [v for _, v in value.given]) if isinstance(value, Conditional) else (value, [])
+    return level, given
+
+
+def test_parameters_are_mixtures_over_all_prunings():
+    found = bnb.parameter_table(fitted(), prob=0.8)
+    assert not found[["mean", "sd", "lower", "upper", "count"]].isna().any(axis=None)
+    shares = found[found["feature"] != "(class)"]
+    assert len(shares) == 2 * sum(of_column("ash", j).count.size for j in range(4))
+    for _, line in shares.iterrows():
+        j, (level, given_values) = int(line["feature"]), place(line["level"])
+        own = [*(DECLARED[p] for p in PARENTS.get(j, ())), DECLARED[j]]
+        at = [
+            values.index(v) if v in values else len(values)
+            for v, values in zip([*given_values, level], own, strict=True)
+        ]
+        brute, cell = of_column(line["class"], j), tuple(at)
+        np.testing.assert_allclose([line["mean"], line["sd"]], [brute.mean()[cell], brute.variance()[cell] ** 0.5])
+        a, total = (v[(slice(None), *cell)] for v in brute.posteriors())
+        below = [brute.weight() @ stats.beta.cdf(line[name], a, total - a) for name in ("lower", "upper")]
+        np.testing.assert_allclose(below, [0.1, 0.9], rtol=0, atol=1e-6)
+
+
+def test_tables_of_contexts_say_which_prunings_are_probable():
+    found = bnb.context_table(fitted())
+    for _, line in found.iterrows():
+        j, own = int(line["feature"]), dict(pair.split("=") for pair in line["context"].split(", ") if pair)
+        values = [(p, own[str(p)]) for p in PARENTS[j][: line["parents"]]]
+        context = tuple(DECLARED[p].index(v) if v in DECLARED[p] else len(DECLARED[p]) for p, v in values)
+        brute = of_column(line["class"], j)
+        assert line["rows"] == pytest.approx(brute.of_context(context).sum())
+        last, reached = 0.0, 0.0
+        for weight, pruning in zip(brute.weight(), brute.each, strict=True):
+            last += weight * (context in pruning)
+            reached += weight * any(other[: len(context)] == context for other in pruning)
+        np.testing.assert_allclose([line["last"], line["reached"]], [last, reached], rtol=0, atol=1e-10)
+
+
+def test_posterior_draws_have_the_moments_of_two_cells_together():
+    drawn = bnb.posterior_draws(fitted(), 8000, seed=0)["theta"]
+    start = np.cumsum([0, *(of_column("ash", j).count.size for j in range(4))])
+    for (c, label), j in itertools.product(enumerate(CLASSES[:2]), range(4)):
+        own = np.asarray(drawn)[:, c, start[j] : start[j + 1]]
+        products, exact = own[:, :, None] * own[:, None], of_column(label, j).products()
+        error = 5 * products.std(axis=0) / np.sqrt(8000)
+        np.testing.assert_array_less(abs(products.mean(axis=0) - exact), error + 1e-12)
+
+
+@pytest.mark.parametrize("method", ["moments", "draws"])
+def test_law_9_the_average_given_the_row_is_the_prediction(method):
+    rows = np.vstack([X[:6], HOLES[:6]])
+    sampler = Sampler(method, "row", 4000, 0)
+    drawn = sampler.map(fitted().fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
+    error = 4.5 * drawn.std(axis=1) / np.sqrt(4000)
+    slack = 0.01 if method == "moments" else 1e-9
+    np.testing.assert_array_less(abs(drawn.mean(axis=1) - fitted().predict_proba(rows)), error + slack)
+
+
+def test_log_odds_and_their_parts_are_sums_of_cumulants():
+    nb, rows = fitted(), np.vstack([X[:5], HOLES[:5]])
+    found = bnb.explain(nb, rows, CLASSES[0], CLASSES[1])
+    mean, sd = bnb.log_odds_moments(nb, rows, CLASSES[1])
+    expected = np.zeros((len(rows), 2))
+    for c, sign in zip(CLASSES[:2], (1, -1), strict=True):
+        for (i, row), j in itertools.product(enumerate(rows), range(4)):
+            if row[j] is not None:
+                kappa = [k[BRUTE.cell(row, j)] for k in of_column(c, j).cumulants()]
+                expected[i] += sign * kappa[0], kappa[1]
+    columns = found[found["feature"] != "(class)"].groupby("row")
+    np.testing.assert_allclose(columns["contribution"].sum(), expected[:, 0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(columns["sd"].agg(lambda sd: (sd**2).sum()), expected[:, 1], rtol=1e-9)
+    whole = found.groupby("row")
+    np.testing.assert_allclose(whole["contribution"].sum(), mean[:, 0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(whole["sd"].agg(lambda sd: (sd**2).sum()), sd[:, 0] ** 2, rtol=1e-10)
+
+
+def test_intervals_are_quantiles_of_draws_given_the_row():
+    rows = np.vstack([X[:4], HOLES[:4]])
+    found = bnb.predict_interval(fitted(), rows, prob=0.8, method="draws", draws=4000, seed=1)
+    sampler = Sampler("draws", "row", 4000, 2)
+    drawn = sampler.map(fitted().fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
+    np.testing.assert_allclose(found, np.quantile(drawn, [0.1, 0.9], axis=1), rtol=0, atol=0.03)
+    by_moments = bnb.predict_interval(fitted(), rows, prob=0.8, draws=4000, seed=1)
+    np.testing.assert_allclose(by_moments, found, rtol=0, atol=0.05)
+
+
+def test_variables_given_others_are_those_of_the_table_of_complete_rows():
+    nb = fitted()
+    rows = np.array(list(itertools.product(*DECLARED)), object)
+    joint = np.exp(BRUTE.log_joints(BRUTE.tables(HOLES, Y, WEIGHT), rows)).reshape(*SIZES, 2)
+    np.testing.assert_allclose(nb.predict_joint_log_proba(rows), np.log(joint.reshape(-1, 2)), rtol=0, atol=1e-10)
+    given = {str(j): "v" for j in range(4)}
+    np.testing.assert_allclose(nb.query("(class)", given), nb.predict_proba([list("vvvv")])[0], rtol=1e-12)
+    joint = joint / joint.sum()
+    np.testing.assert_allclose(nb.query(["3", "(class)"]).to_numpy(), joint.sum(axis=(0, 1, 2)).ravel(), rtol=1e-10)
+    found = nb.query("1", {"3": "w", "(class)": "elm"})
+    expected = joint[:, :, :, 2, 1].sum(axis=(0, 2))
+    np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-10)
+
+
+def test_prior_predictive_draws_rows_of_random_prunings():
+    """In loops: a class, then each column, of which one row has the same distribution whatever the pruning."""
+    nb, size, rng = MAKE["network"](categories=DECLARED, alpha=0.4).fit(X, Y), 1500, np.random.default_rng(0)
+    expected = []
+    for _ in range(size):
+        prob = rng.dirichlet(np.ones(2))
+        truth, scores = int(rng.random() < prob[1]), np.log(prob)
+        for n in SIZES:
+            theta = rng.dirichlet(np.full(n, 0.4 / n), 2)
+            scores = scores + np.log(theta[:, rng.choice(n, p=theta[truth])])
+        expected.append(np.exp(log_proba(scores[None]))[0, truth])
+    found = bnb.prior_predictive(nb, 4000, seed=1)
+    error = np.hypot(np.std(expected) / np.sqrt(size), found.std() / np.sqrt(4000))
+    assert abs(found.mean() - np.mean(expected)) < 4 * error
+    assert stats.ks_2samp(found, expected).pvalue > 1e-4
+
+
+# -- strength of the prior ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["loo", "evidence"])
+@pytest.mark.parametrize("kind", ["network", "tan by evidence"])
+def test_its_strength_is_the_best_of_refits(kind, by):
+    nb = MAKE[kind](categories=DECLARED).fit(HOLES, Y, WEIGHT)
+    found = bnb.tune_alpha(nb, HOLES, Y, by=by, sample_weight=WEIGHT)
+    blank = bnb.NetworkNB(nb.parents_, tables="context", categories=DECLARED)
+
+    def loss(log_alpha):
+        refit = blank.set_params(alpha=np.exp(log_alpha)).fit(HOLES, Y, WEIGHT)
+        return -(refit.log_evidence_ if by == "evidence" else bnb.loo(refit, HOLES, Y, WEIGHT).elpd)
+
+    best = minimize_scalar(loss, bounds=np.log([1.0, 1000]), method="bounded", options={"xatol": 1e-6})
+    assert found.objective == pytest.approx(-best.fun, rel=1e-7)
+    assert found.alpha == pytest.approx(np.exp(best.x), rel=2e-3)
+    assert found.estimator.parents_ == nb.parents_
+
+
+def test_sensitivity_to_the_prior_is_that_of_refits():
+    found = bnb.prior_sensitivity(fitted(), HOLES[:10], alpha=(0.2, 5), steps=3)
+    each = [
+        clone(fitted()).set_params(alpha=a).fit(HOLES, Y, WEIGHT).predict_proba(HOLES[:10]) for a in (0.2, 1.0, 5.0)
+    ]
+    own = np.stack(each)[:, np.arange(10), each[1].argmax(axis=1)]
+    np.testing.assert_allclose(found["lower"], own.min(axis=0), rtol=1e-10)
+    np.testing.assert_allclose(found["upper"], own.max(axis=0), rtol=1e-10)
+
+
+# -- weights and sets --------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("weights", ["feature", "temperature"])
+def test_weights_of_terms(make, weights):
+    nb = bnb.WeightedNB(make(categories=DECLARED), weights).fit(HOLES, Y, WEIGHT)
+    base = nb.estimator_
+    left_out = bnb.loo_terms(base, HOLES, Y, WEIGHT)
+    loo = bnb.loo(base, HOLES, Y, WEIGHT)
+    if not isinstance(base, bnb.AODE):
+        np.testing.assert_allclose(log_proba(left_out.joint()), loo.log_proba, rtol=0, atol=1e-10)
+        scores = bnb.terms(base, HOLES)
+        joint = nb.class_bias_ + scores.log_class_prior + np.einsum("nct,t->nc", scores.values, nb.weight_)
+        np.testing.assert_allclose(nb.predict_log_proba(HOLES), log_proba(joint), rtol=0, atol=1e-9)
+    assert nb.loo_log_loss_ <= -np.average(loo.pointwise, weights=WEIGHT) + 1e-9
+
+
+@pytest.mark.parametrize("rows", [X, HOLES], ids=["complete", "missing"])
+@pytest.mark.parametrize("by_class", [False, True])
+def test_conformal_p_values_are_those_of_refits(rows, by_class):
+    labels = np.array(CLASSES)[np.arange(11) % 3]
+    nb = MAKE["network"](categories=DECLARED).fit(rows[:11], labels)
+    brute = Contexts(BRUTE.levels, PARENTS, BRUTE.alpha, [1.0] * 3, CLASSES)
+
+    def joint_of(label, weight, i):
+        return brute.log_joints(brute.tables(rows[:12], np.append(labels, label), weight), rows[i : i + 1])[0]
+
+    counts = rows[:11], labels, np.ones(11)
+    assert_p_values(ranks(joint_of, labels, np.ones(11), by_class), nb, counts, rows[11:12], by_class)
+
+
+# -- columns of numbers ------------------------------------------------------------------------------
+
+
+def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
+    size = np.random.default_rng(3).normal(size=40) + 3.0 * (X[:, 1] == "u")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size)
+    nb = bnb.NetworkNB({"b": "a"}, tables="context").fit(frame, Y)
+    levels, normal = bnb.NetworkNB({1: 0}, tables="context").fit(X, Y), bnb.GaussianNB(prior="within")
+    expected = levels.predict_joint_log_proba(X) + normal.fit(size[:, None], Y).predict_joint_log_proba(size[:, None])
+    expected -= np.log(levels.class_count_ + 1) - np.log(42)
+    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
+    nb = bnb.NetworkNB({"size": ["b", "a"]}, tables="context", numbers="binned").fit(frame, Y)
+    cut = frame.assign(size=np.searchsorted(nb.edges_["size"], size, side="left").astype(str))
+    levels = [nb.categories_[j].tolist() for j in range(4)] + [[str(i) for i in range(len(nb.edges_["size"]) + 1)]]
+    other = bnb.NetworkNB({"size": ["b", "a"]}, tables="context", categories=levels).fit(cut, Y)
+    np.testing.assert_allclose(nb.predict_proba(frame), other.predict_proba(cut), rtol=0, atol=1e-10)
+
+
+# -- files and refusals ------------------------------------------------------------------------------
+
+
+@every
+def test_files(make, tmp_path):
+    nb, path = make().fit(HOLES, Y, WEIGHT), tmp_path / "model"
+    bnb.save(nb, path)
+    loaded = bnb.load(path)
+    np.testing.assert_array_equal(loaded.predict_proba(HOLES), nb.predict_proba(HOLES))
+    np.testing.assert_array_equal(
+        loaded.partial_fit(X, Y).predict_proba(HOLES), nb.partial_fit(X, Y).predict_proba(HOLES)
+    )
+
+
+def test_files_with_a_prior_and_forged_ones(tmp_path):
+    path = tmp_path / "model"
+    nb = clone(fitted()).set_params(prior=fitted().prior_).fit(HOLES, Y)
+    bnb.save(nb, path)
+    np.testing.assert_array_equal(bnb.load(path).predict_proba(HOLES), nb.predict_proba(HOLES))
+    bnb.save(fitted(), path)
+    tree, arrays = parts(path.read_bytes())
+    count = tree["fitted"]["statistics_"]["blocks"]["values"][0]["count"]["name"]
+    path.write_bytes(signed(tree, arrays | {count: arrays[count] - 100.0}))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree, arrays | {count: arrays[count] + 100.0}))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "half"}}, arrays))
+    refused("tables", bnb.load, path, error=bnb.CorruptModelError)
+    path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {"tables": "full"}}, arrays))
+    refused(".", bnb.load, path, error=bnb.CorruptModelError)
+
+
+@every
+def test_what_an_average_over_prunings_has_not_is_refused_and_nothing_is_changed(make):
+    nb, error = make(categories=DECLARED).fit(X, Y), NotImplementedError
+    before = state(nb)
+    refused("tables='full'|members_", bnb.run_nuts, nb, draws=5, chains=1, progress=False, error=error)
+    refused("full tables|average has none", bnb.fit_em, clone(nb), X[:20], Y[:20], X[20:], error=error)
+    refused(
+        "full tables|average has none", bnb.NaiveBayesMixture(2, estimator=clone(nb)).fit, X, error=(error, ValueError)
+    )
+    for alpha, says in ((0.0, "has zeros"), ([1.0, 0.0, 1.0, 1.0], "has zeros"), (-1.0, "alpha"), ("a", "alpha='a'")):
+        refused(says, nb.set_params(alpha=alpha).fit, HOLES, Y)
+    for alpha in (np.ones((2, 10)), [np.ones(2), np.ones(3), np.ones(2), np.ones(3)], np.ones(3)):
+        refused("shape|array|numbers|alpha", nb.set_params(alpha=alpha).fit, HOLES, Y)
+    assert state(nb.set_params(alpha=1.0)) == before
+
+
+def test_bayes_factors_and_estimates_against_full_tables():
+    context, full = (bnb.NetworkNB(PARENTS, tables=kind, categories=DECLARED).fit(X, Y) for kind in ("context", "full"))
+    expected = context.log_evidence_ - full.log_evidence_
+    assert bnb.bayes_factor(context, full).log == pytest.approx(expected, abs=1e-10)
+    for nb in (context, full):
+        nb.set_params(estimate="mle")
+    np.testing.assert_allclose(context.predict_proba(X), full.predict_proba(X), rtol=1e-12)
+    best = np.zeros((40, 2))
+    for (i, row), (c, label), j in itertools.product(enumerate(X), enumerate(CLASSES[:2]), range(4)):
+        counts = BRUTE.tables(X, Y, np.ones(40))[label, j]
+        best[i, c] += np.log(AllPrunings(counts, 1.0 / counts.shape[-1]).mode()[BRUTE.cell(row, j)])
+    np.testing.assert_allclose(context.set_params(estimate="map").predict_proba(X), np.exp(log_proba(best)), rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_column_that_a_class_never_had_is_no_reason_for_a_warning():
+    rows = np.where((np.arange(4) == 1) & (Y == "elm")[:, None], None, X)
+    nb = MAKE["network"]().fit(rows, Y)
+    cells = bnb.explain(nb, X[:1], "elm", "ash")
+    assert np.isfinite(cells["contribution"]).all()
