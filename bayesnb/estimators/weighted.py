@@ -126,12 +126,17 @@ class WeightedNB(NaiveBayesClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._require_arguments()
-        found = []
+        found: list[Self] = []
         for base in self._base()._fits(X, y, sample_weight):
-            found.append(self._around(base))
-            found[-1]._find(base.fitted_, *_rows(base, X, y, sample_weight))
-        draft = min(found, key=lambda weighted: np.nan_to_num(weighted.loo_log_loss_, nan=np.inf))
-        return drafts.commit(self, draft, drafts.counted_by(draft))
+            draft = self._around(base)
+            draft._find(base.fitted_, *_rows(base, X, y, sample_weight))
+            if draft.weights_ is None:  # too few rows: the estimator as it is by itself
+                found = [self._around(copy.copy(self._base()).fit(X, y, sample_weight))]
+                found[0].weights_ = None
+                break
+            found.append(draft)
+        best = min(found, key=lambda weighted: weighted.loo_log_loss_)
+        return drafts.commit(self, best, drafts.counted_by(best))
 
     fit.__doc__ = f"{NaiveBayesClassifier.fit.__doc__}".replace(
         "Count the rows of X.", "Count the rows of X, and weigh."
