@@ -183,8 +183,7 @@ class SufficientStatistics(Protocol):
 class Family(Protocol):
     """A conjugate prior over C classes, and so also every posterior.
 
-    `statistics` is the class of what it is updated with. `improper().update(statistics).mean()` is the
-    maximum likelihood estimate.
+    It is updated with `statistics`; `improper().update(statistics).mean()` is the maximum likelihood estimate.
     """
 
     kind: ClassVar[str]
@@ -290,10 +289,7 @@ class Family(Protocol):
         ...
 
     def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log density of given parameters, up to a constant, and in a basis where it has a maximum.
-
-        A posterior's is the prior's plus `parameters.log_likelihood(statistics)`, up to a constant.
-        """
+        """(C, K) log density of parameters, up to a constant, where it has a maximum; data add their log-likelihood."""
         ...
 
     def predictive(self) -> Likelihood: ...

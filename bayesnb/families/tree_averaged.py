@@ -191,9 +191,9 @@ class TreeAveraged(Conjugate):
         if all(np.allclose(pairs, alone[:, end], rtol=1e-9) for end in ends):
             return None
         return (
-            "cells were missing among the rows that trees were counted from, so that tables of pairs and of their features "
-            "do not agree, and parameters drawn from them would not average to predict_proba; give missing cells a level "
-            "of their own, or drop those rows."
+            "cells were missing among the rows that were counted, so that tables of pairs and of their features do not "
+            "agree, and parameters drawn from them would not average to predict_proba; give missing cells a level of "
+            "their own, or drop those rows."
         )
 
     def draw(self, variates: Variates, n: int) -> ArcFactors:
