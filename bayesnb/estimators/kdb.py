@@ -244,9 +244,9 @@ def _network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node, ...]:
     n_classes = len(counts)
     together = structure.observed_pairs(counts, sizes)
     # What is there by chance alone, half the degrees of freedom, is no reason for an arc.
-    relevance = np.diag(together) * structure.class_information(counts, sizes) - (sizes - 1) * (n_classes - 1) / 2
-    dependence = together * structure.mutual_information(counts, sizes)
-    dependence -= n_classes * np.outer(sizes - 1, sizes - 1) / 2
+    free = np.maximum(sizes - 1, 0)
+    relevance = np.diag(together) * structure.class_information(counts, sizes) - free * (n_classes - 1) / 2
+    dependence = together * structure.mutual_information(counts, sizes) - n_classes * np.outer(free, free) / 2
     most = min(_MOST_CELLS, MOST_COUNTS // (n_classes * len(sizes)))
     return structure.k_dependence(relevance, dependence, sizes + 1, k, most)
 
@@ -273,7 +273,9 @@ def _losses(fitted: Fitted, most: Sequence[int], table: Table, label: np.ndarray
             beside = found.log_class_prior + found.values[..., n_nodes:].sum(axis=2)
             joint = beside[..., None] + np.cumsum(found.values[..., :n_nodes], axis=2)
             of_label = np.take_along_axis(joint, label[part, None, None], axis=1)[:, 0]
-            loss += weight[part] @ (np.logaddexp.reduce(joint, axis=1) - of_label)
+            # A label that is impossible by its class prior is so in all networks, and does not tell them apart.
+            possible = np.isfinite(np.take_along_axis(beside, label[part, None], axis=1)[:, 0])
+            loss += weight[part][possible] @ (np.logaddexp.reduce(joint, axis=1) - of_label)[possible]
     return np.where(np.isnan(total), np.inf, total)
 
 

@@ -34,17 +34,17 @@ def count_level_pairs(
         "Gaussian.",
     )
     order, bounds = by_class(label, n_classes)
-    code = np.asarray(rows.block(0, len(label), len(label)).code)[order]
+    code = np.ascontiguousarray(np.asarray(rows.block(0, len(label), len(label)).code)[order].T)
     weights = weight[order]
     # Products of whole numbers below 2²⁴ are exact in float32.
     whole = (weights == np.round(weights)).all() and weights.max(initial=0) <= 256
     dtype = np.float32 if whole else np.float64
 
     def indicators(piece: slice) -> np.ndarray:
-        own = code[piece]
-        hot = np.zeros((len(own), n_levels + 1), dtype)
-        np.put_along_axis(hot, np.where(own < 0, n_levels, own + start), 1, axis=1)
-        return hot[:, :-1]
+        hot = np.empty((n_levels, len(range(*piece.indices(len(order))))), dtype)
+        for own, first, size in zip(code, start, sizes, strict=True):
+            hot[first : first + size] = own[piece] == np.arange(size)[:, None]
+        return hot.T
 
     def weighted(piece: slice) -> np.ndarray:
         return indicators(piece) * weights[piece, None].astype(dtype)

@@ -1,0 +1,426 @@
+"""KDB: arcs and choices against loops and refits, what is between its columns and the network, and bad input."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize_scalar
+from sklearn.base import clone
+from sklearn.metrics import mutual_info_score
+from sklearn.model_selection import GridSearchCV
+
+import bayesnb as bnb
+from bayesnb import counting
+from bayesnb.estimators import kdb
+from bayesnb.networks.learning import class_information, k_dependence, mutual_information
+from tests.estimators.cases import state
+from tests.persistence.forger import parts, signed
+from tests.refusals import refused
+from tests.strategies import counted
+from tests.structures.contexts import Contexts
+from tests.structures.networks import CLASSES, LEVELS, log_proba, table
+
+SIZES = (2, 3, 2, 3)
+DECLARED = [list(LEVELS[:size]) for size in SIZES]
+X, Y = table(40, 0)
+WEIGHT = np.random.default_rng(1).choice([0.5, 1.0, 2.0], 40)
+HOLES = np.where(np.random.default_rng(2).random(X.shape) < 0.15, None, X)
+
+
+@cache
+def fitted(k=2, max_features=3):
+    return bnb.KDB(k, max_features, categories=DECLARED).fit(HOLES, Y, WEIGHT)
+
+
+def contexts(parents):
+    """The network of these columns, {column: parents}, among four."""
+    return Contexts([tuple(own) for own in DECLARED], parents, [1.0] * 4, [1.0, 1.0], CLASSES[:2])
+
+
+def nodes(nb):
+    """Positions of the columns of a network, in their order, each with those of its parents."""
+    names = [own if isinstance(own, tuple) else (own,) if own else () for own in map(nb.parents_.get, nb.order_)]
+    return {int(name): tuple(map(int, own)) for name, own in zip(nb.order_, names, strict=True)}
+
+
+# -- arcs --------------------------------------------------------------------------------------------
+
+
+def sahami(relevance, dependence, values, k, most):
+    """The columns by relevance; of each the k before it of most dependence, one by one, if its table has room."""
+    order = sorted(range(len(values)), key=lambda j: (-relevance[j], j))
+    found = []
+    for i, j in enumerate(order):
+        parents, cells = [], values[j]
+        for p in sorted(order[:i], key=lambda p: (-dependence[j][p], order.index(p))):
+            if len(parents) < k and cells * values[p] <= most:
+                parents.append(p)
+                cells *= values[p]
+        found.append((j, *parents))
+    return tuple(found)
+
+
+@given(
+    relevance=arrays(float, 6, elements=st.integers(0, 4).map(float)),
+    dependence=arrays(float, (6, 6), elements=st.integers(0, 4).map(float)),
+    values=arrays(int, 6, elements=st.integers(2, 6)),
+    k=st.integers(0, 6),
+    most=st.integers(2, 200),
+)
+def test_arcs_are_those_of_the_book_whatever_ties_and_room_there_are(relevance, dependence, values, k, most):
+    found = k_dependence(relevance, dependence, values, k, most)
+    assert found == sahami(relevance, dependence, values.tolist(), k, most)
+
+
+def test_information_is_that_of_weighted_frequencies():
+    nb = bnb.AODE(categories=DECLARED).fit(HOLES, Y, 2 * WEIGHT)
+    _, counts = nb.pair_counts()
+    times = np.repeat(np.arange(40), (2 * WEIGHT).astype(int))  # rows as often as they weigh
+    rows, label = HOLES[times], Y[times]
+    found, pairs = class_information(counts, np.array(SIZES)), mutual_information(counts, np.array(SIZES))
+    for j in range(4):
+        own = np.array([value is not None for value in rows[:, j]])
+        assert found[j] == pytest.approx(mutual_info_score(rows[own, j].tolist(), label[own]), abs=1e-12)
+    for i, j in itertools.combinations(range(4), 2):
+        both = np.array([a is not None and b is not None for a, b in rows[:, [i, j]]])
+        share = [both & (label == c) for c in CLASSES[:2]]
+        expected = [at.sum() * mutual_info_score(rows[at, i].tolist(), rows[at, j].tolist()) for at in share]
+        assert pairs[i, j] == pytest.approx(sum(expected) / both.sum(), abs=1e-12)
+    np.testing.assert_allclose(class_information(np.zeros((2, 10, 10)), np.array(SIZES)), 0.0)
+
+
+def test_columns_in_another_order_have_the_same_network():
+    rows, labels = table(120, 3)
+    order = np.array([2, 0, 3, 1])
+    one, other = bnb.KDB(2, None).fit(rows, labels), bnb.KDB(2, None).fit(rows[:, order], labels)
+    back = {str(i): str(j) for i, j in enumerate(order)}
+    assert [back[name] for name in other.order_] == list(one.order_)
+    np.testing.assert_allclose(other.predict_proba(rows[:, order]), one.predict_proba(rows), rtol=1e-11)
+
+
+def test_a_parent_is_passed_over_where_a_table_would_be_too_large(monkeypatch):
+    monkeypatch.setattr(kdb, "_MOST_CELLS", 12)  # with a missing parent as a value: (3 + 1)(2 + 1) = 12
+    nb = bnb.KDB(3, None, categories=DECLARED).fit(X, Y)
+    for j, parents in nodes(nb).items():
+        assert np.prod([SIZES[j] + 1, *(SIZES[p] + 1 for p in parents)]) <= 12 or not parents
+    assert nb.k_ == 1
+
+
+# -- how many ----------------------------------------------------------------------------------------
+
+
+def brute_losses(rows, labels, weight, network, most):
+    """(K, F) leave-one-out loss of networks of up to so many parents and columns, by refits of dictionaries.
+
+    A row of weight 2 is that row twice, of which one is left out.
+    """
+    found, label = np.zeros((most + 1, len(network))), np.searchsorted(CLASSES[:2], labels)
+    for k in range(most + 1):
+        own = {j: parents[:k] for j, parents in network.items()}
+        for i, row in enumerate(rows):
+            rest = weight - np.minimum(weight, 1.0) * (np.arange(len(rows)) == i)
+            brute = contexts(own)
+            tables = brute.tables(rows, labels, rest)
+            cells = [[brute.log_cell(tables, c, row, j) for j in network] for c in CLASSES[:2]]
+            joint = brute.log_class(tables)[:, None] + np.cumsum(cells, axis=1)
+            found[k] -= weight[i] * log_proba(joint.T)[:, label[i]]
+    return found
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_k_and_columns_have_the_least_loss_of_refits(seed, monkeypatch):
+    monkeypatch.setattr(kdb, "_MOST_PARENTS", 2)
+    monkeypatch.setattr(kdb, "_CHUNK", 2 * 4 * 7)  # seven rows at a time
+    rng = np.random.default_rng(seed)
+    rows, labels = table(24, seed + 10)
+    rows[rng.random(rows.shape) < 0.1] = None
+    weight = rng.choice([0.5, 1.0, 2.0], 24)
+    network = nodes(bnb.KDB(2, None, categories=DECLARED).fit(rows, labels, weight))
+    losses = brute_losses(rows, labels, weight, network, 2)
+
+    def check(nb, part):
+        nb.set_params(categories=DECLARED).fit(rows, labels, weight)
+        k, n = max(map(len, nodes(nb).values())), len(nb.order_)
+        assert list(nodes(nb)) == list(network)[:n]
+        assert all(network[j][: len(own)] == own for j, own in nodes(nb).items())
+        assert losses[k, n - 1] == pytest.approx(part.min(), abs=1e-9)
+
+    check(bnb.KDB(), losses)
+    check(bnb.KDB(max_features=None), losses[:, -1:])
+    check(bnb.KDB(max_features=3), losses[:, 2:3])
+    check(bnb.KDB(1), losses[1:2])
+    check(bnb.KDB(0), losses[:1])
+
+
+def test_without_parents_it_is_naive_bayes_of_the_most_telling_columns():
+    nb = fitted(0, 2)
+    own = sorted(map(int, nb.order_))
+    naive = bnb.CategoricalNB(alpha=[1 / SIZES[j] for j in own], categories=[DECLARED[j] for j in own])
+    naive.fit(HOLES[:, own], Y, WEIGHT)
+    np.testing.assert_allclose(nb.predict_proba(HOLES), naive.predict_proba(HOLES[:, own]), rtol=1e-12)
+    assert nb.log_evidence_ == pytest.approx(naive.log_evidence_, rel=1e-12)
+    assert set(nb.parents_) == set(nb.order_)
+
+
+def test_more_columns_than_there_are_are_all_of_them():
+    assert fitted(2, 9).parents_ == fitted(2, None).parents_
+
+
+def test_columns_without_values_or_of_one_say_nothing():
+    rows, labels = table(400, 0)
+    more = np.hstack([np.full((400, 1), None), rows, np.full((400, 1), "u", object)])
+    with_them, without = bnb.KDB(2, None).fit(more, labels), bnb.KDB(2, None).fit(rows, labels)
+    assert set(with_them.order_[4:]) == {"0", "5"}
+    assert with_them.order_[:4] == tuple(str(int(name) + 1) for name in without.order_)
+    named = {
+        str(int(j) + 1): tuple(str(int(p) + 1) for p in np.ravel(own or [])) for j, own in without.parents_.items()
+    }
+    assert {j: tuple(np.ravel(with_them.parents_[j] or [])) for j in named} == named
+    np.testing.assert_allclose(with_them.predict_proba(more), without.predict_proba(rows), rtol=1e-11)
+
+
+@pytest.mark.parametrize(("options", "n"), [({"class_alpha": 0.0}, 1), ({"class_prior": [0.0, 0.5, 0.5]}, 4)], ids=str)
+def test_labels_that_are_impossible_in_every_network_do_not_choose(options, n):
+    rows = np.random.default_rng(0).integers(0, 2, (120, 3))
+    label = np.array(CLASSES)[1 + (rows[:, 0] ^ rows[:, 1])]
+    label[:n] = "ash"
+    nb = bnb.KDB(**options).fit(rows, label)
+    assert nb.k_ >= 1
+    assert nb.score(rows[n:], label[n:]) == 1.0
+
+
+# -- rows --------------------------------------------------------------------------------------------
+
+
+def test_whole_weights_are_rows_and_the_order_of_rows_is_none():
+    times = np.random.default_rng(5).integers(1, 3, 40)
+    twice, order = np.repeat(np.arange(40), times), np.random.default_rng(6).permutation(40)
+    for make in (bnb.KDB, lambda: bnb.KDB(max_features=None)):
+        weighted, rows = make().fit(HOLES, Y, times), make().fit(HOLES[twice], Y[twice])
+        turned = make().fit(HOLES[order], Y[order], times[order])
+        assert weighted.parents_ == rows.parents_ == turned.parents_
+        np.testing.assert_allclose(weighted.predict_proba(X), rows.predict_proba(X), rtol=1e-11)
+        np.testing.assert_allclose(turned.predict_proba(X), rows.predict_proba(X), rtol=1e-11)
+
+
+def test_further_rows_are_counted_for_the_network_that_there_is():
+    rows, labels = table(48, 4, n_classes=3)
+    rows[:16][rows[:16] == "w"] = "v"
+    labels[:32][labels[:32] == "oak"] = "elm"
+    rows[5, 2], rows[40, 0] = None, "z"
+    nb, first = bnb.KDB(2, 3), slice(0, 16)
+    with pytest.raises(AttributeError) as error:
+        nb.partial_fit(rows[first], labels[first])
+    assert "only once fit has found the network" in f"{error.value} {error.value.__cause__}"
+    network = nb.fit(rows[first], labels[first]).parents_
+    kept = sorted(map(int, nb.order_))
+    blank = bnb.NetworkNB({kept.index(j): [kept.index(p) for p in own] for j, own in nodes(nb).items()})
+    blank.set_params(tables="context")
+    for a, b in itertools.pairwise((16, 32, 48)):
+        nb.partial_fit(rows[a:b], labels[a:b], classes=np.unique(labels[a:b]))
+    assert nb.parents_ == network
+    whole = clone(blank).fit(rows[:, kept], labels)
+    np.testing.assert_allclose(nb.predict_proba(rows), whole.predict_proba(rows[:, kept]), rtol=1e-11)
+    nb.forget(rows[32:], labels[32:])
+    levels = [whole.categories_[i].tolist() for i in range(len(kept))]
+    less = clone(blank).set_params(categories=levels).partial_fit(rows[:32, kept], labels[:32], CLASSES)
+    np.testing.assert_allclose(nb.predict_proba(rows), less.predict_proba(rows[:, kept]), rtol=1e-11)
+    other = bnb.KDB(1, 3).fit(rows[first], labels[first])
+    refused("structure", counting.merge, counted(nb), counted(other))
+    refused("needs partial_fit", bnb.fit_stream, bnb.KDB(), [(rows, labels)], progress=False, error=TypeError)
+
+
+def test_leave_one_out_and_conformal_are_those_of_its_network():
+    nb, kept = fitted(), sorted(map(int, fitted().order_))
+    parents = {kept.index(j): [kept.index(p) for p in own] for j, own in nodes(nb).items()}
+    network = bnb.NetworkNB(parents, tables="context", categories=[DECLARED[j] for j in kept])
+    network.fit(HOLES[:, kept], Y, WEIGHT)
+    found, expected = bnb.loo(nb, HOLES, Y, WEIGHT), bnb.loo(network, HOLES[:, kept], Y, WEIGHT)
+    np.testing.assert_allclose(found.log_proba, expected.log_proba, rtol=0, atol=1e-11)
+    assert any("chosen on these rows" in note for note in found.notes)
+    sets = [
+        bnb.conformal(own.fit(rows, Y), rows, Y).p_values(new)
+        for own, rows, new in ((clone(nb), HOLES, X[:5]), (network, HOLES[:, kept], X[:5, kept]))
+    ]
+    np.testing.assert_allclose(*sets, rtol=0, atol=1e-12)
+
+
+def test_its_strength_is_tuned_for_the_network_that_there_is():
+    nb = fitted()
+    found = bnb.tune_alpha(nb, HOLES, Y, sample_weight=WEIGHT)
+    kept = sorted(map(int, nb.order_))
+    blank = bnb.NetworkNB({kept.index(j): [kept.index(p) for p in own] for j, own in nodes(nb).items()})
+    blank.set_params(tables="context", categories=[DECLARED[j] for j in kept])
+
+    def loss(log_alpha):
+        refit = blank.set_params(alpha=np.exp(log_alpha)).fit(HOLES[:, kept], Y, WEIGHT)
+        return -bnb.loo(refit, HOLES[:, kept], Y, WEIGHT).elpd
+
+    best = minimize_scalar(loss, bounds=np.log([1.0, 1000.0]), method="bounded", options={"xatol": 1e-6})
+    assert found.objective == pytest.approx(-best.fun, rel=1e-6)
+    assert found.estimator.parents_ == nb.parents_
+
+
+# -- columns -----------------------------------------------------------------------------------------
+
+
+def test_numbers_are_bins_and_gaussian_columns_are_never_left_out():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "r": rng.normal(size=40) + 3 * (Y == "ash")})
+    nb = bnb.KDB(2, 2).fit(frame, Y)
+    cut = frame.assign(r=np.searchsorted(nb.edges_["r"], frame["r"], side="left").astype(str))
+    levels = [["u", "v"], ["u", "v", "w"], [str(i) for i in range(len(nb.edges_["r"]) + 1)]]
+    other = bnb.KDB(2, 2, categories=levels).fit(cut, Y)
+    assert nb.parents_ == other.parents_
+    np.testing.assert_allclose(nb.predict_proba(frame), other.predict_proba(cut), rtol=1e-11)
+    beside = bnb.KDB(1, 1, numbers="gaussian").fit(frame, Y)
+    levels, normal = bnb.KDB(1, 1).fit(frame[["a", "b"]], Y), bnb.GaussianNB(prior="within").fit(frame[["r"]], Y)
+    joint = levels.predict_joint_log_proba(frame[["a", "b"]]) + normal.predict_joint_log_proba(frame[["r"]])
+    joint -= np.log(levels.class_count_ + 1) - np.log(42)
+    np.testing.assert_allclose(beside.predict_joint_log_proba(frame), joint, rtol=0, atol=1e-10)
+    assert beside.parents_ == {**levels.parents_, "r": None}
+
+
+def test_gaussian_columns_have_a_say_in_how_many_parents_there_are():
+    """What they say already needs no column."""
+    rows = np.random.default_rng(0).integers(0, 2, (80, 2)).astype(object)
+    label = np.array(CLASSES)[(rows[:, 0] ^ rows[:, 1]).astype(int)]
+    frame = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "told": (label == "elm") * 40.0 + np.arange(80) % 7})
+    assert bnb.KDB(gaussian=["told"]).fit(frame[["a", "b", "told"]], label).k_ == 0
+    assert bnb.KDB().fit(frame[["a", "b"]], label).k_ == 1
+
+
+# -- citizens ----------------------------------------------------------------------------------------
+
+
+def test_hyperparameters_copies_and_searches():
+    nb = bnb.KDB(2, 3, alpha=0.5)
+    assert repr(nb) == "KDB(alpha=0.5, k=2, max_features=3)"
+    expected = nb.fit(X, Y).predict_proba(X)
+    assert clone(nb).get_params() == nb.get_params()
+    assert not hasattr(clone(nb), "classes_")
+    copy = pickle.loads(pickle.dumps(nb))
+    np.testing.assert_array_equal(copy.predict_proba(X), expected)
+    assert (copy.order_, copy.parents_, copy.k_) == (nb.order_, nb.parents_, nb.k_)
+    np.testing.assert_allclose(copy.partial_fit(X, Y).forget(X, Y).predict_proba(X), expected, rtol=1e-12)
+    np.testing.assert_array_equal(
+        nb.set_params(k="auto", max_features="auto").fit(X, Y).predict_proba(X).shape, (40, 2)
+    )
+    search = GridSearchCV(bnb.KDB(), {"k": ["auto", 0, 1], "max_features": [None, 2]}, cv=2, error_score="raise")
+    assert np.isfinite(search.fit(X, Y).best_score_)
+    frame = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"])
+    named = clone(nb).set_params(k=2, max_features=3).fit(frame, Y)
+    assert [frame.columns[int(name)] for name in copy.order_] == list(named.order_)
+    np.testing.assert_allclose(named.predict_proba(frame), expected, rtol=1e-12)
+
+
+BAD = {
+    "negative k": ({"k": -1}, "k=-1"),
+    "k in words": ({"k": "many"}, "k='many'"),
+    "half a parent": ({"k": 2.5}, r"k=2\.5"),
+    "k is true": ({"k": True}, "k=True"),
+    "no k": ({"k": None}, "k=None"),
+    "no columns": ({"max_features": 0}, "max_features=0"),
+    "columns are true": ({"max_features": True}, "max_features=True"),
+    "half a column": ({"max_features": 1.5}, r"max_features=1\.5"),
+    "columns in words": ({"max_features": "all"}, "max_features='all'"),
+    "no prior": ({"alpha": 0.0}, "has zeros"),
+    "prior of levels": ({"alpha": np.ones((2, 10))}, "of all levels of a column together"),
+    "numbers": ({"numbers": "cut"}, "numbers='cut'"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_hyperparameters_are_refused_before_and_after_fit(bad):
+    options, match = BAD[bad]
+    blank = bnb.KDB(**options)
+    refused(match, blank.fit, X, Y)
+    assert not hasattr(blank, "classes_")
+    refused(match, bnb.WeightedNB(blank).fit, X, Y)
+    nb = bnb.KDB(2, 3).fit(X, Y)
+    before = state(nb)
+    refused(match, nb.set_params(**options).fit, HOLES, Y)
+    assert state(nb.set_params(**{name: getattr(bnb.KDB(2, 3), name) for name in options})) == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels"),
+    [
+        (np.full((40, 3), "u", object), Y),
+        (np.full((40, 3), None), Y),
+        (X[:, :1], Y),
+        (X, np.append(Y[:-1], "alone")),
+        (X, np.full(40, "only")),
+        (X[:1], Y[:1]),
+        (X[:2], np.array(["ash", "elm"])),
+    ],
+    ids=["constant", "missing", "one column", "a class of one row", "one class", "one row", "a row a class"],
+)
+def test_next_to_nothing_is_fitted(rows, labels):
+    nb = bnb.KDB().fit(rows, labels)
+    found = nb.predict_proba(rows)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    assert 1 <= len(nb.order_) <= rows.shape[1]
+    if (rows == rows[:1]).all() and len(set(labels)) == 2 and len(rows) > 2:
+        np.testing.assert_allclose(found, 0.5)
+        assert nb.k_ == 0
+    weighted = bnb.WeightedNB(bnb.KDB()).fit(rows, labels)
+    np.testing.assert_allclose(weighted.predict_proba(rows).sum(axis=1), 1.0, rtol=1e-12)
+
+
+# -- files -------------------------------------------------------------------------------------------
+
+
+def forged_nodes(nb, path, change):
+    """Writes a file of nb in which the nodes are changed."""
+    bnb.save(nb, path)
+    tree, arrays = parts(path.read_bytes())
+    nodes = tree["fitted"]["encoding_"]["blocks"]["values"][0]["nodes"]["values"]
+    change(nodes)
+    path.write_bytes(signed(tree, arrays))
+
+
+def moved(nodes):
+    nodes[0], nodes[-1] = nodes[-1], nodes[0]
+
+
+def twice(nodes):
+    nodes[2]["values"][0] = nodes[0]["values"][0]
+
+
+def itself(nodes):
+    nodes[2]["values"][1] = nodes[2]["values"][0]
+
+
+def beyond(nodes):
+    nodes[2]["values"][1] = 4
+
+
+@pytest.mark.parametrize("change", [moved, twice, itself, beyond])
+def test_forged_networks_are_no_models(change, tmp_path):
+    assert len(nodes(fitted())) == 3
+    assert len(list(nodes(fitted()).values())[2]) == 2
+    forged_nodes(fitted(), tmp_path / "model", change)
+    refused(".", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
+
+
+def test_files_go_on_as_if_nothing_had_happened_and_forged_hyperparameters_are_refused(tmp_path):
+    path = tmp_path / "model"
+    bnb.save(fitted(), path)
+    loaded = bnb.load(path)
+    assert (loaded.order_, loaded.parents_, loaded.k_) == (fitted().order_, fitted().parents_, fitted().k_)
+    np.testing.assert_array_equal(loaded.predict_proba(HOLES), fitted().predict_proba(HOLES))
+    both = [nb.partial_fit(X, Y).predict_proba(HOLES) for nb in (loaded, pickle.loads(pickle.dumps(fitted())))]
+    np.testing.assert_array_equal(*both)
+    tree, arrays = parts(path.read_bytes())
+    for name, value in {"k": -1, "max_features": 0}.items():
+        path.write_bytes(signed(tree | {"parameters": tree["parameters"] | {name: value}}, arrays))
+        refused(name, bnb.load, path, error=bnb.CorruptModelError)
