@@ -20,7 +20,7 @@ KINDS = {
     *("sparse bernoulli", "sparse multinomial"),
     *("CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "ExponentialNB", "MixedNB"),
     "BinnedNB",
-    *("TAN", "SPODE", "AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "TreeAveragedNB"),
+    *("TAN", "SPODE", "AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "TreeAveragedNB", "KDB"),
 }
 QUICK_KINDS = {"categorical", "CategoricalNB"}
 QUICK_KINDS_OF_LAWS = QUICK_KINDS | {"gaussian"}

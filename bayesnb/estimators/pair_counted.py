@@ -13,6 +13,8 @@ from bayesnb.families import LevelCounts
 from bayesnb.model import Statistics
 from bayesnb.networks import learning as structure
 
+_ROUNDING = 1e-9  # of sums of fractional weights
+
 
 class PairCounted(StructuredNB):
     """Base of the classifiers whose nodes have one parent or none, all pairs of columns being among them."""
@@ -57,6 +59,7 @@ def _as_nodes(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
         for p in parents:
             given = pairs[:, own[p], own[child]]
             missing = table - given.sum(axis=1, keepdims=True)
+            missing[missing < _ROUNDING * table] = 0.0
             table = np.concatenate([given, missing], axis=1)[:, : columns.given()[p]]
         found.append(table.reshape(len(pairs), -1))
     return np.concatenate(found, axis=1)

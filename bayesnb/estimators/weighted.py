@@ -23,6 +23,7 @@ from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weighting import weigh
 from bayesnb.prediction.weights import Weights, term_names
 from bayesnb.selection.left_out import counted_rows
+from bayesnb.selection.loo import loo
 
 _KINDS = ("auto", "feature", "temperature")
 NB = TypeVar("NB", bound=NaiveBayesClassifier)
@@ -135,7 +136,7 @@ class WeightedNB(NaiveBayesClassifier):
                 found[0].weights_ = None
                 break
             found.append(draft)
-        best = min(found, key=lambda weighted: weighted.loo_log_loss_)
+        best = found[0] if len(found) == 1 else min(found, key=lambda draft: draft._loss(X, y, sample_weight))
         return drafts.commit(self, best, drafts.counted_by(best))
 
     fit.__doc__ = f"{NaiveBayesClassifier.fit.__doc__}".replace(
@@ -175,6 +176,10 @@ class WeightedNB(NaiveBayesClassifier):
         table, _, label, weight = counted_rows(base.fitted_, X, y, sample_weight, "weigh")
         draft._find(base.fitted_, table, label, weight)
         return drafts.commit(self, draft, drafts.counted_by(draft), on_top=True)
+
+    def _loss(self, X: Any, y: Any, sample_weight: Any) -> float:
+        """Leave-one-out loss of the labels under the weights; given ones know that of other rows."""
+        return self.loo_log_loss_ if self._finds else -loo(self, X, y, sample_weight, estimate="predictive").elpd
 
     def _find(self, fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> None:
         if isinstance(self.weights, Weights):

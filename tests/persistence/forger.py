@@ -56,9 +56,10 @@ HOSTILE = [
 ]
 TENSORS = {"empty": np.zeros((2 * 10**7, 0)), "huge": np.array([0, 10**12])}
 CLASSES = ["CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "MixedNB", "TAN", "SPODE"]
-CLASSES += ["AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "NaiveBayesMixture"]
+CLASSES += ["AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "NaiveBayesMixture", "KDB", "TreeAveragedNB"]
 DATA = ["LevelColumns", "NodeColumns", "RealColumns", "CountColumns", "BinaryColumns", "Moments", "Totals"]
 DATA += ["LevelCounts", "Encoding", "Statistics", "Levels", "Positions", "Dirichlet", "tuple", "range"]
+DATA += ["ContextColumns", "ContextTree"]
 
 
 def parts(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
@@ -276,7 +277,8 @@ def _sizes(columns: Any, kind: str) -> list[int]:
     own = [len(levels.values) + (base.unknown == "level") for levels in base.levels]
     if kind == "LevelColumns":
         return own
-    return [int(np.prod([own[j] for j in node])) for node in columns.nodes]
+    given = [n + (kind == "ContextColumns") for n in own]  # a missing parent is a value
+    return [int(own[child] * np.prod([given[p] for p in parents])) for child, *parents in columns.nodes]
 
 
 def _complaints_of_answers(nb: Any, own: list[Any], n: int, n_classes: int) -> list[str]:

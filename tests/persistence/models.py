@@ -70,4 +70,6 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "EM": (semi_supervised, NUMBERS),
     "frame": (bnb.CategoricalNB, pd.DataFrame(LEVELS, columns=["a", "b", "c"])),
     "trees": (lambda: bnb.TreeAveragedNB(0.5), strange()),
+    "contexts": (lambda: bnb.NetworkNB({0: [1, 2], 1: 2}, tables="context"), strange()),
+    "KDB": (lambda: bnb.KDB(2, 2), strange()),
 }

@@ -125,6 +125,7 @@ def test_the_evidence_is_a_product_of_predictions():
     assert bnb.prequential(nb, HOLES[:12], Y[:12]).log_evidence[-1] == pytest.approx(total, abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:2 cells of 2 columns with levels:UserWarning")
 def test_values_that_never_occurred_are_missing_or_refused():
     strange = X[:4].copy()
     strange[0, 0], strange[1, 3] = "z", "z"
@@ -416,6 +417,20 @@ def test_conformal_p_values_are_those_of_refits(rows, by_class):
 
     counts = rows[:11], labels, np.ones(11)
     assert_p_values(ranks(joint_of, labels, np.ones(11), by_class), nb, counts, rows[11:12], by_class)
+
+
+def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
+    """What is missing is a difference of sums."""
+    rows, labels = table(300, 0)
+    weight = np.random.default_rng(0).choice([0.1, 0.3, 0.7], 300)
+    nb = MAKE["aode"]().fit(rows, labels, weight)
+    for member in nb.members_:
+        parent = int(member.parent)
+        alone = bnb.SPODE(parent, tables="context").fit(rows, labels, weight).statistics_.blocks[0].count
+        np.testing.assert_array_equal(member.statistics_.blocks[0].count == 0, alone == 0)
+        np.testing.assert_allclose(member.statistics_.blocks[0].count, alone, rtol=1e-12)
+    bnb.save(nb, tmp_path / "model")
+    np.testing.assert_array_equal(bnb.load(tmp_path / "model").predict_proba(rows), nb.predict_proba(rows))
 
 
 # -- columns of numbers ------------------------------------------------------------------------------

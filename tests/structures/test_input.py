@@ -26,14 +26,14 @@ from tests.structures.networks import table
 X, Y = table(60, 0)
 FRAME = pd.DataFrame(X, columns=["sky", "wind", "sea", "boat"]).assign(size=np.arange(60.0))
 ALL = [bnb.NetworkNB({1: [0, 2]}), bnb.TAN(), bnb.TAN("evidence", alpha=0.5), bnb.SPODE(2), bnb.AODE(3)]
-ALL += [bnb.TreeAveragedNB(0.5)]
+ALL += [bnb.TreeAveragedNB(0.5), bnb.KDB(2, None), bnb.NetworkNB({1: [0, 2]}, tables="context")]
 every = pytest.mark.parametrize("nb", [pytest.param(nb, id=repr(nb)) for nb in ALL])
 
 
 def expected(nb):
     fails = {"check_classifier_data_not_an_array": "whole floats are Gaussian in a DataFrame, and codes in an array"}
-    if isinstance(nb, bnb.TAN):
-        fails["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the tree"
+    if isinstance(nb, bnb.TAN | bnb.KDB):
+        fails["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the structure"
     return fails
 
 
@@ -43,7 +43,8 @@ def test_check_estimator(estimator, check):
 
 
 @parametrize_with_checks(
-    [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.TreeAveragedNB()], expected_failed_checks=expected
+    [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.TreeAveragedNB(), bnb.KDB()],
+    expected_failed_checks=expected,
 )
 def test_check_estimator_of_the_others(estimator, check):
     check(estimator)

@@ -197,6 +197,15 @@ def test_labels_that_are_impossible_in_every_network_do_not_choose(options, n):
     assert nb.score(rows[n:], label[n:]) == 1.0
 
 
+def test_under_given_weights_the_number_of_parents_is_that_of_the_least_loss_under_them():
+    given = bnb.WeightedNB(bnb.KDB(2, None)).fit(X, Y).weights_
+    each = [bnb.WeightedNB(bnb.KDB(k, None), given).fit(X, Y) for k in range(4)]
+    losses = [-bnb.loo(own, X, Y).elpd for own in each]
+    nb = bnb.WeightedNB(bnb.KDB(), given).fit(X, Y)
+    assert np.argmin(losses) > 0
+    assert nb.estimator_.parents_ == each[int(np.argmin(losses))].estimator_.parents_
+
+
 # -- rows --------------------------------------------------------------------------------------------
 
 
@@ -351,6 +360,7 @@ def test_bad_hyperparameters_are_refused_before_and_after_fit(bad):
     assert state(nb.set_params(**{name: getattr(bnb.KDB(2, 3), name) for name in options})) == before
 
 
+@pytest.mark.filterwarnings("ignore:KDB:UserWarning")
 @pytest.mark.parametrize(
     ("rows", "labels"),
     [
