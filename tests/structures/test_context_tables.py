@@ -44,7 +44,8 @@ MAKE = {
     "kdb": partial(bnb.KDB, 2, 3),
 }
 every = pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
-with_posterior = pytest.mark.parametrize("make", [m for k, m in MAKE.items() if k != "aode"], ids=set(MAKE) - {"aode"})
+POSTERIOR = {name: make for name, make in MAKE.items() if name != "aode"}
+with_posterior = pytest.mark.parametrize("make", POSTERIOR.values(), ids=POSTERIOR)
 
 
 @cache
