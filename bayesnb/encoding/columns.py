@@ -173,6 +173,9 @@ class PlainColumns:
     def require_memory(self, n_classes: int) -> None:
         """There is."""
 
+    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
+        """Raise ValueError if a complete prior is none for these columns, beyond what all families have."""
+
     def without_arcs(self, prior: Any) -> Any:
         return prior
 

@@ -12,7 +12,7 @@ from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors
 from bayesnb.encoding.network import NodeColumns
 from bayesnb.encoding.network_rows import ContextRows, NodeRows
-from bayesnb.encoding.priors import prior_of_contexts
+from bayesnb.encoding.priors import prior_of_contexts, require_structures
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import ContextTree, LevelCounts
 
@@ -31,6 +31,9 @@ class ContextColumns(NodeColumns):
 
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_contexts(given, self, n_classes)
+
+    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
+        require_structures(given, self.prior(1.0, "alpha", n_classes), name)
 
     def coded(self, base: CodedRows) -> NodeRows:
         return ContextRows(base, self.nodes, self.capacity)

@@ -252,19 +252,16 @@ def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
         columns = encoding.blocks[i]
         if hasattr(given_family, "group") and not np.array_equal(given_family.group, columns.groups()):
             raise ValueError(f"prior.blocks[{i}].group is not that of the levels, {columns.groups()[:20]}.")
-        _require_layout(given_family, columns, len(statistics.class_count), f"prior.blocks[{i}]")
+        columns.check_prior(given_family, len(statistics.class_count), f"prior.blocks[{i}]")
     return prior
 
 
-def _require_layout(given: Any, columns: Any, n_classes: int, name: str) -> None:
-    """Refuse averages of structures over others than those of the columns, or without an evidence to weigh them by."""
-    if not isinstance(given, ContextTree | TreeAveraged):
-        return
+def require_structures(given: Any, own: Any, name: str) -> None:
+    """Refuse a prior over other structures than those of the columns' `own`, or without evidence to weigh them by."""
     if not np.all(np.asarray(given.concentration) > 0):
         raise ValueError(
             f"{name}.concentration has zeros, and structures are compared by their evidence: give all > 0."
         )
-    own = columns.prior(1.0, "alpha", n_classes)
     numbers = {"concentration", "count", "log_odds"}
     mine, theirs = ({f.name: getattr(p, f.name) for f in fields(p) if f.name not in numbers} for p in (own, given))
     leaves = jax.tree.leaves(mine), jax.tree.leaves(theirs)

@@ -14,7 +14,7 @@ from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors
 from bayesnb.encoding.network import NodeColumns
 from bayesnb.encoding.network_rows import NodeRows, PairRows
-from bayesnb.encoding.priors import prior_of_trees
+from bayesnb.encoding.priors import prior_of_trees, require_structures
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet, LevelCounts, TreeAveraged
 
@@ -65,6 +65,9 @@ class PairColumns(NodeColumns):
 
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_trees(given, self, n_classes)
+
+    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
+        require_structures(given, self.prior(1.0, "alpha", n_classes), name)
 
     def coded(self, base: CodedRows) -> NodeRows:
         return PairRows(base, self.nodes, self.capacity)
