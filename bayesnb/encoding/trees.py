@@ -94,7 +94,7 @@ class PairColumns(NodeColumns):
     def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
         """Features that are missing in some rows."""
         counted = self._counted(statistics)[:, : len(self.index)]
-        missing = (counted < class_count[:, None] * (1 - 1e-9)).any(axis=0)
+        missing: np.ndarray = np.asarray((counted < class_count[:, None] * (1 - 1e-9)).any(axis=0))
         return [name for name, some in zip(self.names, missing, strict=True) if some and len(self.index) > 1]
 
 
