@@ -319,9 +319,10 @@ class TreeAveraged(Conjugate):
         return log_sum_of(log_weight, self.n_features)
 
     def _log_partition(self) -> jax.Array:
+        """log Π E_u · Σ over the trees; the number of trees is its prior's."""
         found = self._log_evidences()
         trees = self._log_sum(log_weight_of(jnp.sum(found[:, self.n_features :], axis=0)))
-        return jnp.sum(found[:, : self.n_features]) + trees - max(self.n_features - 2, 0) * np.log(self.n_features)
+        return jnp.sum(found[:, : self.n_features]) + trees
 
     def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(C, K) logarithms of sums of gamma variates: of a feature's levels, or of a pair's by its two features."""
