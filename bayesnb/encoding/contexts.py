@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesnb.encoding.columns import UnknownPolicy
-from bayesnb.encoding.levels import Factors
-from bayesnb.encoding.network import NodeColumns
+from bayesnb.encoding.network import AveragedColumns
 from bayesnb.encoding.network_rows import ContextRows, NodeRows
-from bayesnb.encoding.priors import prior_of_contexts, require_structures
+from bayesnb.encoding.priors import prior_of_contexts
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import ContextTree, LevelCounts
 
@@ -21,7 +19,7 @@ NOT_OBSERVED = "<missing>"
 
 
 @dataclass(frozen=True, eq=False)
-class ContextColumns(NodeColumns):
+class ContextColumns(AveragedColumns):
     """Categorical features, each given as many of its parents, in their order, as the rows speak for.
 
     A missing parent is one more of its values, so that a cell counts if the feature is observed.
@@ -32,14 +30,8 @@ class ContextColumns(NodeColumns):
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_contexts(given, self, n_classes)
 
-    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
-        require_structures(given, self.prior(1.0, "alpha", n_classes), name)
-
     def coded(self, base: CodedRows) -> NodeRows:
         return ContextRows(base, self.nodes, self.capacity)
-
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
-        return self.coded(self.base.rows(opened, policy))
 
     def _as_parent(self, code: np.ndarray, n_levels: int) -> np.ndarray:
         return np.append(code, n_levels)

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
 from bayesnb.encoding.levels import Factors, Levels
 from bayesnb.encoding.network_rows import NetworkRows, NodeRows, parents_first
+from bayesnb.encoding.priors import require_structures
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
@@ -255,4 +256,15 @@ class NodeColumns(GrowingColumns):
         return true
 
 
-__all__ = ["Conditional", "Node", "NodeColumns"]
+@dataclass(frozen=True, eq=False)
+class AveragedColumns(NodeColumns):
+    """Categorical features under an average of structures: rows score as they count, with nothing summed out."""
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
+        return self.coded(self.base.rows(opened, policy))
+
+    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
+        require_structures(given, self.prior(1.0, "alpha", n_classes), name)
+
+
+__all__ = ["AveragedColumns", "Conditional", "Node", "NodeColumns"]

@@ -10,17 +10,15 @@ import numpy as np
 
 from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import LevelColumns
-from bayesnb.encoding.columns import UnknownPolicy
-from bayesnb.encoding.levels import Factors
-from bayesnb.encoding.network import NodeColumns
+from bayesnb.encoding.network import AveragedColumns
 from bayesnb.encoding.network_rows import NodeRows, PairRows
-from bayesnb.encoding.priors import prior_of_trees, require_structures
+from bayesnb.encoding.priors import prior_of_trees
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet, LevelCounts, TreeAveraged
 
 
 @dataclass(frozen=True, eq=False)
-class PairColumns(NodeColumns):
+class PairColumns(AveragedColumns):
     """Categorical features that a tree joins: each by itself, and all pairs of them.
 
     The nodes are the features, then the pairs: the second feature given the first. A pair counts where both are
@@ -66,14 +64,8 @@ class PairColumns(NodeColumns):
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_trees(given, self, n_classes)
 
-    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
-        require_structures(given, self.prior(1.0, "alpha", n_classes), name)
-
     def coded(self, base: CodedRows) -> NodeRows:
         return PairRows(base, self.nodes, self.capacity)
-
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
-        return self.coded(self.base.rows(opened, policy))
 
     def groups(self) -> np.ndarray:
         """Feature or pair of each level."""
