@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -36,8 +36,10 @@ def _observe(
 @jax.jit(donate_argnums=0)
 def _observe_responsibilities(
     statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
-) -> Statistics:
-    return statistics.observe_responsibilities(x, weight, log_base + kernel_log_base(statistics.blocks, x))
+) -> tuple[Statistics, jax.Array]:
+    """The same, of rows that belong to each class with a `weight` (N, C)."""
+    log_base = log_base + kernel_log_base(statistics.blocks, x)
+    return statistics.observe_responsibilities(x, weight, log_base), jnp.sum(weight)
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
@@ -56,10 +58,7 @@ def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarra
 @float64
 def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
     """As `count_rows`, for rows that belong to each class with a weight; `weight` is (N, C)."""
-    total = empty(rows, weight.shape[1])
-    for _, x, (weights,), log_base in row_blocks(rows, weight):
-        total = jax.block_until_ready(_observe_responsibilities(total, x, weights, log_base))
-    return finish(encoding, total)
+    return _count(encoding, rows, _observe_responsibilities, weight)
 
 
 @float64
@@ -71,12 +70,20 @@ def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, we
     ValueError
         If the squares of a feature's values leave the range of float64.
     """
+    return _count(encoding, rows, _observe, label, weight, cells=len(encoding.classes))
+
+
+def _count(
+    encoding: Encoding, rows: tuple[Rows, ...], kernel: Callable[..., Any], *arrays: np.ndarray, cells: float = 0.0
+) -> Statistics:
+    """Fold a kernel over blocks of rows."""
     total, last = empty(rows, len(encoding.classes)), None
-    for _, x, (labels, weights), log_base in row_blocks(rows, label, weight, cells=len(encoding.classes)):
-        total, read = _observe(total, x, labels, weights, log_base)
+    for _, x, parts, log_base in row_blocks(rows, *arrays, cells=cells):
+        total, read = kernel(total, x, *parts, log_base)
         # The next block is made while this one is read, and no more of them wait in memory.
         jax.block_until_ready(last)
         last = read
+    require_finite(rows, total)
     return finish(encoding, total)
 
 
@@ -94,6 +101,13 @@ def row_blocks(
         for r in rows:
             log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
         yield piece, x, parts, log_base
+
+
+def require_finite(rows: tuple[Rows, ...], total: Statistics) -> None:
+    """Raise ValueError naming an infinite cell, if rows have left statistics that are not finite and there is one."""
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(total)):
+        for r in rows:
+            r.require_finite()
 
 
 def finish(encoding: Encoding, total: Statistics) -> Statistics:
@@ -122,7 +136,9 @@ def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistic
         finished = tuple(c.finish(s, counted.class_count) for c, s in zip(encoding.blocks, counted.blocks, strict=True))
         parts.append(jax.tree.map(itemgetter(slice(piece.stop - piece.start)), (counted.class_count, finished)))
     class_count, finished = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    return Statistics(class_count, finished, np.zeros(()))
+    found = Statistics(class_count, finished, np.zeros(()))
+    require_finite(rows, found)
+    return found
 
 
 def prune(counted: Counted) -> Counted:
@@ -292,6 +308,7 @@ __all__ = [
     "merge",
     "prune",
     "remove",
+    "require_finite",
     "require_numbers",
     "row_blocks",
     "single_rows",

@@ -140,6 +140,8 @@ def _share(
 
 
 def _blocks(part: Unlabeled) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    for rows in part.rows:
+        rows.require_finite()
     for _, x, (weight,), log_base in counting.row_blocks(part.rows, part.weight):
         yield x, weight, log_base
 

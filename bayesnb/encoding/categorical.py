@@ -15,7 +15,7 @@ from bayesnb.encoding.edges import are_edges, cell_names, same_edges
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table, row_major
-from bayesnb.families import LevelCounts
+from bayesnb.families import LevelCounts, PackedCounts
 
 HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
@@ -32,8 +32,8 @@ class GrowingColumns(OfLevels, PlainColumns):
         """Number of levels of each feature."""
         raise NotImplementedError
 
-    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
-        return LevelCounts(statistics.count[:, : self.sizes().sum()])
+    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
+        return statistics.by_level(self.sizes())
 
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """(C, levels) of each feature, from (C, L)."""

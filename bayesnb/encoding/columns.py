@@ -14,7 +14,7 @@ from bayesnb.encoding.levels import plain
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
 from bayesnb.encoding.row_blocks import BinaryRows, CountRows, PresenceRows, RealRows, Rows
 from bayesnb.encoding.table import Table
-from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.families import Dirichlet, LevelCounts, PackedCounts
 
 
 class Unknown(NamedTuple):
@@ -357,8 +357,9 @@ class BinaryColumns(OfLevels, FixedColumns):
             return PresenceRows(opened)
         return BinaryRows(opened, 0.5 if self.threshold is None else self.threshold)
 
-    def finish(self, statistics: LevelCounts, class_count: np.ndarray) -> LevelCounts:
+    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
         """Of a sparse matrix only presences were counted: the rest of each class is absent."""
+        statistics = statistics.by_level(self.sizes())
         count = statistics.count
         if count.shape[1] == 2 * len(self.index):
             return statistics

@@ -49,7 +49,7 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     seen = Levels.of(v for v, n in zip(values, counts, strict=True) if n)
     if len(seen) < len(classes):
         position, classes = np.maximum(seen.index(values), 0), seen
-    return classes, position.astype(np.int32)[codes]
+    return classes, _moved(codes, position)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
@@ -128,4 +128,11 @@ def index_of_labels(classes: Levels, found: Levels, label: np.ndarray) -> np.nda
             f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
             "partial_fit(classes=...) declares further ones."
         )
-    return position.astype(np.int32)[label]
+    return _moved(label, position)
+
+
+def _moved(index: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """`position[index]`, in which most often nothing moves."""
+    if np.array_equal(position, np.arange(len(position))):
+        return index.astype(np.int32, copy=False)
+    return position.astype(np.int32)[index]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from bayesnb._util.threads import in_threads
 from bayesnb._util.warnings import warn
 
 MISSING = -1
 UNKNOWN = -2
 _WIDEST_RANGE = 4096
+_FIRST_ROWS = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,26 +125,34 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
 
 
 def _bounds(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least and greatest of each column, reading each block of rows once, while it is in the cache.
+    """Least and greatest of each column.
+
+    Where it is 0 in the first rows, one pass may tell both: taken for unsigned, a negative number is large.
+    """
+    low = raw[:_FIRST_ROWS].min(axis=0)
+    if not low.any():
+        high = _reduced(raw.view(f"u{raw.itemsize}"), np.max)
+        if (high <= np.iinfo(np.int8).max).all():
+            return low, high.astype(raw.dtype)
+    return _reduced(raw, np.min), _reduced(raw, np.max)
+
+
+def _reduced(raw: np.ndarray, reduce: Callable[..., np.ndarray]) -> np.ndarray:
+    """`np.min` or `np.max` of each column.
 
     NumPy's loop over a short last axis is slow, so many rows are taken as one.
     """
     n, width = raw.shape
     many = max(1, 2048 // width)
-    step = many * max(1, 2**21 // (many * width * raw.itemsize))
+    step = many * max(1, 2**19 // (many * width))
 
-    def bounds(start: int) -> tuple[np.ndarray, np.ndarray]:
+    def of_piece(start: int) -> np.ndarray:
         piece = raw[start : start + step]
         if len(piece) == step and piece.flags.c_contiguous:
             piece = piece.reshape(-1, many * width)
-        return piece.min(axis=0).reshape(-1, width).min(axis=0), piece.max(axis=0).reshape(-1, width).max(axis=0)
+        return reduce(reduce(piece, axis=0).reshape(-1, width), axis=0)
 
-    starts = range(0, n, step)
-    if len(starts) == 1:
-        return bounds(0)
-    with ThreadPoolExecutor(2) as pool:
-        low, high = zip(*pool.map(bounds, starts), strict=True)
-    return np.min(low, axis=0), np.max(high, axis=0)
+    return reduce(list(in_threads(of_piece, range(0, n, step))), axis=0)
 
 
 def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.row_blocks import CELLS, CodedRows, PlainRows, pad_rows, power_of_four, room
-from bayesnb.families import LevelCounts, OneHot
+from bayesnb.families import LevelCounts, OneHot, PackedCounts, empty_counts
 from bayesnb.families.count_matrix import joint_code
 from bayesnb.families.network_cells import BARREN, Network, NetworkCells
 
@@ -28,8 +28,8 @@ class NodeRows(PlainRows):
     nodes: tuple[tuple[int, ...], ...]
     capacity: int
 
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, self.capacity)))
+    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
+        return empty_counts(n_classes, len(self.base.factors.raw), self._sizes, room(self._sizes), self.capacity)
 
     def width(self) -> float:
         return len(self.nodes)

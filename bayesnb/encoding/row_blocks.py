@@ -16,7 +16,16 @@ from scipy.special import gammaln
 
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.encoding.table import SideBySide
-from bayesnb.families import Complete, Counts, LevelCounts, OneHot, PairedCounts, Presence
+from bayesnb.families import (
+    Complete,
+    Counts,
+    LevelCounts,
+    OneHot,
+    PackedCounts,
+    PairedCounts,
+    Presence,
+    empty_counts,
+)
 
 CELLS = 2**20
 _MOST_ROWS = 2**14  # what kernels make of more leaves holes in memory, and a stream would take ever more of it
@@ -40,6 +49,10 @@ class Rows(Protocol):
 
     def counted(self) -> Rows:
         """The same rows for kernels that count them, and score no more than what counts."""
+        ...
+
+    def require_finite(self) -> None:
+        """Raise ValueError naming the first cell that is infinite, where `block` does not look."""
         ...
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
@@ -96,6 +109,9 @@ class PlainRows:
     def counted(self) -> Any:
         return self
 
+    def require_finite(self) -> None:
+        """No cell is infinite."""
+
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
         return 0.0
 
@@ -104,8 +120,8 @@ class PlainRows:
 class RealRows(PlainRows):
     """Numbers, NaN where missing; for Gaussian and Poisson features.
 
-    `check` refuses infinite cells of a block, told its first row, and says whether none is missing: block by
-    block, as another pass over all rows would take a tenth of the time of a fit.
+    `check` refuses infinite cells of a block, told its first row, and says whether none is missing: block by block, as
+    another pass over all rows would take longer.
     """
 
     values: np.ndarray | SideBySide
@@ -123,10 +139,24 @@ class RealRows(PlainRows):
     def missing(self) -> np.ndarray:
         return np.isnan(np.asarray(self.values))
 
+    def counted(self) -> RealRows:
+        return UncheckedRows(self.values, self.statistics, self.check)
+
+    def require_finite(self) -> None:
+        self.check(np.asarray(self.values))
+
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
         values = self.values[start:stop]
         complete = self.check(values, start=start)
         return Complete(pad_rows(values, size)) if complete else pad_rows(values, size)
+
+
+@dataclass(frozen=True, eq=False)
+class UncheckedRows(RealRows):
+    """The same for kernels that count: what they leave of an infinite cell is not finite, so that nobody need look."""
+
+    def block(self, start: int, stop: int, size: int) -> np.ndarray:
+        return pad_rows(self.values[start:stop], size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +169,12 @@ class CodedRows(PlainRows):
     start: np.ndarray
     capacity: int
 
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, self.capacity)))
+    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
+        return empty_counts(n_classes, len(self.factors.raw), self.sizes, self._width, self.capacity)
 
     @cached_property
     def _width(self) -> int:
-        return room(self.sizes)
+        return room(self.sizes, complete=self.complete)
 
     @cached_property
     def _dtype(self) -> np.dtype:
@@ -213,8 +243,16 @@ class BinaryRows(PlainRows):
     values: np.ndarray
     threshold: float
 
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, 2 * self.values.shape[1])))
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        return np.full(self.values.shape[1], 2, np.int32)
+
+    @cached_property
+    def _width(self) -> int:
+        return room(self._sizes, complete=self.values.dtype.kind != "f")
+
+    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
+        return empty_counts(n_classes, len(self.values), self._sizes, self._width, 2 * len(self._sizes))
 
     def width(self) -> float:
         return self.values.shape[1]
@@ -228,8 +266,8 @@ class BinaryRows(PlainRows):
         code = (values > self.threshold).astype(np.int8)
         if values.dtype.kind == "f":
             code[np.isnan(values)] = MISSING
-        n = values.shape[1]
-        return OneHot(pad_rows(code, size, MISSING), 2 * np.arange(n, dtype=np.int32), np.full(n, 2, np.int32), 3)
+        first = 2 * np.arange(len(self._sizes), dtype=np.int32)
+        return OneHot(pad_rows(code, size, MISSING), first, self._sizes, self._width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,6 +353,8 @@ def log_factorial(values: np.ndarray) -> np.ndarray:
 
 def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
     """rows - row; NumPy's loop over a short last axis is slow, so many rows are taken as one."""
+    if not row.any():
+        return rows
     many = 64
     if len(rows) % many or not rows.flags.c_contiguous:
         return rows - row
@@ -356,9 +396,9 @@ def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tupl
     return index.astype(np.int32), distinct_pairs[:, 0].astype(np.int32), distinct_pairs[:, 1]
 
 
-def room(sizes: np.ndarray) -> int:
-    """For a power of two of levels and a missing cell: growth seldom compiles anew."""
-    return (1 << max(1, int(sizes.max() - 1).bit_length())) + 1
+def room(sizes: np.ndarray, *, complete: bool = False) -> int:
+    """A power of two that holds the levels, and a missing cell if there may be one: growth seldom compiles anew."""
+    return 1 << max(1, int(sizes.max() - complete).bit_length())
 
 
 def _is_range(code: np.ndarray) -> bool:

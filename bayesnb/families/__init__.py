@@ -7,7 +7,6 @@ from bayesnb.families.binned import Binned, IndependentCuts
 from bayesnb.families.cells import Complete
 from bayesnb.families.conjugate import pooled
 from bayesnb.families.context_tree import ContextTree
-from bayesnb.families.count_matrix import OneHot
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
 from bayesnb.families.gamma_exponential import Durations, EmpiricalDuration, GammaExponential
@@ -16,6 +15,7 @@ from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
 from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
+from bayesnb.families.one_hot import OneHot, PackedCounts, empty_counts
 from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
 from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
 from bayesnb.families.tree_averaged import TreeAveraged
@@ -50,11 +50,13 @@ __all__ = [
     "Moments",
     "NormalInverseGamma",
     "OneHot",
+    "PackedCounts",
     "PairedCounts",
     "Presence",
     "SufficientStatistics",
     "Totals",
     "TreeAveraged",
     "averaged",
+    "empty_counts",
     "pooled",
 ]

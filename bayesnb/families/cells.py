@@ -7,9 +7,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._types import Array
 
 _IN_CACHE = 2**14
 
@@ -48,6 +49,31 @@ def sum_cells(seen: jax.Array, terms: jax.Array) -> jax.Array:
 def only(seen: jax.Array, terms: jax.Array) -> jax.Array:
     """The terms of observed cells; those of missing ones are 0."""
     return jnp.where(seen, terms, 0.0)
+
+
+def sum_by_class(n_classes: int, label: Int[Array, "N"], of_row: Callable[..., Any], rows: tuple[Any, ...]) -> Any:
+    """(C, …) the sum over the rows of each class of `of_row(*row)`, a pytree; `rows` are arrays with an entry a row.
+
+    Row by row on a CPU, where nothing then leaves the cache: 0.9 ns a cell of 30 features, and a product with
+    indicators of the classes took 2.3, or 11 with a hundred classes. Rows that are cut over devices would be gathered
+    for that: let each device count its own (docs/scaling.md).
+    """
+    rows = jax.tree.map(jnp.asarray, rows)
+    of_one = jax.eval_shape(of_row, *(jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in rows))
+    zero = jax.tree.map(lambda leaf: jnp.zeros((n_classes, *leaf.shape), leaf.dtype), of_one)
+
+    def add(sums: Any, at: Any, values: Any) -> Any:
+        return jax.tree.map(lambda total, value: total.at[at].add(value), sums, values)
+
+    def one_by_one(label: jax.Array, *rows: jax.Array) -> Any:
+        return jax.lax.fori_loop(
+            0, len(label), lambda i, sums: add(sums, label[i], of_row(*(v[i] for v in rows))), zero
+        )
+
+    def at_once(label: jax.Array, *rows: jax.Array) -> Any:
+        return add(zero, label, jax.vmap(of_row)(*rows))
+
+    return jax.lax.platform_dependent(jnp.asarray(label), *rows, cpu=one_by_one, default=at_once)
 
 
 def in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> Float[jax.Array, "N C ..."]:

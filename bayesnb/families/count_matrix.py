@@ -18,9 +18,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.terms import Term, add_at, index_of, linear, single, weighted
-
-_UNROLL = 64
+from bayesnb.families.terms import Term, linear
 
 
 @pytree
@@ -78,118 +76,6 @@ class Dense:
         return jax.ops.segment_sum(jnp.asarray(self.count).T, self.group, self.num_groups).T
 
 
-@pytree
-class OneHot:
-    """One draw from each group: categorical features, and Bernoulli features as (absent, present).
-
-    Groups with few levels are packed: p of them become one with all combinations of their levels, so that
-    one scatter or gather does for p.
-
-    Parameters
-    ----------
-    code : (N, G) int array
-        Index of the level within its group; -1 where the cell is missing.
-    start, size : (G,) int arrays
-        Flat index of the first level of each group, and its number of levels.
-    width : int
-        A bound of `size` + 1.
-    """
-
-    code: Any
-    start: Any
-    size: Any
-    width: int = static()
-
-    def layout(self, table: jax.Array) -> jax.Array:
-        """(P, width^p, C) tables of the packs, or (L + 1, C); a missing cell points to a zero."""
-        table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
-        p = self._packing(table.shape[1])
-        if p == 1:
-            return table
-        grouped = table[self._level(p, table.shape[0] - 1)]
-        packs = grouped[:, 0]
-        for i in range(1, p):
-            packs = (packs[:, :, None] + grouped[:, i, None]).reshape(packs.shape[0], -1, packs.shape[-1])
-        return packs
-
-    def dot(self, table: jax.Array) -> jax.Array:
-        if table.ndim == 3:
-            packed = self._packed(_packing(self.width))
-            start = jnp.arange(table.shape[0]) * table.shape[1]
-            index, table = packed + start.astype(packed.dtype), table.reshape(-1, table.shape[-1])
-        else:
-            start = jnp.asarray(self.start)
-            index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
-
-        def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
-            return total + table.at[column].get(mode="promise_in_bounds"), None
-
-        zero = jnp.zeros((index.shape[0], table.shape[1]), table.dtype)
-        return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        """Every count is 1 and so is every total: the contrast is a table itself."""
-        return self.layout(single(term, table, total, group))
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        return self.dot(tables)
-
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
-        table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
-        start = jnp.asarray(self.start)
-        index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
-        return table.at[index].get(mode="promise_in_bounds").swapaxes(1, 2)
-
-    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-        return self.dot_terms(single(term, table, total, group))
-
-    def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
-        """A table of log probabilities, each group to a power, weight (G,)."""
-        return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
-
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        n_classes, n_levels = count.shape
-        p = self._packing(n_classes)
-        if p == 1:
-            start = jnp.asarray(self.start)
-            code = jnp.where(self.code < 0, count.size, jnp.asarray(self.code, start.dtype) + start)
-            return _scatter_rows(count, code, label, weight)
-        packed = self._packed(p)
-        size = self.width**p
-        start = (jnp.arange(packed.shape[1]) * size).astype(packed.dtype)
-        counts = _scatter_rows(jnp.zeros((n_classes, packed.shape[1] * size)), packed + start, label, weight)
-        counts = counts.reshape(n_classes, packed.shape[1], *[self.width] * p)
-        axes = range(2, 2 + p)
-        margins = [jnp.sum(counts, axis=tuple(a for a in axes if a != i)) for i in axes]
-        return count.at[:, self._level(p, n_levels)].add(jnp.stack(margins, axis=2), mode="drop")
-
-    def log_base(self) -> jax.Array:
-        return jnp.zeros(self.code.shape[0])
-
-    def _packing(self, n_classes: int) -> int:
-        """Groups a pack; 1 where the tables of the packs would be larger than the rows."""
-        p = _packing(self.width)
-        tables = n_classes * -(-self.code.shape[1] // p) * self.width**p
-        return p if tables <= max(self.code.size, 2**14) else 1
-
-    def _packed(self, p: int) -> Int[jax.Array, "N P"]:
-        """(N, P) codes of the packs; a missing cell is the last of `width` levels."""
-        n, groups = self.code.shape
-        code = jnp.where(self.code < 0, self.width - 1, jnp.asarray(self.code, jnp.int32))
-        code = jnp.pad(code, ((0, 0), (0, -groups % p)), constant_values=self.width - 1).reshape(n, -1, p)
-        packed = code[:, :, 0]
-        for i in range(1, p):
-            packed = packed * self.width + code[:, :, i]
-        return packed
-
-    def _level(self, p: int, missing: int) -> Int[jax.Array, "P p width"]:
-        """(P, p, width) flat level of each code of each group; `missing` where there is none."""
-        fill = (0, -self.code.shape[1] % p)
-        start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))
-        code = jnp.arange(self.width, dtype=start.dtype)
-        return jnp.where(code < size[:, None], start[:, None] + code, missing).reshape(-1, p, self.width)
-
-
 @partial(jax.jit, static_argnames="dtype")
 def joint_code(
     code: jax.Array, column: jax.Array, stride: jax.Array, missing: jax.Array, dtype: str
@@ -232,20 +118,6 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
         code = jnp.where(x > flat.at[code + (step - 1)].get(mode="promise_in_bounds"), code + step, code)
         step //= 2
     return jnp.where(x == x, code - first, -1).astype(dtype)
-
-
-def _scatter_rows(count: jax.Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
-    """Add the weight of each row to its levels (N, G); levels past the end are missing cells."""
-    index = index_of(count, label)[:, None] + level
-    return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))
-
-
-def _packing(width: int) -> int:
-    """How many groups of `width` codes make a pack of about a thousand: few enough for the cache."""
-    p = 1
-    while width ** (p + 1) <= 1100:
-        p += 1
-    return p
 
 
 def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:

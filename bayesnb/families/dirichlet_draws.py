@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from bayesnb.families.count_matrix import Dense, OneHot
+from bayesnb.families.count_matrix import Dense
 from bayesnb.families.network_cells import NetworkCells
+from bayesnb.families.one_hot import OneHot
 from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
 from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.cells import observed
+from bayesnb.families.cells import observed, sum_by_class
 from bayesnb.families.conjugate import ROUNDING, Additive, Conjugate
 from bayesnb.families.leave_one_out import CellByCell, SumOfCells
 from bayesnb.families.protocol import Site
@@ -52,9 +52,12 @@ class Sums(Additive):
         return np.sum(self.total, axis=0) / np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
-        seen, x = observed(x)
-        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
-        return type(self)(self.count + one_hot.T @ seen.astype(x.dtype), self.total + one_hot.T @ x)
+        def of_row(row: jax.Array, weight: jax.Array) -> tuple[jax.Array, jax.Array]:
+            seen, row = observed(row)
+            return weight * seen, weight * row
+
+        count, total = sum_by_class(self.count.shape[0], label, of_row, (x, weight))
+        return type(self)(self.count + count, self.total + total)
 
 
 @pytree

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import jax
@@ -11,7 +12,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.cells import Complete, observed
+from bayesnb.families.cells import observed, only, sum_by_class
 from bayesnb.families.conjugate import ROUNDING, pooled
 from bayesnb.families.protocol import Unit
 
@@ -112,25 +113,25 @@ class Moments:
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
         """Deviations from the means so far; once more from those of the block, where squares cancel. NaN is skipped."""
-        complete = isinstance(x, Complete)
-        seen, x = observed(x)
-        one_hot = (label[:, None] == jnp.arange(self.count.shape[0])) * weight[:, None]
-        cells = one_hot.sum(axis=0)[:, None] if complete else one_hot.T @ seen.astype(x.dtype)
-        count = jnp.broadcast_to(cells, self.count.shape)
-        inverse = 1.0 / jnp.where(count > 0, count, 1.0)
 
-        def centred(centre: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-            """Mean, M2, and the sum of squares about `centre`."""
-            deviation = jnp.where(seen, x - centre[label], 0.0)
-            shift, square = one_hot.T @ deviation * inverse, one_hot.T @ (deviation * deviation)
-            return centre + shift, square - shift * shift * count, square
+        def centred(centre: jax.Array) -> tuple[Moments, jax.Array]:
+            """Of the block, and the sums of squares about `centre`."""
 
-        def again(mean: jax.Array, m2: jax.Array) -> tuple[jax.Array, jax.Array]:
-            mean, m2, square = centred(mean)
+            def of_row(row: jax.Array, own: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+                seen, row = observed(row)
+                deviation = only(seen, row - centre[own])
+                weighted = weight * deviation
+                return weight * seen, weighted, weighted * deviation
+
+            count, total, square = sum_by_class(self.count.shape[0], label, of_row, (x, label, weight))
+            shift = total / jnp.where(count > 0, count, 1.0)
+            return Moments(count, jnp.where(count > 0, centre + shift, 0.0), square - shift * shift * count), square
+
+        def again(block: Moments) -> Moments:
+            block, square = centred(block.mean)
             # Where all deviations are the rounding error of the mean, the cells are equal.
-            return mean, jnp.where(m2 > 1e-9 * square, m2, 0.0)
+            return replace(block, m2=jnp.where(block.m2 > 1e-9 * square, block.m2, 0.0))
 
-        mean, m2, square = centred(jnp.asarray(self.mean))
-        cancelled = jnp.any(~(m2 >= 1e-4 * square))  # also where squares overflow
-        mean, m2 = jax.lax.cond(cancelled, again, lambda mean, m2: (mean, m2), mean, m2)
-        return self.merge(Moments(count, jnp.where(count > 0, mean, 0.0), m2))
+        block, square = centred(jnp.asarray(self.mean))
+        cancelled = jnp.any(~(block.m2 >= 1e-4 * square))  # also where squares overflow
+        return self.merge(jax.lax.cond(cancelled, again, lambda same: same, block))

@@ -27,6 +27,10 @@ class LevelCounts(Additive):
         """With so many more levels, of which there are none."""
         return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
 
+    def by_level(self, sizes: np.ndarray) -> LevelCounts:
+        """These, without the room for more levels that groups of such `sizes` leave."""
+        return LevelCounts(self.count[:, : sizes.sum()])
+
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 

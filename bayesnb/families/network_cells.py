@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.count_matrix import OneHot
+from bayesnb.families.one_hot import OneHot
 from bayesnb.families.terms import Term, single
 from bayesnb.families.variates import Variates
 

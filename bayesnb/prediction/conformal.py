@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import jax
 import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
 from bayesnb._util.progress import progress
+from bayesnb._util.threads import in_threads
 from bayesnb.encoding import Table, check_labels
 from bayesnb.fitted import Classifier, Fitted, Request
 from bayesnb.model import Estimate
@@ -199,20 +197,15 @@ class Conformal:
     def _ranks(self, table: Table, against: np.ndarray) -> np.ndarray:
         """(2, M, C), see `Scores.ranks`: some rows at a time, side by side."""
         found, size = np.empty((2, *against.shape)), self._scores.size
-        device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
 
         def rank(part: slice) -> slice:
             mask = np.zeros(len(against), bool)
             mask[part] = True
-            with jax.default_device(device):
-                found[:, part] = self._scores.ranks(table.take(mask), against[part])
+            found[:, part] = self._scores.ranks(table.take(mask), against[part])
             return part
 
-        with (
-            ThreadPoolExecutor(os.cpu_count()) as pool,
-            progress("conformal", len(against), unit="row") as step,
-        ):
-            for part in pool.map(rank, _slices(len(against), size)):
+        with progress("conformal", len(against), unit="row") as step:
+            for part in in_threads(rank, list(_slices(len(against), size))):
                 step(part.stop - part.start)
         return found
 

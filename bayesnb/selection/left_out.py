@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,6 +12,7 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
+from bayesnb._util.threads import in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
 from bayesnb.families import LevelCounts
@@ -123,19 +122,15 @@ def left_out(
             parts.append((mask, _own_class_without(model, encoding, own, float(w), estimate, quantity)))
         return _in_place(parts)
 
-    device = getattr(jax.config, "jax_default_device", None)  # JAX's scopes are those of a thread
-
     def of_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
         c, w = group
         own = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
         without = -w * np.eye(n_classes)[c]
-        with jax.default_device(device):
-            found = quantity.shared(encoding, posterior, own.rows, len(own.label), estimate, multiplicity=without)
+        found = quantity.shared(encoding, posterior, own.rows, len(own.label), estimate, multiplicity=without)
         return mask, found
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return _in_place(list(pool.map(of_group, alike(counted.label, counted.weight))))  # raises what they raise
+    return _in_place(list(in_threads(of_group, list(alike(counted.label, counted.weight)))))
 
 
 def average_left_out(

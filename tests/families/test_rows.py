@@ -151,8 +151,10 @@ def test_tally_is_weights_times_rows(rows):
     rng = np.random.default_rng(2)
     label = rng.integers(0, N_CLASSES, rows.padded)
     weight = np.where(np.arange(rows.padded) < len(rows.dense), rng.gamma(1.0, size=rows.padded), 0.0)
-    weighted_counts = jax.jit(LevelCounts.observe)(rows.rows.empty(N_CLASSES), rows.x, label, weight).count
-    n = len(rows.dense)
+    n, empty = len(rows.dense), rows.rows.empty(N_CLASSES)
+    counted = jax.jit(type(empty).observe)(empty, rows.x, label, weight)
+    sizes = np.bincount(rows.group)
+    weighted_counts = jax.tree.map(np.asarray, counted).by_level(sizes).count
     expected = np.stack([(weight[:n] * (label[:n] == c)) @ rows.dense for c in range(N_CLASSES)])
     weighted_counts = np.asarray(weighted_counts)
     if weighted_counts.shape[1] * 2 == expected.shape[1]:  # of sparse presences only these are counted
