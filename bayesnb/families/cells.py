@@ -58,7 +58,7 @@ def sum_by_class(n_classes: int, label: Int[Array, "N"], of_row: Callable[..., A
     indicators of the classes took 2.3, or 11 with a hundred classes. Rows that are cut over devices would be gathered
     for that: let each device count its own (docs/scaling.md).
     """
-    rows = jax.tree.map(jnp.asarray, rows)
+    rows = tuple(map(jnp.asarray, rows))
     of_one = jax.eval_shape(of_row, *(jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in rows))
     zero = jax.tree.map(lambda leaf: jnp.zeros((n_classes, *leaf.shape), leaf.dtype), of_one)
 
