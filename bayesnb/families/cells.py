@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -51,12 +52,21 @@ def only(seen: jax.Array, terms: jax.Array) -> jax.Array:
     return jnp.where(seen, terms, 0.0)
 
 
+def each_row(of_row: Callable[[jax.Array], jax.Array], x: Any) -> Float[jax.Array, "N ..."]:
+    """(N, …) `of_row` of each row of x (N, F), one after the other on a CPU.
+
+    What is made of a row then never leaves the cache: a quarter of the time that all rows at once took, measured with
+    sums of squares of 30 features in 4 classes. Logarithms take longer one row at a time. Rows that are cut over
+    devices would be gathered: let each device read its own (docs/scaling.md).
+    """
+    return jax.lax.platform_dependent(jnp.asarray(x), cpu=partial(jax.lax.map, of_row), default=jax.vmap(of_row))
+
+
 def sum_by_class(n_classes: int, label: Int[Array, "N"], of_row: Callable[..., Any], rows: tuple[Any, ...]) -> Any:
     """(C, …) the sum over the rows of each class of `of_row(*row)`, a pytree; `rows` are arrays with an entry a row.
 
-    Row by row on a CPU, where nothing then leaves the cache: 0.9 ns a cell of 30 features, and a product with
-    indicators of the classes took 2.3, or 11 with a hundred classes. Rows that are cut over devices would be gathered
-    for that: let each device count its own (docs/scaling.md).
+    Row by row on a CPU, as `each_row`: 0.9 ns a cell of 30 features, where a product with indicators of the classes
+    took 2.3, or 11 with a hundred classes.
     """
     rows = tuple(map(jnp.asarray, rows))
     of_one = jax.eval_shape(of_row, *(jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for leaf in rows))
@@ -66,9 +76,10 @@ def sum_by_class(n_classes: int, label: Int[Array, "N"], of_row: Callable[..., A
         return jax.tree.map(lambda total, value: total.at[at].add(value), sums, values)
 
     def one_by_one(label: jax.Array, *rows: jax.Array) -> Any:
-        return jax.lax.fori_loop(
-            0, len(label), lambda i, sums: add(sums, label[i], of_row(*(v[i] for v in rows))), zero
-        )
+        def add_row(i: Any, sums: Any) -> Any:
+            return add(sums, label[i], of_row(*(leaf[i] for leaf in rows)))
+
+        return jax.lax.fori_loop(0, len(label), add_row, zero)
 
     def at_once(label: jax.Array, *rows: jax.Array) -> Any:
         return add(zero, label, jax.vmap(of_row)(*rows))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, sum_cells
+from bayesnb.families.cells import each_row, observed, sum_cells
 from bayesnb.families.leave_one_out import SumOfCells
 from bayesnb.families.moments import Moments
 from bayesnb.families.protocol import Distribution
@@ -32,29 +33,24 @@ class Normal(SumOfCells):
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
-        seen, x = observed(x)
         mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
+        if mu.ndim == 3:  # each row has its own parameters
+            return self._with_points(x)
         point = sigma2 == 0
-        sd = jnp.sqrt(jnp.where(point, 1.0, sigma2))
-        precision_root = jnp.where(point, 0.0, 1.0 / sd)
-        constant = jnp.where(point, 0.0, -jnp.log(sd) - 0.5 * LOG_2PI)
+        root = 1.0 / jnp.sqrt(jnp.where(point, 1.0, sigma2))
+        constant = jnp.log(root) - 0.5 * LOG_2PI
 
-        def regular(mu: jax.Array, root: jax.Array, constant: jax.Array) -> jax.Array:
-            z = (x - mu) * root
+        def regular(row: jax.Array) -> jax.Array:
+            seen, row = observed(row)
+            z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
 
-        def degenerate(mu: jax.Array, point: jax.Array) -> jax.Array:
-            point = point & seen
-            off = jnp.any(point & (x != mu), axis=-1)
-            return jnp.where(off, -jnp.inf, jnp.where(jnp.any(point, axis=-1), jnp.inf, 0.0))
+        return jax.lax.cond(jnp.any(point), self._with_points, partial(each_row, regular), jnp.asarray(x))
 
-        score = jax.vmap(regular, out_axes=1)(mu, precision_root, constant)
-
-        def with_points() -> jax.Array:
-            extra = jax.vmap(degenerate, out_axes=1)(mu, point)
-            return jnp.where((extra == 0) | jnp.isnan(score), score, extra)
-
-        return jax.lax.cond(jnp.any(point), with_points, lambda: score)
+    def _with_points(self, x: Any) -> Float[jax.Array, "N C"]:
+        cells = self.terms(x)
+        outweighed = jnp.any(jnp.isneginf(cells), axis=-1) & ~jnp.any(jnp.isnan(cells), axis=-1)
+        return jnp.where(outweighed, -jnp.inf, jnp.sum(cells, axis=-1))
 
     def distribution(self) -> Distribution:
         return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
