@@ -94,7 +94,8 @@ class LevelColumns(GrowingColumns):
         coded = [self._factorize(table, j, own) for j, own in zip(self.index, cuts, strict=True)]
         top = max(len(values) for _, values in coded)
         raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
-        return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete=not (raw < 0).any())
+        complete = all(codes.min(initial=0) >= 0 for codes, _ in coded)
+        return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete)
 
     def check(self) -> None:
         """Raise ValueError unless there are levels of each feature, each once."""
