@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from bayesnb import datasets, decision, plots
+from bayesnb import datasets, decision, plots, sql
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.decision import decide
 from bayesnb.estimators import (
@@ -26,6 +26,7 @@ from bayesnb.estimators import (
     TreeAveragedNB,
     WeightedNB,
 )
+from bayesnb.estimators.from_counts import from_counts
 from bayesnb.estimators.semi_supervised import fit_em
 from bayesnb.evaluation import compare_estimates, learning_curve
 from bayesnb.families import Dirichlet, GammaExponential, GammaPoisson, NormalInverseGamma
@@ -99,6 +100,7 @@ __all__ = [
     "explain",
     "fit_em",
     "fit_stream",
+    "from_counts",
     "learning_curve",
     "load",
     "log_odds_moments",
@@ -114,6 +116,7 @@ __all__ = [
     "prior_sensitivity",
     "run_nuts",
     "save",
+    "sql",
     "terms",
     "text",
     "to_arviz",

@@ -15,7 +15,7 @@ FIXED = """
     predict_interval decompose_uncertainty log_odds_moments compare_estimates learning_curve loo tune_alpha bayes_factor
     decide check_independence prior_sensitivity run_nuts to_arviz fit_em fit_stream distributed save load
     CorruptModelError ImproperPosteriorError plots text datasets decision prior_predictive prequential
-    WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
+    from_counts sql WeightedNB terms loo_terms weight_table conformal estimate_prevalence explain value_of_information
 """.split()  # noqa: SIM905
 
 

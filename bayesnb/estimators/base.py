@@ -204,6 +204,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     #: Why the rows cannot be counted with responsibilities, as EM does, where that is so.
     no_em: str | None = None
 
+    #: Why counts of the levels of each feature, and moments of numbers, do not suffice, where that is so.
+    no_counts: str | None = None
+
     @property
     def unweighted(self) -> NaiveBayesClassifier:
         """The classifier whose terms these are, with the same counts: itself, where they have no weights."""

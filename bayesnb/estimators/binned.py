@@ -93,6 +93,7 @@ class BinnedNB(NaiveBayesClassifier):
         self.class_prior = class_prior
         self.estimate = estimate
 
+    no_counts = "numbers are counted in cells, whose ends are taken from rows."
     no_em = (
         "densities with more and fewer bins are averaged, and EM has no density to climb that compares them; give it "
         "GaussianNB(), or MixedNB(numbers='gaussian')."

@@ -125,6 +125,12 @@ class MixedNB(NaiveBayesClassifier):
         self.prior = prior
 
     @property
+    def no_counts(self) -> str | None:  # type: ignore[override]
+        if self.numbers == "gaussian" and not _as_list(self.binned):
+            return None
+        return f'{BinnedNB.no_counts} Or choose numbers="gaussian".'
+
+    @property
     def no_em(self) -> str | None:  # type: ignore[override]
         return BinnedNB.no_em if self.numbers == "binned" or _as_list(self.binned) else None
 

@@ -102,6 +102,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
 
     fit.__doc__ = NaiveBayesClassifier.fit.__doc__
 
+    no_counts = "features are counted together with their parents, and such a table has each by itself."
+
     @property
     def no_em(self) -> str | None:  # type: ignore[override]
         if self._of_tables is NodeColumns:

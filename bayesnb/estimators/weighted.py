@@ -255,6 +255,7 @@ class WeightedNB(NaiveBayesClassifier):
             "of the model without weights is estimator_.log_evidence_."
         )
 
+    no_counts = "weights are fitted to rows that are left out one by one; make one of its base."
     no_em = (
         "weights come from leave-one-out, which rows that were counted in shares do not have: give EM the estimator "
         "itself, and weigh one that is fitted on the labelled rows."

@@ -1,0 +1,207 @@
+"""Counts that a database has made, against the rows themselves."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import bayesnb as bnb
+from bayesnb import sql
+
+COLUMNS = {"colour": str, "doors": int, "turbo": bool, "length": float, 'it\'s "wide"': float}
+LEVELS = [name for name, kind in COLUMNS.items() if kind is not float]
+NUMBERS = [name for name, kind in COLUMNS.items() if kind is float]
+
+
+def cars(n: int = 200) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    make = rng.choice(["ash", "elm", "o'ak"], n, p=[0.5, 0.3, 0.2])
+    shift = pd.Series(make).map({"ash": 0.0, "elm": 1.0, "o'ak": 2.0}).to_numpy()
+    frame = pd.DataFrame(
+        {
+            "colour": rng.choice(np.array(["red", "3", "green"], object), n),
+            "doors": rng.integers(2, 6, n),
+            "turbo": rng.random(n) < 0.3,
+            "length": 1e6 + shift + rng.normal(size=n),
+            'it\'s "wide"': rng.normal(size=n) * 3.0 - shift,
+            "times": rng.integers(0, 4, n),
+            "make": make,
+        }
+    )
+    frame.loc[rng.random(n) < 0.1, "colour"] = None
+    frame.loc[rng.random(n) < 0.1, "length"] = np.nan
+    return frame
+
+
+def in_sqlite(frame: pd.DataFrame, query: str) -> list[tuple]:
+    with sqlite3.connect(":memory:") as connection:
+        frame.to_sql("cars", connection, index=False)
+        return connection.execute(query).fetchall()
+
+
+def in_duckdb(frame: pd.DataFrame, query: str) -> Any:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.register("cars", frame)
+        return connection.execute(query).df()
+
+
+every_database = pytest.mark.parametrize("ask", [in_sqlite, in_duckdb])
+
+
+def assert_alike(ours: Any, theirs: Any, X: Any) -> None:
+    assert list(ours.classes_) == list(theirs.classes_)
+    assert list(ours.feature_names_in_) == list(theirs.feature_names_in_)
+    np.testing.assert_array_equal(ours.class_count_, theirs.class_count_)
+    for own, other in zip(ours.encoding_.blocks, theirs.encoding_.blocks, strict=True):
+        assert list(own.names) == list(other.names)
+        assert own.axis()[1] == other.axis()[1]
+    for own, other in zip(ours.statistics_.blocks, theirs.statistics_.blocks, strict=True):
+        for name in vars(own):
+            np.testing.assert_allclose(getattr(own, name), getattr(other, name), rtol=1e-9, atol=1e-9, err_msg=name)
+    np.testing.assert_allclose(ours.predict_log_proba(X), theirs.predict_log_proba(X), atol=1e-8)
+    np.testing.assert_allclose(ours.log_evidence_, theirs.log_evidence_, rtol=1e-9)
+
+
+@every_database
+def test_a_mixed_table_is_that_of_its_rows(ask):
+    frame = cars()
+    found = bnb.from_counts(bnb.MixedNB(numbers="gaussian"), ask(frame, sql.counts("cars", "make", COLUMNS)))
+    X = frame[list(COLUMNS)].astype({"turbo": object, "doors": object})
+    assert_alike(found, bnb.MixedNB(numbers="gaussian").fit(X, frame["make"]), X)
+
+
+@every_database
+@pytest.mark.parametrize("weight", [None, "times"])
+def test_levels_by_themselves(ask, weight):
+    frame = cars()
+    query = sql.counts("cars", "make", {name: COLUMNS[name] for name in LEVELS}, weight=weight)
+    found = bnb.from_counts(bnb.CategoricalNB(), ask(frame, query))
+    times = None if weight is None else frame[weight]
+    assert_alike(found, bnb.CategoricalNB().fit(frame[LEVELS], frame["make"], times), frame[LEVELS])
+
+
+@every_database
+@pytest.mark.parametrize("weight", [None, "times"])
+@pytest.mark.parametrize("make", [bnb.GaussianNB, bnb.ExponentialNB], ids=["Gaussian", "exponential"])
+def test_numbers_by_themselves(ask, weight, make):
+    frame = cars()
+    frame[NUMBERS] = frame[NUMBERS].abs()
+    query = sql.counts("cars", "make", dict.fromkeys(NUMBERS, float), weight=weight)
+    times = None if weight is None else frame[weight]
+    assert_alike(
+        bnb.from_counts(make(), ask(frame, query)), make().fit(frame[NUMBERS], frame["make"], times), frame[NUMBERS]
+    )
+
+
+@every_database
+def test_present_and_absent(ask):
+    frame = cars()
+    found = bnb.from_counts(bnb.BernoulliNB(), ask(frame, sql.counts("cars", "make", {"turbo": bool})))
+    assert_alike(found, bnb.BernoulliNB().fit(frame[["turbo"]], frame["make"]), frame[["turbo"]])
+
+
+def test_a_query_takes_the_place_of_a_table():
+    frame = cars()
+    some = in_sqlite(frame, sql.counts("(SELECT * FROM cars WHERE doors > 3)", "make", ["colour"]))
+    kept = frame[frame["doors"] > 3]
+    rows = kept[["colour"]]
+    assert_alike(bnb.from_counts(bnb.CategoricalNB(), some), bnb.CategoricalNB().fit(rows, kept["make"]), rows)
+
+
+def words() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
+    rng = np.random.default_rng(1)
+    X, y = pd.DataFrame(rng.poisson(1.0, (60, 4)), columns=list("abcd")), rng.choice(["no", "yes"], 60)
+    long = X.assign(label=y).melt("label", var_name="word", value_name="n")
+    counts = long.groupby(["label", "word"])["n"].sum().reset_index()
+    rows = [(label, None, None, None, n, None, None) for label, n in pd.Series(y).value_counts().items()]
+    rows += [(label, word, None, None, n, None, None) for label, word, n in counts.itertuples(index=False)]
+    return X, pd.DataFrame(rows, columns=["class", "feature", "type", "level", "count", "mean", "m2"]), list(y)
+
+
+def test_words():
+    X, table, y = words()
+    whole = bnb.MultinomialNB().fit(X, y)
+    found = bnb.from_counts(bnb.MultinomialNB(), table, log_base=float(whole.statistics_.log_base))
+    assert_alike(found, whole, X)
+    with pytest.raises(ValueError, match="Give log_base="):
+        bnb.from_counts(bnb.MultinomialNB(), table)
+
+
+def test_counts_of_events_need_their_base_measure():
+    frame = cars()
+    query = sql.counts("cars", "make", {"doors": float})
+    whole = bnb.PoissonNB().fit(frame[["doors"]], frame["make"])
+    with pytest.raises(ValueError, match="Give log_base="):
+        bnb.from_counts(bnb.PoissonNB(), in_sqlite(frame, query))
+    found = bnb.from_counts(bnb.PoissonNB(), in_sqlite(frame, query), log_base=float(whole.statistics_.log_base))
+    assert_alike(found, whole, frame[["doors"]])
+
+
+def test_it_goes_on_as_after_fit(tmp_path):
+    frame = cars()
+    X, y = frame[LEVELS], frame["make"]
+    query = sql.counts("cars", "make", {name: COLUMNS[name] for name in LEVELS})
+    found = bnb.from_counts(bnb.CategoricalNB(), in_sqlite(frame, query))
+    found.partial_fit(X[:50], y[:50]).forget(X[:20], y[:20])
+    whole = bnb.CategoricalNB().fit(X, y).partial_fit(X[:50], y[:50]).forget(X[:20], y[:20])
+    bnb.save(found, tmp_path / "model")
+    assert_alike(bnb.load(tmp_path / "model"), whole, X)
+
+
+GOOD = [
+    ("a", None, None, None, 3, None, None),
+    ("b", None, None, None, 2, None, None),
+    ("a", "x", "int", "1", 2, None, None),
+    ("a", "x", "int", "2", 1, None, None),
+    ("b", "x", "int", "1", 2, None, None),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (GOOD[2:], "no row of a class by itself"),
+        (GOOD[:2], "no row of a feature"),
+        (GOOD[1:], "class 'a' of feature 'x' has no row of its own"),
+        ([*GOOD, ("b", "x", "int", "two", 1, None, None)], "level 'two' of feature 'x' is not of its type, int"),
+        ([*GOOD, ("b", "x", "int", "2", -1, None, None)], "count of class 'b', feature 'x', level '2' is -1"),
+        ([*GOOD, ("b", "x", "int", "2", "?", None, None)], "count of class 'b', feature 'x', level '2' is '\\?'"),
+        ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the cells"),
+        ([*GOOD, ("b", "x", "int")], "row 5 has 3 cells"),
+        (pd.DataFrame(GOOD), "no column 'class'"),
+    ],
+)
+def test_bad_tables_are_refused_and_leave_the_classifier(rows, message):
+    nb = bnb.CategoricalNB().fit([["u"], ["v"]], [0, 1])
+    before = nb.class_count_.copy()
+    with pytest.raises(ValueError, match=message):
+        bnb.from_counts(nb, rows)
+    np.testing.assert_array_equal(nb.class_count_, before)
+    assert list(nb.classes_) == [0, 1]
+
+
+def test_a_level_beside_the_declared_ones_is_refused():
+    with pytest.raises(ValueError, match="level 2 of feature 'x' is none that the classifier counts"):
+        bnb.from_counts(bnb.CategoricalNB(categories=[[1, 3]]), GOOD)
+
+
+@pytest.mark.parametrize(
+    "nb", [bnb.TAN(), bnb.AODE(), bnb.BinnedNB(), bnb.MixedNB(), bnb.WeightedNB(bnb.CategoricalNB())], ids=str
+)
+def test_what_needs_more_of_the_rows_says_so(nb):
+    with pytest.raises(NotImplementedError, match=type(nb).__name__):
+        bnb.from_counts(nb, GOOD)
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [([], "empty"), (["make"], "the target"), ({"w": int}, "the weight"), ({"x": complex}, "of type str, int or bool")],
+)
+def test_queries_that_make_no_sense_are_refused(columns, message):
+    with pytest.raises(ValueError, match=message):
+        sql.counts("cars", "make", columns, weight="w")
