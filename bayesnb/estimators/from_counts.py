@@ -76,9 +76,10 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     own = classes.index(of_feature["class"])
     if (own < 0).any():
         i = int(np.argmax(own < 0))
+        row = of_feature.iloc[i]
         raise ValueError(
-            f"table: class {of_feature['class'].iloc[i]!r} of feature {of_feature['feature'].iloc[i]!r} has no row of its "
-            "own, whose feature is empty; its count is the weight of all rows of the class."
+            f"table: class {row['class']!r} of feature {row['feature']!r} has no row of its own, whose feature is "
+            "empty; its count is the weight of all rows of the class."
         )
     class_count = np.bincount(label, _numbers(of_class, "count"), minlength=len(classes))
     draft = drafts.blank(nb)
@@ -93,8 +94,9 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     if any(_has_base(columns) for columns in encoding.blocks):
         if log_base is None:
             raise ValueError(
-                f"{type(nb).__name__}: counts do not tell the base measures of the rows, Σ log multinomial coefficients "
-                "or -log x!, which log_evidence_ has. Give log_base=; 0 if it is to be compared on the same rows only."
+                f"{type(nb).__name__}: counts do not tell the base measures of the rows, Σ log multinomial "
+                "coefficients or -log x!, which log_evidence_ has. Give log_base=; 0 if it is to be compared on the "
+                "same rows only."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
     counted = Counted(encoding, Statistics(class_count, blocks, np.array(float(log_base or 0.0))))
@@ -116,7 +118,7 @@ class _Cells:
 
     def of(self, name: str) -> np.ndarray:
         """Which rows are about a feature."""
-        return self._at[name]
+        return np.asarray(self._at[name])
 
     def moments(self, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Mean and m2 of a feature of numbers, with the rows that they stand in."""
