@@ -75,7 +75,7 @@ class Hierarchy:
     def collapsed(self, condensed: Statistics) -> None:
         """The program over such statistics, which may be traced."""
         prior = self.sample_prior(None if self.kind == "pooled" else self.prior.unit().condensed())
-        numpyro.factor("rows", prior.log_evidence(condensed))
+        numpyro.factor("rows", _log_evidence(prior, condensed))
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
@@ -111,6 +111,12 @@ class Hierarchy:
             own = [self.sites[b] for b in wanted], [masks[b] for b in wanted]
             parts.append(draw_stacked(models, *own, (seed, start)))
         return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
+
+
+@jax.jit
+def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
+    """Traced and compiled once, however often a program is run to look at it."""
+    return prior.log_evidence(statistics)
 
 
 def _sample(site: str, said: Hyperparameter, alpha: dist.Distribution) -> Any:
