@@ -159,6 +159,7 @@ def read_table(
     names: Sequence[str] | None = None,
     delimiter: str = ",",
     batch_rows: int = _BATCH,
+    dictionaries: bool = True,
 ) -> Iterator[Batch]:
     """Batches (X, y[, sample_weight]) of CSV or Parquet files of any size, for `fit_stream`.
 
@@ -183,6 +184,9 @@ def read_table(
         What stands between the cells of a CSV file.
     batch_rows : int
         Most rows of a batch.
+    dictionaries : bool
+        Leave features of text in the dictionary by which a Parquet file stores them, in pandas' ArrowDtype: they are
+        counted by their codes, several times as fast. False: as text, for functions such as `Series.str`.
 
     Yields
     ------
@@ -223,10 +227,14 @@ def read_table(
         chosen = [name for name in names if name not in (target, weight)] if columns is None else list(columns)
         wanted = [*chosen, target, *([] if weight is None else [weight])]
         _require_columns(table, wanted, columns is None, os.fspath(first))
+        if dictionaries and kind == "parquet":
+            texts = (pa.string(), pa.large_string())
+            of_text = [name for name in chosen if table.schema.field(name).type in texts]
+            table = dataset.dataset(source, format=dataset.ParquetFileFormat(dictionary_columns=of_text))
         for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
             if batch.num_rows:
                 # Columns share arrow's memory; DataFrame[chosen] would copy them.
-                frame: pd.DataFrame = batch.select(chosen).to_pandas(split_blocks=True)
+                frame: pd.DataFrame = batch.select(chosen).to_pandas(split_blocks=True, types_mapper=_undecoded)
                 for name in chosen:
                     cells = batch.column(name)
                     if cells.null_count and pa.types.is_integer(cells.type):
@@ -274,6 +282,13 @@ def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: s
             raise ValueError(f"{part.path!r} has no column {absent[0]!r}, which the first file has.")
         if more:
             raise ValueError(f"{part.path!r} has a column {more[0]!r}, and the first file has not: pass columns=.")
+
+
+def _undecoded(kind: Any) -> Any:
+    """The type in which pandas leaves an arrow dictionary as it is."""
+    import pandas as pd
+
+    return pd.ArrowDtype(kind) if hasattr(kind, "index_type") else None
 
 
 def _nullable(kind: Any) -> Any:

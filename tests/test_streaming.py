@@ -101,6 +101,23 @@ def test_files(format, tmp_path):
     same(some, bnb.CategoricalNB().fit(FRAME[["b"]], FRAME["y"]))
 
 
+def test_text_is_counted_by_the_dictionaries_of_a_file(tmp_path):
+    """Each group of rows has its own, and a batch may have several."""
+    rng = np.random.default_rng(0)
+    words = np.array(["ash", "elm", "oak", None], object)
+    X = pd.DataFrame({name: np.sort(words[rng.integers(0, 4, N)].astype(str)) for name in "ab"}).replace({"None": None})
+    y = rng.choice(["no", "yes"], N)
+    X.assign(y=y).to_parquet(tmp_path / "text.parquet", row_group_size=N // 7)
+    for nb in (bnb.CategoricalNB(), bnb.MixedNB(), bnb.NetworkNB({"b": "a"})):
+        expected = clone(nb).fit(X, y)
+        for dictionaries in (True, False):
+            parts = list(read_table(tmp_path / "text.parquet", "y", batch_rows=N // 3, dictionaries=dictionaries))
+            assert all(hasattr(part.dtypes["a"], "pyarrow_dtype") == dictionaries for part, _ in parts)
+            same(bnb.fit_stream(clone(nb), parts, progress=False), expected)
+            found = np.concatenate([expected.predict_proba(part) for part, _ in parts])
+            np.testing.assert_array_equal(found, expected.predict_proba(X))
+
+
 def test_arrays_on_the_disk(tmp_path):
     X = np.memmap(tmp_path / "X", np.int16, "w+", shape=LEVELS.shape)
     X[:] = LEVELS

@@ -165,6 +165,9 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     ValueError
         If a value is infinite or complex.
     """
+    encoded = _encoded_text(column)
+    if encoded is not None:
+        return encoded
     column = nullable(column)
     if column.dtype.kind in "biu":
         factors = factorize_integers(column[:, None])
@@ -194,6 +197,23 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
             row = int(np.argmax(codes == code))
             raise ValueError(f"{where} contains infinity or a complex number: {value!r} at row {row}; remove it.")
     return codes, values
+
+
+def _encoded_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
+    """Codes and values of text that Arrow has: as its dictionary has them, if it has one; else None."""
+    dtype = getattr(column, "dtype", None)
+    of_arrow: Any = getattr(dtype, "pyarrow_dtype", None)
+    if hasattr(of_arrow, "value_type") and str(of_arrow.value_type) in ("string", "large_string"):
+        array = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
+        there = np.array([value is not None for value in array.dictionary.to_pylist()] + [False])
+        position = np.where(there, np.cumsum(there) - 1, MISSING)  # of a missing cell the last one
+        return position[array.indices.fill_null(MISSING).to_numpy()], array.dictionary.drop_null().to_pylist()
+    if hasattr(column, "iloc") and not isinstance(dtype, np.dtype) and str(dtype) in ("str", "string"):
+        import pandas as pd
+
+        found, distinct = pd.factorize(column)
+        return found, distinct.tolist()
+    return None
 
 
 def _named_alike(values: list[Any], column: Any) -> list[Any]:
