@@ -44,8 +44,8 @@ demo: $(RUN)
 	$(BIN)/python -m bayesnb compare
 
 # Kernels compiled once serve both workers, the processes that tests start, and the next run.
-test slow calibrate: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
-test slow calibrate: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+demo test slow calibrate: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
+demo test slow calibrate: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 # Compiling is most of a first run of the quick tests, and a third less of it without LLVM's expensive passes. The slow
 # tests run kernels as users do.
 test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true

@@ -29,11 +29,13 @@ def gaussian(n: int, columns: int = 30, classes: int = 4) -> tuple[np.ndarray, n
     return X, y
 
 
-def text(n: int, words: int = 50_000, classes: int = 20) -> tuple[sp.csr_matrix, np.ndarray]:
-    """(n, words) bag of words: about 47 distinct words a row, frequencies after Zipf's law."""
+def text(
+    n: int, words: int = 50_000, classes: int = 20, *, exponent: float = 1.05, length: float = 60.2
+) -> tuple[sp.csr_matrix, np.ndarray]:
+    """(n, words) bag of words of a mean length, frequencies after Zipf's law: about 47 distinct words a row."""
     rng = np.random.default_rng(0)
-    frequency = 1.0 / np.arange(1, words + 1) ** 1.05
-    tokens = int(60.2 * n)
+    frequency = 1.0 / np.arange(1, words + 1) ** exponent
+    tokens = int(length * n)
     row = np.sort(rng.integers(0, n, tokens))
     word = rng.choice(words, tokens, p=frequency / frequency.sum())
     X = sp.csr_matrix((np.ones(tokens), (row, word)), shape=(n, words))

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 
 from bayesnb.encoding.levels import plain
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
-from bayesnb.encoding.row_blocks import BinaryRows, CountRows, PresenceRows, RealRows, Rows
+from bayesnb.encoding.row_blocks import BinaryRows, RealRows, Rows
+from bayesnb.encoding.sparse_rows import CountRows, PresenceRows
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts, PackedCounts
 
@@ -212,7 +213,6 @@ class FixedColumns(PlainColumns):
         """Raise ValueError unless the parts fit together; `Encoding.check` looks at what all columns have."""
 
     def sizes(self) -> np.ndarray:
-        """Number of positions of each feature on the last axis of the statistics."""
         return np.ones(len(self.index), np.int64)
 
     def cells(self, statistics: Any) -> np.ndarray:
@@ -359,10 +359,9 @@ class BinaryColumns(OfLevels, FixedColumns):
 
     def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
         """Of a sparse matrix only presences were counted: the rest of each class is absent."""
-        statistics = statistics.by_level(self.sizes())
-        count = statistics.count
+        count = statistics.by_level(self.sizes()).count
         if count.shape[1] == 2 * len(self.index):
-            return statistics
+            return LevelCounts(count)
         # With fractional weights the difference of two equal sums may be negative.
         levels = np.stack([np.maximum(class_count[:, None] - count, 0.0), count], axis=2)
         return LevelCounts(levels.reshape(count.shape[0], -1))

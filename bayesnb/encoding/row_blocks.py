@@ -11,25 +11,14 @@ from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.special import gammaln
 
 from bayesnb.encoding.levels import MISSING, Factors
 from bayesnb.encoding.table import SideBySide
-from bayesnb.families import (
-    Complete,
-    Counts,
-    LevelCounts,
-    OneHot,
-    PackedCounts,
-    PairedCounts,
-    Presence,
-    empty_counts,
-)
+from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
 
 CELLS = 2**20
 _MOST_ROWS = 2**14  # what kernels make of more leaves holes in memory, and a stream would take ever more of it
-_FEWEST_ROWS = 16
+FEWEST_ROWS = 16
 
 
 class Rows(Protocol):
@@ -270,87 +259,6 @@ class BinaryRows(PlainRows):
         return OneHot(pad_rows(code, size, MISSING), first, self._sizes, self._width)
 
 
-@dataclass(frozen=True, eq=False)
-class PresenceRows(PlainRows):
-    """Bernoulli cells of a sparse matrix: what is stored is present."""
-
-    matrix: sp.csr_array
-
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
-
-    def width(self) -> float:
-        return self.matrix.nnz / self.matrix.shape[0]
-
-    def block(self, start: int, stop: int, size: int) -> Presence:
-        level, row, indptr = _entries(self.matrix, start, stop, size)
-        return Presence(level, row, indptr)
-
-
-@dataclass(frozen=True, eq=False)
-class CountRows(PlainRows):
-    """Count vectors over one simplex."""
-
-    matrix: sp.csr_array
-    with_pairs: bool = True
-
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
-
-    def width(self) -> float:
-        return self.matrix.nnz / self.matrix.shape[0]
-
-    def plain(self) -> CountRows:
-        return CountRows(self.matrix, with_pairs=False)
-
-    def counted(self) -> CountRows:
-        return self.plain()
-
-    def log_base(self, start: int, stop: int) -> np.ndarray:
-        """Log multinomial coefficients, log t! - Σ log x_l!"""
-        _, row, count, total = self._often(start, stop)
-        return log_factorial(total) - np.bincount(row, log_factorial(count), minlength=stop - start)
-
-    def length(self) -> np.ndarray:
-        """(N,) how many draws each row is."""
-        return np.asarray(self.matrix.sum(axis=1)).ravel()
-
-    def _often(self, start: int, stop: int) -> tuple[np.ndarray, ...]:
-        """Entries that are not 1, their rows and counts, and the totals of all rows: most words occur once."""
-        indptr = self.matrix.indptr[start : stop + 1]
-        count = self.matrix.data[indptr[0] : indptr[-1]]
-        often = np.flatnonzero(count != 1)
-        row, count = _row_of_entry(indptr)[often], count[often]
-        total = np.diff(indptr) + np.bincount(row, count - 1.0, minlength=stop - start)
-        return often, row, count, total
-
-    def block(self, start: int, stop: int, size: int) -> Counts | PairedCounts:
-        level, row, indptr = _entries(self.matrix, start, stop, size)
-        count = _from(self.matrix.data, self.matrix.indptr[start], len(level))
-        if not self.with_pairs:
-            return Counts(count, level, row, indptr)
-        often, often_row, often_count, totals = self._often(start, stop)
-        pair, pair_level, pair_count = _distinct_pairs(level[often], often_count, self.matrix.shape[1])
-        total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
-        return PairedCounts(
-            Counts(count, level, row, indptr),
-            pad_rows(pair, padded_size(len(pair))),
-            np.concatenate([[0], np.cumsum(np.bincount(often_row, minlength=size))]).astype(np.int32),
-            pad_rows(pair_level, padded_size(len(pair_level))),
-            pad_rows(pair_count, padded_size(len(pair_count)), 1.0),
-            total.astype(np.int32),
-            pad_rows(total_count, padded_size(len(total_count), least=_FEWEST_ROWS)),
-        )
-
-
-def log_factorial(values: np.ndarray) -> np.ndarray:
-    """log Γ(x + 1), by a table where the values are small integers."""
-    largest = values.max(initial=0)
-    if largest < 2**12 and np.array_equal(index := values.astype(np.intp), values):
-        return gammaln(np.arange(largest + 1) + 1.0)[index]
-    return gammaln(values + 1.0)
-
-
 def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
     """rows - row; NumPy's loop over a short last axis is slow, so many rows are taken as one."""
     if not row.any():
@@ -359,41 +267,6 @@ def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
     if len(rows) % many or not rows.flags.c_contiguous:
         return rows - row
     return (rows.reshape(len(rows) // many, -1) - np.tile(row, many)).reshape(rows.shape)
-
-
-def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
-    """Levels, rows and bounds of a range of rows. Behind `indptr[-1]` stand entries of no account."""
-    first, last = matrix.indptr[start], matrix.indptr[stop]
-    indptr = np.full(size + 1, last - first, np.int32)
-    indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
-    row = _row_of_entry(indptr)
-    capacity = padded_size(len(row))
-    return _from(matrix.indices, first, capacity).astype(np.int32, copy=False), pad_rows(row, capacity), indptr
-
-
-def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
-    return np.repeat(np.arange(len(indptr) - 1, dtype=np.uint16), np.diff(indptr))
-
-
-def _from(array: np.ndarray, first: int, length: int) -> np.ndarray:
-    """`length` elements from `first` on: a view where there are as many, whatever they are."""
-    return pad_rows(array[first : first + length], length)
-
-
-def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
-    """Index of each (level, count) among the distinct ones, and their levels and counts."""
-    top = int(count.max(initial=1)) + 1 if count.size and count.max() < 2**31 else 0
-    if 0 < top * n_levels <= 2**22 and np.array_equal(count, np.floor(count)):
-        key = level.astype(np.int64) * top + count.astype(np.int64)
-        seen = np.zeros(top * n_levels, bool)
-        seen[key] = True
-        distinct = np.flatnonzero(seen)
-        position = np.empty(seen.size, np.int32)
-        position[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return position[key], (distinct // top).astype(np.int32), (distinct % top).astype(np.float64)
-    pairs = np.stack([level.astype(np.float64), count], axis=1)
-    distinct_pairs, index = np.unique(pairs, axis=0, return_inverse=True)
-    return index.astype(np.int32), distinct_pairs[:, 0].astype(np.int32), distinct_pairs[:, 1]
 
 
 def room(sizes: np.ndarray, *, complete: bool = False) -> int:
@@ -414,10 +287,10 @@ def padded_size(n: int, least: int = 1024) -> int:
 
 
 def power_of_four(n: float, *, down: bool = False) -> int:
-    size = _FEWEST_ROWS
+    size = FEWEST_ROWS
     while size < n:
         size *= 4
-    return size // 4 if down and size > max(n, _FEWEST_ROWS) else size
+    return size // 4 if down and size > max(n, FEWEST_ROWS) else size
 
 
 def pad_rows(array: np.ndarray, size: int, value: Any = 0) -> np.ndarray:

@@ -59,11 +59,12 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> from bayesnb import CategoricalNB, from_counts
     >>> rows = [("ripe", None, None, None, 3, None, None), ("raw", None, None, None, 2, None, None)]
     >>> rows += [("ripe", "colour", "str", "dark", 3, None, None), ("raw", "colour", "str", "light", 2, None, None)]
-    >>> from_counts(CategoricalNB(), rows).predict_proba([["dark"]]).round(3)
-    array([[0.211, 0.789]])
+    >>> from_counts(CategoricalNB(), rows).predict_proba(pd.DataFrame({"colour": ["dark"]})).round(2)
+    array([[0.19, 0.81]])
     """
     _require_countable(nb)
     frame = _frame(table)
