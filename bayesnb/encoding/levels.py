@@ -15,7 +15,7 @@ from bayesnb._util.warnings import warn
 MISSING = -1
 UNKNOWN = -2
 _WIDEST_RANGE = 4096
-_FIRST_ROWS = 1024
+_FIRST_CELLS = 2**15
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,21 +124,21 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
     return Factors(raw, low, tuple(tuple(map(kind, r)) for r in ranges), complete=True)
 
 
-def _bounds(raw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _bounds(raw: np.ndarray) -> list[np.ndarray]:
     """Least and greatest of each column.
 
-    Where it is 0 in the first rows, one pass may tell both: taken for unsigned, a negative number is large.
+    Where it is 0 in the first rows, one reduction may tell both: taken for unsigned, a negative number is large.
     """
-    low = raw[:_FIRST_ROWS].min(axis=0)
+    low = raw[: max(1, _FIRST_CELLS // raw.shape[1])].min(axis=0)
     if not low.any():
-        high = _reduced(raw.view(f"u{raw.itemsize}"), np.max)
+        (high,) = _reduced(raw.view(f"u{raw.itemsize}"), np.max)
         if (high <= np.iinfo(np.int8).max).all():
-            return low, high.astype(raw.dtype)
-    return _reduced(raw, np.min), _reduced(raw, np.max)
+            return [low, high.astype(raw.dtype)]
+    return _reduced(raw, np.min, np.max)
 
 
-def _reduced(raw: np.ndarray, reduce: Callable[..., np.ndarray]) -> np.ndarray:
-    """`np.min` or `np.max` of each column.
+def _reduced(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> list[np.ndarray]:
+    """Reductions of each column, such as `np.min`, while some rows are in the cache.
 
     NumPy's loop over a short last axis is slow, so many rows are taken as one.
     """
@@ -146,13 +146,14 @@ def _reduced(raw: np.ndarray, reduce: Callable[..., np.ndarray]) -> np.ndarray:
     many = max(1, 2048 // width)
     step = many * max(1, 2**19 // (many * width))
 
-    def of_piece(start: int) -> np.ndarray:
+    def of_piece(start: int) -> list[np.ndarray]:
         piece = raw[start : start + step]
         if len(piece) == step and piece.flags.c_contiguous:
             piece = piece.reshape(-1, many * width)
-        return reduce(reduce(piece, axis=0).reshape(-1, width), axis=0)
+        return [reduce(reduce(piece, axis=0).reshape(-1, width), axis=0) for reduce in reductions]
 
-    return reduce(list(in_threads(of_piece, range(0, n, step))), axis=0)
+    found = zip(*in_threads(of_piece, range(0, n, step)), strict=True)
+    return [reduce(each, axis=0) for reduce, each in zip(reductions, found, strict=True)]
 
 
 def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:

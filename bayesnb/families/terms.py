@@ -80,4 +80,4 @@ def index_of(count: jax.Array, label: Array) -> jax.Array:
 
 
 def add_at(count: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
-    return count.reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)
+    return jnp.asarray(count).reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)

@@ -1,0 +1,82 @@
+"""Packs of groups, counted together and scored together, against one group at a time."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bayesnb.families import LevelCounts, OneHot, PackedCounts, empty_counts
+from bayesnb.families.one_hot import packing
+
+N = 64
+
+
+def rows(rng: np.random.Generator, groups: int, bits: int, complete: bool) -> OneHot:
+    """Codes of groups of which the widest fills its bits, but for the slot of a missing cell."""
+    width = 1 << bits
+    sizes = rng.integers(1, width + complete, groups).astype(np.int32)
+    sizes[0] = max(1, width - (not complete))
+    code = rng.integers(0, sizes, (N, groups)).astype(np.int8)
+    if not complete:
+        code[rng.random(code.shape) < 0.2] = -1
+    return OneHot(code, (np.cumsum(sizes) - sizes).astype(np.int32), sizes, width)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    groups=st.integers(1, 9),
+    bits=st.integers(1, 6),
+    p=st.sampled_from([1, 2, 4]),
+    complete=st.booleans(),
+)
+def test_a_pack_holds_the_codes_of_its_groups(seed, groups, bits, p, complete):
+    x = rows(np.random.default_rng(seed), groups, bits, complete)
+    if p * bits > 24:
+        return
+    packed = np.asarray(x.packed(p))
+    assert packed.shape == (N, -(-groups // p))
+    codes = (packed[:, :, None] >> (bits * np.arange(p)) & (1 << bits) - 1).reshape(N, -1)
+    np.testing.assert_array_equal(codes[:, :groups], np.where(x.code < 0, (1 << bits) - 1, x.code))
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("bits", range(1, 7))
+def test_packs_count_what_groups_count(x64, bits, complete):
+    rng = np.random.default_rng(bits)
+    x = rows(rng, 7, bits, complete)
+    label, weight = rng.integers(0, 3, N), rng.integers(0, 4, N).astype(float)
+    packed = empty_counts(3, 10**6, x.size, x.width, int(x.size.sum()))
+    assert isinstance(packed, PackedCounts) == (packing(x.width, 3, 7, 7 * 10**6) > 1)
+    found = jax.tree.map(np.asarray, packed.observe(x, label, weight)).by_level(x.size)
+    alone = LevelCounts(np.zeros((3, int(x.size.sum())))).observe(x, label, weight)
+    np.testing.assert_array_equal(found.count, alone.count)
+    # and by hand
+    expected = np.zeros((3, int(x.size.sum())))
+    for i, g in zip(*np.nonzero(x.code >= 0), strict=True):
+        expected[label[i], x.start[g] + x.code[i, g]] += weight[i]
+    np.testing.assert_array_equal(found.count, expected)
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("bits", range(1, 7))
+def test_packs_score_what_groups_score(x64, bits, complete):
+    rng = np.random.default_rng(bits)
+    x = rows(rng, 7, bits, complete)
+    table = rng.normal(size=(3, int(x.size.sum())))
+    table[0, 0] = -np.inf
+    padded = np.concatenate([table, np.zeros((3, 1))], axis=1)
+    at = np.where(x.code < 0, table.shape[1], x.code + x.start)
+    np.testing.assert_allclose(x.dot(x.layout(table)), padded[:, at].sum(axis=2).T, rtol=1e-12, atol=1e-12)
+
+
+def test_few_rows_and_many_classes_make_small_packs():
+    """No more room than cells, or than the cache has."""
+    assert packing(8, 4, 30, 10**7) == 4
+    assert packing(8, 4, 30, 100) == 2
+    assert packing(8, 100, 30, 10**7) == 2
+    assert packing(8, 10**5, 30, 10**7) == 1
+    assert packing(128, 2, 30, 10**7) == 1
+    assert packing(8, 2, 1, 10**7) == 1
