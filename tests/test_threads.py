@@ -26,7 +26,7 @@ y, weight = rng.integers(0, 3, n), rng.gamma(2.0, size=n)
 levels = rng.integers(0, 6, (n, 12))
 reals = rng.normal(y[:, None], 2.0, (n, 12))
 holes = np.where(rng.random(reals.shape) < 0.1, np.nan, reals)
-words = sp.random_array((n, 300), density=0.1, format="csr", rng=rng, data_sampler=lambda size: rng.integers(1, 5, size))
+words = sp.csr_array(rng.poisson(0.1, (n, 300)))
 CASES = [
     (bnb.CategoricalNB(), levels), (bnb.BernoulliNB(), words), (bnb.MultinomialNB(), words), (bnb.GaussianNB(), reals),
     (bnb.GaussianNB(), holes), (bnb.PoissonNB(), levels), (bnb.BinnedNB(), reals),
