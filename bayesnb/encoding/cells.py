@@ -14,7 +14,7 @@ from bayesnb.encoding.edges import are_edges, cell_names, quantiles, same_edges
 from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import PlainRows, pad_rows, room
 from bayesnb.encoding.table import SideBySide, Table
-from bayesnb.families import Binned, LevelCounts, OneHot
+from bayesnb.families import Binned, LevelCounts, OneHot, PackedCounts, empty_counts
 from bayesnb.families.count_matrix import cell_code
 
 _ROWS = 2**14
@@ -68,6 +68,9 @@ class CellColumns(FixedColumns):
 
     def rows(self, opened: CellRows, policy: UnknownPolicy | None = None) -> CellRows:
         return replace(opened, ends=self._ends, sizes=self.sizes())
+
+    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
+        return statistics.by_level(self.sizes())
 
     def union(self, other: Self) -> Self:
         pairs = zip(self.names, self.edges, other.edges, strict=True)
@@ -124,8 +127,14 @@ class CellRows(PlainRows):
     def __len__(self) -> int:
         return self.values.shape[0]
 
-    def empty(self, n_classes: int) -> LevelCounts:
-        return LevelCounts(np.zeros((n_classes, int(self.sizes.sum()))))
+    @cached_property
+    def _width(self) -> int:
+        columns = self.values.columns if isinstance(self.values, SideBySide) else (self.values,)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return room(self.sizes, complete=not any(np.isnan(np.sum(column)) for column in columns))
+
+    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
+        return empty_counts(n_classes, len(self), self.sizes, self._width, int(self.sizes.sum()))
 
     def width(self) -> float:
         return self.values.shape[1]
@@ -140,7 +149,7 @@ class CellRows(PlainRows):
         dtype = str(np.min_scalar_type(-int(self.sizes.max(initial=1))))
         code = cell_code(pad_rows(values, size), self.ends, dtype=dtype)
         first = np.cumsum(self.sizes) - self.sizes
-        return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), room(self.sizes))
+        return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), self._width)
 
 
 __all__ = ["CellColumns", "CellRows"]

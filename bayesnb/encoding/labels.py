@@ -13,6 +13,9 @@ from bayesnb._util.arguments import to_numbers
 from bayesnb.encoding.levels import Levels, factorize, nullable
 from bayesnb.encoding.table import from_sequence
 
+_FIRST_ROWS = 2**12
+"""In which every label may be found, so that the others need not be looked at."""
+
 
 def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
     """Classes and the index of each row's class, for labels of any hashable type.
@@ -45,7 +48,8 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
     classes = Levels.of(values)
     position = classes.index(values)
-    counts = np.bincount(codes, minlength=len(values))
+    some = np.bincount(codes[:_FIRST_ROWS], minlength=len(values))
+    counts = some if some.all() else np.bincount(codes, minlength=len(values))
     seen = Levels.of(v for v, n in zip(values, counts, strict=True) if n)
     if len(seen) < len(classes):
         position, classes = np.maximum(seen.index(values), 0), seen

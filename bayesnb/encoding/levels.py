@@ -173,7 +173,8 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     if column.dtype.kind in "biu":
         factors = factorize_integers(column[:, None])
         if factors is not None:
-            return factors.raw[:, 0].astype(np.int64) - int(factors.low[0]), list(factors.values[0])
+            codes, low = factors.raw[:, 0].astype(np.int64, copy=False), int(factors.low[0])
+            return codes - low if low else codes, list(factors.values[0])
         distinct, codes = np.unique(column, return_inverse=True)
         return codes, distinct.tolist()
     if column.dtype.kind == "c":

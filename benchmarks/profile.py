@@ -1,0 +1,115 @@
+"""Where the time of fits and predictions goes: each part by itself (`python -m benchmarks.profile`)."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from numpyro.infer import MCMC
+
+import bayesnb as bnb
+from bayesnb import counting, scoring
+from bayesnb._util.precision import float64
+from bayesnb.encoding import check_labels
+from bayesnb.streaming import read_arrays
+from benchmarks import data
+
+Part = tuple[str, Callable[[], Any]]
+
+
+def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
+    """Parts of a fit; blocks are made on the host while the kernels count the ones before."""
+    nb.fit(X, y)
+    table = nb.fitted_.table(X)
+    encoding, rows = nb.encoding_, nb.encoding_.rows(table)
+    label, weight = np.asarray(check_labels(y, len(y), "")[1]), np.ones(len(y))
+    yield "fit", lambda: nb.fit(X, y)
+    yield "  labels", lambda: check_labels(y, len(y), "")
+    yield "  X: checked, levels found", lambda: encoding.learn(table)
+    yield "  blocks and counting", lambda: counting.count_rows(encoding, rows, label, weight)
+    blocks = lambda: counting.row_blocks(rows, label, weight, cells=len(encoding.classes))  # noqa: E731
+    yield "    of which blocks, on the host", lambda: deque(blocks(), 0)
+
+
+def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
+    """Parts of a prediction; blocks are made on the host while the kernels score the ones before."""
+    table, model = nb.fitted_.table(X), nb.fitted_.posterior
+    rows = tuple(r if estimate == "predictive" else r.plain() for r in nb.encoding_.rows(table))
+    n = table.n_rows
+    with jax.enable_x64(True):
+        _, x, _ = next(scoring.blocks(rows, n))
+        padded = scoring.pad(nb.encoding_, model)
+    yield f"predict, {estimate}", lambda: nb.predict(X, estimate=estimate)
+    yield "  X: checked, coded", lambda: nb.encoding_.rows(table)
+    yield "  tables of log probabilities", lambda: float64(scoring._prepare)(padded, x, None, estimate)
+    yield (
+        "  all rows, with the tables",
+        lambda: scoring.score_rows(nb.encoding_, model, rows, n, estimate, scoring.decision),
+    )
+    yield "    of which blocks, on the host", lambda: deque(scoring.blocks(rows, n), 0)
+
+
+def nuts(words: Any) -> None:
+    """Once: what is compiled is so no second time."""
+    sampling = [0.0]
+    run = MCMC.run
+
+    def timed(self: Any, *args: Any, **kwargs: Any) -> None:
+        start = time.perf_counter()
+        run(self, *args, **kwargs)
+        jax.block_until_ready(self.get_samples())
+        sampling[0] = time.perf_counter() - start
+
+    MCMC.run = timed
+    seconds: list[float] = []
+    for _ in range(2):
+        start = time.perf_counter()
+        bnb.run_nuts(words, "symmetric", draws=1000, chains=4, features=[], progress=False)
+        seconds.append(time.perf_counter() - start)
+        _say("run_nuts over alpha" if len(seconds) == 1 else "  once more", 1e3 * seconds[-1])
+        _say("  of which NumPyro", 1e3 * sampling[0])
+    MCMC.run = run
+
+
+def main() -> None:
+    X, y = data.categorical(1_000_000)
+    _print("categorical, 1,000,000 x 30 int64", fit_parts(bnb.CategoricalNB(), X, y))
+    _print("", predict_parts(bnb.CategoricalNB().fit(X, y), X, "predictive"))
+    _print("the same, int8", fit_parts(bnb.CategoricalNB(), X.astype(np.int8), y))
+    X, y = data.gaussian(1_000_000)
+    _print("Gaussian, 1,000,000 x 30", fit_parts(bnb.GaussianNB(), X, y))
+    for estimate in ("mean", "predictive"):
+        _print("", predict_parts(bnb.GaussianNB().fit(X, y), X, estimate))
+    batches = list(read_arrays(X, y))
+    _print("  as a stream", [("fit_stream", lambda: bnb.fit_stream(bnb.GaussianNB(), batches, progress=False))])
+    X, y = data.text(100_000)
+    for make in (bnb.MultinomialNB, bnb.BernoulliNB):
+        _print(f"{make.__name__}, {X.nnz:,} entries", fit_parts(make(), X, y))
+        _print("", predict_parts(make().fit(X, y), X, "mean"))
+    nuts(bnb.MultinomialNB(alpha=0.5).fit(X, y))
+
+
+def _print(title: str, parts: Any) -> None:
+    if title:
+        print(title)
+    for name, call in parts:
+        call()
+        seconds = []
+        for _ in range(9):
+            start = time.perf_counter()
+            call()
+            seconds.append(time.perf_counter() - start)
+        _say(name, 1e3 * statistics.median(seconds))
+
+
+def _say(name: str, milliseconds: float) -> None:
+    print(f"  {name:<40} {milliseconds:>9.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
