@@ -40,11 +40,12 @@ def _log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
 def _jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, Any]:
     """d/da is ψ(a + x) - ψ(a), d/dx is ψ(a + x): a third of the time that differentiating all branches takes."""
     (a, x), (da, dx) = primals, tangents
+    proper, positive = a > 0, jnp.where(a > 0, a, 1.0)
     slope = jnp.zeros_like(a)
     if not isinstance(da, SymbolicZero):
-        slope = slope + jnp.where(a > 0, _digamma_difference(jnp.where(a > 0, a, 1.0), x), 0.0) * da
+        slope = slope + jnp.where(proper, _digamma_difference(positive, x), 0.0) * da
     if not isinstance(dx, SymbolicZero):
-        slope = slope + digamma(a + x) * dx
+        slope = slope + jnp.where(proper, digamma(positive + x), 0.0) * dx
     return _log_rising(a, x), slope
 
 

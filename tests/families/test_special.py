@@ -52,6 +52,11 @@ def test_its_derivatives_are_polygammas(x64, a, x):
     np.testing.assert_allclose([hessian, mixed], [second, special.polygamma(1, a + x)], rtol=1e-8)
 
 
+def test_an_improper_prior_has_no_slope(x64):
+    """Padding has a = x = 0, and must not spoil the gradient of a sum."""
+    assert jax.grad(log_rising, (0, 1))(0.0, 0.0) == (0.0, 0.0)
+
+
 def test_polygammas(x64):
     x = np.concatenate([np.logspace(-100, 12, 2001), np.arange(1, 40) / 2])
     psi, psi1, psi2 = polygammas(x)

@@ -76,7 +76,7 @@ def fitted_text(n_classes: int) -> Any:
 @pytest.mark.parametrize("name", ["iris", pytest.param("car", marks=pytest.mark.calibration), "vote"])
 def test_tables_against_the_exact_posterior(name):
     nb = fitted_iris() if name == "iris" else fitted_arff(name)
-    data = quiet(nb, seed=1)
+    data = quiet(nb, seed=3)
     assert_exact(data, exact_posterior(nb))
     # A concentration that is off by one would be seen.
     wrong = replace(nb.prior_, blocks=tuple(map(one_more, nb.prior_.blocks)))
