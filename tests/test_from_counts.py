@@ -174,6 +174,7 @@ GOOD = [
         ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the cells"),
         ([*GOOD, ("b", "x", "int")], "row 5 has 3 cells"),
         (pd.DataFrame(GOOD), "no column 'class'"),
+        ([*GOOD[:2], ("a", "x", "float", None, 3, 1.0, 2.0)], "feature 'x' has no levels"),
     ],
 )
 def test_bad_tables_are_refused_and_leave_the_classifier(rows, message):
@@ -183,6 +184,13 @@ def test_bad_tables_are_refused_and_leave_the_classifier(rows, message):
         bnb.from_counts(nb, rows)
     np.testing.assert_array_equal(nb.class_count_, before)
     assert list(nb.classes_) == [0, 1]
+
+
+def test_names_that_are_no_text_become_text():
+    rows = [(c, None if name is None else 7, *rest) for c, name, *rest in GOOD]
+    assert list(bnb.from_counts(bnb.CategoricalNB(), rows).feature_names_in_) == ["7"]
+    with pytest.raises(TypeError, match="table"):
+        bnb.from_counts(bnb.CategoricalNB(), None)
 
 
 def test_a_level_beside_the_declared_ones_is_refused():

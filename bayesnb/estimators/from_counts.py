@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from bayesnb import counting
-from bayesnb._util.arguments import require_number, shown
+from bayesnb._util.arguments import require_iterable, require_number, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
 from bayesnb.estimators import drafts
@@ -141,6 +141,12 @@ def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]],
             at, mean, m2 = cells.moments(name)
             fields[:, cells.own[at], j] = cells.count[at], mean, m2
         return columns.family.statistics.of_moments(*fields)
+    for name in columns.names:
+        if not levels[name]:
+            raise ValueError(
+                f"table: feature {name!r} has no levels, and {columns.kind} columns count levels; numbers are of "
+                "GaussianNB, ExponentialNB and others, or of MixedNB."
+            )
     # A row of the sample is a class of its own here: what it counts shows where its levels are.
     encoding = Encoding(Levels((0,)), (columns,))
     n = max(map(len, levels.values()))
@@ -172,6 +178,7 @@ def _require_countable(nb: Any) -> None:
 def _frame(table: Any) -> pd.DataFrame:
     import pandas as pd
 
+    require_iterable("table", table, "a DataFrame or a list of tuples")
     table = table.to_pandas() if hasattr(table, "to_pandas") else table
     if not isinstance(table, pd.DataFrame):
         rows = list(table)
@@ -182,7 +189,8 @@ def _frame(table: Any) -> pd.DataFrame:
     absent = [name for name in ("class", "feature", "level", "count") if name not in table.columns]
     if absent:
         raise ValueError(f"table has no column {absent[0]!r}, only {list(table.columns)}.")
-    return table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
+    table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
+    return table.assign(feature=[name if pd.isna(name) else str(name) for name in table["feature"]])
 
 
 def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
@@ -221,7 +229,7 @@ def _levels(frame: pd.DataFrame) -> dict[str, list[Hashable]]:
     """The levels of each feature; none of features of numbers."""
     levels: dict[str, dict[Hashable, None]] = {}
     for feature, level in zip(frame["feature"], _typed(frame), strict=True):
-        own = levels.setdefault(str(feature), {})
+        own = levels.setdefault(feature, {})
         if level is not None:
             own[level] = None
     return {name: list(own) for name, own in levels.items()}
