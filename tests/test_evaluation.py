@@ -228,6 +228,11 @@ def test_baselines_are_rows():
     assert table.loc["Stump()", "brier"] == pytest.approx((2 * 0.1**2 + 2 * 0.9**2) / 2)
     assert table["log_evidence"].isna().tolist()[-2:] == [True, True]
     assert not hasattr(baselines[0], "coef_")
+    named = compare_estimates(
+        GaussianNB(), X[:40], y[:40], X[40:], y[40:], baselines={"logistic": baselines[0], "a stump": Stump()}
+    )
+    assert named.index.tolist()[-2:] == ["logistic", "a stump"]
+    np.testing.assert_array_equal(named.to_numpy(), table.to_numpy())
 
 
 def test_undefined_and_impossible_rows_are_counted_without_a_warning():

@@ -27,7 +27,7 @@ def compare_estimates(
     X_test: Any = None,
     y_test: Any = None,
     priors: Mapping[str, Any] | None = None,
-    baselines: Iterable[Any] = (),
+    baselines: Mapping[str, Any] | Iterable[Any] = (),
     *,
     repeats: int | None = None,
     test_size: float = 0.3,
@@ -50,8 +50,9 @@ def compare_estimates(
         {"Laplace": 1, "Jeffreys": 0.5, "Perks": "1/L"}; "1/L" is one over the number of levels of each
         feature, over the number of words for counts of words. Where levels are not declared, those of the
         rows fitted count. Not for classifiers without `alpha`.
-    baselines : iterable of scikit-learn classifiers, optional
-        Further rows, named by their `repr`.
+    baselines : dict of str to classifier, or iterable of classifiers, optional
+        Further rows, of any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names they are
+        named by their `repr`.
     repeats : int, optional
         In place of `X_test`: that many random splits of (X, y), stratified, see
         `bayesnb.evaluation.stratified_splits`; 2 or more.
@@ -92,17 +93,17 @@ def compare_estimates(
     the difference over the K splits, to be held against t of K - 1 degrees of freedom: it speaks of fits to
     other training rows too.
     """
-    priors, baselines = estimates.named(priors, baselines)
-    names = estimates.row_names(nb, priors, baselines)
+    priors, others = estimates.named(priors, baselines)
+    names = estimates.row_names(nb, priors, others)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
-        once = ((clone(nb).fit(X, y), estimates.fit_baselines(baselines, X, y), X_test, y_test) for _ in range(1))
+        once = ((clone(nb).fit(X, y), estimates.fit_baselines(others, X, y), X_test, y_test) for _ in range(1))
         (rows,), same, (evidence,) = _over_splits(once, 1, priors, names, classes, progress)
         return _of_rows(rows, same, evidence)
     splits = stratified_splits(y, repeats, test_size, seed)
-    fitted = _fits(nb, X, y, splits, baselines)
+    fitted = _fits(nb, X, y, splits, others)
     parts, same, evidences = _over_splits(fitted, len(splits), priors, names, classes, progress)
     return _of_splits(parts, same, evidences, len(splits[0][0]), len(splits[0][1]))
 
@@ -113,7 +114,7 @@ def compare_folds(
     y: Any,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
     priors: Mapping[str, Any] | None = None,
-    baselines: Iterable[Any] = (),
+    baselines: Mapping[str, Any] | Iterable[Any] = (),
     progress: str | None = None,
 ) -> pd.DataFrame:
     """As `compare_estimates`, the held-out rows of several splits pooled before they are scored.
@@ -134,11 +135,11 @@ def compare_folds(
         pooled rows, as if these were independent: what rows share by being scored by the same fit, or by
         fits to much the same rows, is not in them.
     """
-    priors, baselines, folds = dict(priors or {}), list(baselines), list(folds)
-    names = estimates.row_names(nb, priors, baselines)
+    (priors, others), folds = estimates.named(priors, baselines), list(folds)
+    names = estimates.row_names(nb, priors, others)
     classes, y = estimates.labels(X, y, type(nb).__name__)
     whole = estimates.alternatives(clone(nb).unweighted.fit(X, y), priors)
-    fits = _fits(nb, X, y, folds, baselines)
+    fits = _fits(nb, X, y, folds, others)
     parts, same, _ = _over_splits(fits, len(folds), priors, names, classes, progress)
     return _pooled(parts, same, whole)
 
@@ -183,7 +184,7 @@ def _fits(
     X: Any,
     y: np.ndarray,
     splits: Iterable[tuple[np.ndarray, np.ndarray]],
-    baselines: Sequence[Any],
+    baselines: Sequence[tuple[str, Any]],
 ) -> Iterator[tuple[Any, list[Any], Any, np.ndarray]]:
     """For each split the classifier and the baselines fitted to one part, and the rows of the other."""
     for train, test in splits:

@@ -29,7 +29,7 @@ def learning_curve(
     seed: int = 0,
     *,
     priors: Mapping[str, Any] | None = None,
-    baselines: Iterable[Any] = (),
+    baselines: Mapping[str, Any] | Iterable[Any] = (),
     progress: str | None = "learning curve",
 ) -> pd.DataFrame:
     """Maximum likelihood beside the Bayesian estimates, over the number of training rows.
@@ -79,8 +79,8 @@ def learning_curve(
     deviation over data sets at three rows a class, and three times at 20. A difference of several such errors
     is there; one of less is not thereby absent.
     """
-    priors, baselines = estimates.named(priors, baselines)
-    names = estimates.row_names(nb, priors, baselines)
+    priors, named = estimates.named(priors, baselines)
+    names = estimates.row_names(nb, priors, named)
     sizes = _increasing(sizes)
     classes, y = estimates.labels(X, y, type(nb).__name__)
     splits = nested_splits(y, sizes[-1], repeats, seed)
@@ -99,7 +99,7 @@ def learning_curve(
                 else:  # more than counts is learned, such as a tree or weights: from all rows at once
                     fitted.fit(estimates.take(X, train), y[train])
                 counted = len(train)
-                others = estimates.fit_baselines(baselines, estimates.take(X, train), y[train])
+                others = estimates.fit_baselines(named, estimates.take(X, train), y[train])
                 tick()
                 fits = estimates.alternatives(fitted, priors)
                 predictions = estimates.predict(fits, others, names, X_test, classes, tick)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -38,15 +38,17 @@ class Predictions:
         return score_rows(self.log_proba, y, classes, self.labels)
 
 
-def named(priors: Any, baselines: Any) -> tuple[dict[str, Any], list[Any]]:
-    """The arguments `priors` and `baselines` of comparisons, as a dict and a list."""
+def named(priors: Any, baselines: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
+    """The arguments `priors` and `baselines` of comparisons, each with the names of its rows."""
     priors = {} if priors is None else priors
     require_mapping("priors", priors, "{'alpha = 0.1': 0.1}")
+    if isinstance(baselines, Mapping):
+        return dict(priors), [(str(name), baseline) for name, baseline in baselines.items()]
     require_iterable("baselines", baselines, "a list of classifiers, such as [LogisticRegression()]")
-    return dict(priors), list(baselines)
+    return dict(priors), [(" ".join(repr(baseline).split()), baseline) for baseline in baselines]
 
 
-def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[Any]) -> list[str]:
+def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[tuple[str, Any]]) -> list[str]:
     """Names of all estimates in the order of the table, before anything is fitted.
 
     Raises
@@ -55,7 +57,7 @@ def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[Any
         If `nb` has no use for `priors`, or two estimates have one name.
     """
     first = next(iter(priors.items()), None)
-    for baseline in baselines:
+    for _, baseline in baselines:
         if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
             raise TypeError(f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba.")
     if not hasattr(type(nb), "no_evidence"):
@@ -72,10 +74,13 @@ def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[Any
         )
     if first is not None and isinstance(getattr(plain, "prior", None), NaiveBayes):
         raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
-    names = [*READINGS, *([] if plain is nb else [WEIGHTED]), *priors, *(" ".join(repr(b).split()) for b in baselines)]
+    names = [*READINGS, *([] if plain is nb else [WEIGHTED]), *priors, *(name for name, _ in baselines)]
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
-        raise ValueError(f"Two rows would be named {twice[0]!r}; rename it in `priors`, or leave a baseline out.")
+        raise ValueError(
+            f"Two rows would be named {twice[0]!r}; rename it in `priors`, or pass baselines as a dict of names to "
+            "classifiers."
+        )
     return names
 
 
@@ -92,9 +97,9 @@ def alternatives(fitted: Any, priors: Mapping[str, Any]) -> dict[str, Any]:
     return {"": plain, **weighted, **{name: _under(plain, name, alpha) for name, alpha in priors.items()}}
 
 
-def fit_baselines(baselines: Sequence[Any], X: Any, y: Any) -> list[Any]:
+def fit_baselines(baselines: Iterable[tuple[str, Any]], X: Any, y: Any) -> list[Any]:
     """Clones of `baselines`, fitted."""
-    return [clone(b).fit(X, y) for b in baselines]
+    return [clone(baseline).fit(X, y) for _, baseline in baselines]
 
 
 def predict(

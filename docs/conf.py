@@ -1,0 +1,64 @@
+"""The site: `make docs` builds it, offline; warnings are errors, and every page with code is executed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from bayesnb import __version__
+
+HERE = Path(__file__).parent
+
+project, author, copyright = "bayesnb", "The bayesnb authors", "The bayesnb authors"
+version = release = __version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx-mathjax-offline",
+]
+exclude_patterns = ["_*"]
+nitpicky = False
+
+# Pages are run where they stand, with examples/ importable; cached by what their cells say.
+nb_execution_mode = "cache"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_execution_in_temp = True
+nb_merge_streams = True
+os.environ["PYTHONPATH"] = str(HERE.parent)
+os.environ["IPYTHONDIR"] = str(HERE / "_ipython")  # figures as SVG
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+autosummary_generate = True
+autodoc_default_options = {"members": True, "inherited-members": True, "show-inheritance": False}
+autodoc_typehints = "none"  # the docstrings say types and shapes
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "bayesnb"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "logo": {"text": "bayesnb"},
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": ["sphinx-version"],
+    "header_links_before_dropdown": 7,
+    "show_nav_level": 2,
+}
+html_sidebars = {"index": []}
+html_show_sourcelink = False
