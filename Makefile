@@ -26,14 +26,14 @@ DOCS := $(VENV)/.stamp-docs-$(PYVER)
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
 	@echo 'make test      run the quick tests: every capability and every law once (minutes)'
-	@echo 'make test-all  run all tests: test, slow and calibrate (an hour on two cores)'
+	@echo 'make test-all  run all tests, and docs: test, slow, calibrate and docs (an hour on two cores)'
 	@echo 'make slow      run those that test leaves out; tests/slow.toml says why each of them is slow'
 	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
 	@echo 'make lint      ruff, mypy and import-linter'
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'
 	@echo 'make quality   score predictions beside other methods: docs/quality.md'
-	@echo 'make docs      write the API pages to site/'
+	@echo 'make docs      build the site, run its pages and check its links: site/index.html'
 	@echo 'make venv      set up $(VENV) for development; the targets above do what they need of it'
 	@echo 'make clean     remove environments, caches and outputs'
 	@echo 'Variables: PYTHON=$(PYTHON) VENV=$(VENV) PYTEST_ARGS="$(PYTEST_ARGS)"'
@@ -44,8 +44,8 @@ demo: $(RUN)
 	$(BIN)/python -m bayesnb compare
 
 # Kernels compiled once serve both workers, the processes that tests start, and the next run.
-demo test slow calibrate: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
-demo test slow calibrate: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+demo test slow calibrate docs: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
+demo test slow calibrate docs: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 # Compiling is most of a first run of the quick tests, and a third less of it without LLVM's expensive passes. The slow
 # tests run kernels as users do.
 test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
@@ -53,7 +53,7 @@ test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-test-all: test slow calibrate
+test-all: test slow calibrate docs
 
 # pytest leaves with 5 when it finds no test to run
 slow: $(DEV)
@@ -82,11 +82,12 @@ quality: $(DEV)
 	$(BIN)/python -m benchmarks.quality --out docs
 
 docs: $(DOCS)
-	$(BIN)/pdoc --docformat numpy --math --output-directory site bayesnb
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d .doctrees docs site
+	$(BIN)/linkchecker --config docs/_linkcheck.ini --no-status site/index.html
 	@echo 'Open site/index.html'
 
 clean:
-	rm -rf build dist site .hypothesis .import_linter_cache .jax_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist site .doctrees docs/reference/generated docs/jupyter_execute .hypothesis .import_linter_cache .jax_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name .git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 	@for env in $(VENV) .venv*; do \
 	    if [ -f "$$env/pyvenv.cfg" ]; then echo "rm -rf $$env"; rm -rf "$$env"; fi; \
@@ -113,5 +114,5 @@ $(DEV): $(RUN)
 
 $(DOCS): $(RUN)
 	@echo 'Installing the documentation tools into $(VENV) ...'
-	@$(INSTALL) -e '.[docs]'
+	@$(INSTALL) -e '.[all,docs]'
 	@touch $@

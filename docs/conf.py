@@ -27,7 +27,7 @@ nitpicky = False
 
 # Pages are run where they stand, with examples/ importable; cached by what their cells say.
 nb_execution_mode = "cache"
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_execution_in_temp = True
 nb_merge_streams = True

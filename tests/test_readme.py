@@ -1,11 +1,13 @@
-"""Every Python block of the README and of docs/ runs, and the examples of docstrings print what they say."""
+"""Every Python block of the README and of docs/ runs and prints what stands below it; so do examples of docstrings."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,39 +16,65 @@ import bayesnb
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted((ROOT / "docs").glob("**/*.md"))
-BLOCK = re.compile(r"^(?P<indent> *)```python[^\n]*\n(?P<code>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?P<indent> *)```(?:python|\{code-cell\} python)[^\n]*\n(?P<code>.*?)^(?P=indent)```"
+    r"(?:\n+```text\n(?P<printed>.*?)^```)?",
+    re.MULTILINE | re.DOTALL,
+)
+TAGS = re.compile(r"^:tags:.*$", re.MULTILINE)
 OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-def blocks(page: Path) -> list[tuple[int, str]]:
-    """Line number and text of each ```python block; the lines before are kept blank, for tracebacks."""
+def blocks(page: Path) -> list[tuple[int, str, str | None]]:
+    """Line number and text of each block of Python, and what a ```text block below says that it prints."""
     text = page.read_text(encoding="utf-8")
     found = []
     for match in BLOCK.finditer(text):
         line = text[: match.start("code")].count("\n")
         code = re.sub(f"^{match['indent']}", "", match["code"], flags=re.MULTILINE)
-        found.append((line, code))
+        found.append((line, TAGS.sub("", code), match["printed"]))
     return found
 
 
-def test_the_readme_runs(tmp_path, monkeypatch):
-    run_in_order(ROOT / "README.md", tmp_path, monkeypatch)
+def test_the_readme_runs(tmp_path, monkeypatch, capsys):
+    run_in_order(ROOT / "README.md", tmp_path, monkeypatch, capsys)
+
+
+def test_the_readme_is_one_that_is_read():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    targets = [target.partition("#")[0] for target in re.findall(r"\]\(([^)]+)\)", text) if "://" not in target]
+    assert [target for target in targets if target and not (ROOT / target).exists()] == []
+
+
+def test_its_pictures_are_those_of_the_script(tmp_path):
+    """Other versions of matplotlib draw the same in other words: names, and that each is a picture with marks."""
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "pictures.py")
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+    names = {path.name for path in pictures.write(tmp_path)}
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert names == set(re.findall(r"docs/pictures/(\w+\.svg)", text))
+    for name in names:
+        drawn, committed = ((folder / name).read_text() for folder in (tmp_path, ROOT / "docs" / "pictures"))
+        assert drawn.count("<use ") == committed.count("<use ") > 10, f"{name} is not what docs/pictures.py draws"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_pages_run(page, tmp_path, monkeypatch):
-    run_in_order(page, tmp_path, monkeypatch)
+def test_pages_run(page, tmp_path, monkeypatch, capsys):
+    run_in_order(page, tmp_path, monkeypatch, capsys)
 
 
-def run_in_order(page, tmp_path, monkeypatch):
+def run_in_order(page, tmp_path, monkeypatch, capsys):
     """In one namespace a page, in an empty folder; a block with prompts is a doctest."""
     code = blocks(page)
     if not code:
         pytest.skip(f"{page.name} has no Python block")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, text in code:
+    for line, text, printed in code:
         if ">>>" in text:
             test = doctest.DocTestParser().get_doctest(text, namespace, page.name, str(page), line)
             runner = doctest.DocTestRunner(optionflags=OPTIONS)
@@ -55,7 +83,12 @@ def run_in_order(page, tmp_path, monkeypatch):
             assert not runner.failures, "".join(report)
             namespace.update(test.globs)
         else:
+            capsys.readouterr()
             exec(compile("\n" * line + text, str(page), "exec"), namespace)
+            if printed is not None:
+                assert capsys.readouterr().out.split() == printed.split(), f"{page.name}:{line}"
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def modules() -> list[str]:

@@ -1,0 +1,86 @@
+"""The pictures of README.md: `python docs/pictures.py` writes them to docs/pictures/.
+
+They are the same for the same versions of the packages: dates are left out, and identifiers do not depend on chance.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib
+import pandas as pd
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from sklearn.datasets import load_digits, load_wine
+from sklearn.model_selection import train_test_split
+
+import bayesnb as bnb
+from bayesnb.evaluation import reliability
+
+SIZE = (5.2, 3.6)
+DAYS = """\
+outlook,play
+sunny,no
+sunny,no
+overcast,yes
+rain,yes
+rain,yes
+rain,no
+overcast,yes
+sunny,no
+sunny,yes
+rain,yes
+sunny,yes
+overcast,yes
+overcast,yes
+rain,no"""
+
+
+def few_rows(ax: Axes) -> None:
+    """Maximum likelihood beside Bayes, from three rows of each class on."""
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    bnb.plots.learning_curve(bnb.learning_curve(bnb.GaussianNB(), X, y, [3, 5, 10, 20], repeats=20), ax=ax)
+
+
+def posterior(ax: Axes) -> None:
+    """What fourteen days say of the outlook: posterior intervals, and the observed shares."""
+    days = pd.read_csv(io.StringIO(DAYS))
+    bnb.plots.forest(bnb.CategoricalNB().fit(days[["outlook"]], days["play"]), features=["outlook"], ax=ax)
+
+
+def calibrated(ax: Axes) -> None:
+    """Stated confidence against observed accuracy, without and with weights from leave-one-out."""
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X > 7, y, stratify=y, random_state=0)
+    tables = {}
+    for name, nb in {"plain": bnb.BernoulliNB(), "weighted": bnb.WeightedNB(bnb.BernoulliNB())}.items():
+        nb.fit(X_train, y_train)
+        tables[name] = reliability(nb.predict_log_proba(X_test), y_test, nb.classes_)
+    bnb.plots.reliability(tables, ax=ax)
+
+
+PICTURES: tuple[Callable[[Axes], None], ...] = (few_rows, posterior, calibrated)
+
+
+def write(folder: Path) -> list[Path]:
+    """All pictures, as SVG."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    with matplotlib.rc_context({"svg.hashsalt": "bayesnb"}):
+        for draw in PICTURES:
+            figure, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
+            draw(ax)
+            path = folder / f"{draw.__name__}.svg"
+            figure.savefig(path, metadata={"Date": None})
+            pyplot.close(figure)
+            written.append(path)
+    return written
+
+
+if __name__ == "__main__":
+    matplotlib.use("agg")
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).with_name("pictures")
+    print(*write(target), sep="\n")
