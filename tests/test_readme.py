@@ -15,7 +15,6 @@ import pytest
 import bayesnb
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs").glob("**/*.md"))
 BLOCK = re.compile(
     r"^(?P<indent> *)```(?:python|\{code-cell\} python)[^\n]*\n(?P<code>.*?)^(?P=indent)```"
     r"(?:\n+```text\n(?P<printed>.*?)^```)?",
@@ -34,6 +33,9 @@ def blocks(page: Path) -> list[tuple[int, str, str | None]]:
         code = re.sub(f"^{match['indent']}", "", match["code"], flags=re.MULTILINE)
         found.append((line, TAGS.sub("", code), match["printed"]))
     return found
+
+
+PAGES = sorted(page for page in (ROOT / "docs").glob("**/*.md") if blocks(page))
 
 
 def test_the_readme_runs(tmp_path, monkeypatch, capsys):
@@ -67,14 +69,11 @@ def test_pages_run(page, tmp_path, monkeypatch, capsys):
 
 def run_in_order(page, tmp_path, monkeypatch, capsys):
     """In one namespace a page, in an empty folder; a block with prompts is a doctest."""
-    code = blocks(page)
-    if not code:
-        pytest.skip(f"{page.name} has no Python block")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, text, printed in code:
+    for line, text, printed in blocks(page):
         if ">>>" in text:
             test = doctest.DocTestParser().get_doctest(text, namespace, page.name, str(page), line)
             runner = doctest.DocTestRunner(optionflags=OPTIONS)

@@ -1,4 +1,4 @@
 """Figures of the site's pages: SVG, which stays sharp on every screen."""
 
-c = get_config()  # noqa: F821
+c = get_config()
 c.InlineBackend.figure_formats = {"svg"}
