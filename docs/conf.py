@@ -25,8 +25,8 @@ extensions = [
 exclude_patterns = ["_*"]
 nitpicky = False
 
-# Pages are run where they stand, with examples/ importable; cached by what their cells say.
-nb_execution_mode = "cache"
+# Pages are run in an empty folder, with examples/ importable; each time, as a cache would not know that the code changed.
+nb_execution_mode = "force"
 nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_execution_in_temp = True
