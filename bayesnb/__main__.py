@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from threading import Timer
 
-from bayesnb.cli import files, folder, job, report
+from bayesnb.cli import command, files, folder, job, report
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
 from bayesnb.cli.text import fill, printable
@@ -91,7 +91,7 @@ def _run(argv: Sequence[str] | None) -> int:
     if args.command is None:
         _say(parser.format_help())
     else:
-        _compare(args)
+        _compare(args, command.of(sys.argv[1:] if argv is None else argv))
     return 0
 
 
@@ -122,7 +122,7 @@ def _discard_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _compare(args: argparse.Namespace) -> None:
+def _compare(args: argparse.Namespace, typed: command.Command) -> None:
     mixed = args.estimator == "mixed"
     settings = Settings(
         args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights, args.numbers
@@ -134,11 +134,11 @@ def _compare(args: argparse.Namespace) -> None:
     for dataset in _datasets(args):
         with _warnings_as_notes():
             outcomes.append(job.run(dataset, settings))
-            _say(report.describe(outcomes[-1], settings.prob))
+            _say(report.describe(outcomes[-1], settings))
     if args.out is not None:
         with _warnings_as_notes():
             with folder.filled(args.out, names) as draft:
-                written = files.write(outcomes, settings, draft)
+                written = files.write(outcomes, settings, typed, draft)
             for name in written:
                 _say(f"wrote {printable(str(args.out / name))}")
         _say()

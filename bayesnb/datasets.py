@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from sklearn.utils import Bunch
 
+from bayesnb._util.arguments import require_choice
+
 _DESCR = """The watermelon table, version 3.0.
 
-17 watermelons. Categorical: 色泽 (colour), 根蒂 (stem), 敲声 (sound when knocked), 纹理 (texture),
-脐部 (navel), 触感 (touch). Continuous: 密度 (density), 含糖率 (sugar content). Class: 好瓜 (good
+17 watermelons. Categorical: 色泽 (colour), 根蒂 (root), 敲声 (sound when knocked), 纹理 (texture),
+脐部 (umbilicus), 触感 (touch). Continuous: 密度 (density), 含糖率 (sugar content). Class: 好瓜 (good
 melon), 是 (yes, 8 rows) or 否 (no, 9 rows).
 
 Zhou Zhihua, *Machine Learning* (机器学习), Tsinghua University Press (2016); English: Springer (2021),
-table 4.3. The table is a textbook's example, too small to estimate how well any classifier does.
+table 4.3; `load_watermelon(language="en")` has names and values in English.
+The table is a textbook's example, too small to estimate how well any classifier does.
 """
 
 _CATEGORICAL = ("色泽", "根蒂", "敲声", "纹理", "脐部", "触感")
@@ -37,26 +40,58 @@ _ROWS = """
 青绿 蜷缩 沉闷 稍糊 稍凹 硬滑 0.719 0.103 否
 """
 
+_ENGLISH = {
+    "色泽": ("colour", {"青绿": "green", "乌黑": "dark", "浅白": "light"}),
+    "根蒂": ("root", {"蜷缩": "curly", "稍蜷": "slightly curly", "硬挺": "straight"}),
+    "敲声": ("sound", {"浊响": "muffled", "沉闷": "dull", "清脆": "crisp"}),
+    "纹理": ("texture", {"清晰": "clear", "稍糊": "slightly blurry", "模糊": "blurry"}),
+    "脐部": ("umbilicus", {"凹陷": "hollow", "稍凹": "slightly hollow", "平坦": "flat"}),
+    "触感": ("touch", {"硬滑": "hard", "软粘": "soft"}),
+    "密度": ("density", {}),
+    "含糖率": ("sugar", {}),
+    "好瓜": ("ripe", {"是": "yes", "否": "no"}),
+}
 
-def load_watermelon() -> Bunch:
+
+def load_watermelon(language: str = "zh") -> Bunch:
     """The watermelon table of Zhou's *Machine Learning*: 17 rows, two classes.
+
+    Parameters
+    ----------
+    language : {"zh", "en"}, default "zh"
+        Of the names of columns and values: as they stand in the Chinese book, or in English.
 
     Returns
     -------
     Bunch
         data : DataFrame (17, 8), six columns of strings and two of floats (density and sugar content are
-        fractions of one); target : Series (17,) named 好瓜, of 是 and 否; feature_names : list of str;
-        DESCR : str, with the citation.
+        fractions of one); target : Series (17,) named 好瓜, of 是 and 否, or ripe, of yes and no; feature_names : list
+        of str; DESCR : str, with the citation.
+
+    Raises
+    ------
+    ValueError
+        If there is no such language.
 
     Examples
     --------
     >>> from bayesnb.datasets import load_watermelon
     >>> load_watermelon().data.shape
     (17, 8)
+    >>> load_watermelon(language="en").data.iloc[0, :4].to_dict()
+    {'colour': 'green', 'root': 'curly', 'sound': 'muffled', 'texture': 'clear'}
     """
     import pandas as pd
 
-    names = [*_CATEGORICAL, *_CONTINUOUS]
-    table = pd.DataFrame([row.split() for row in _ROWS.split("\n") if row], columns=[*names, "好瓜"])
-    data = table[names].astype(dict.fromkeys(_CONTINUOUS, float))
-    return Bunch(data=data, target=table["好瓜"], feature_names=names, DESCR=_DESCR)
+    require_choice("language", language, ("zh", "en"))
+    names, target = [*_CATEGORICAL, *_CONTINUOUS], "好瓜"
+    table = pd.DataFrame([row.split() for row in _ROWS.split("\n") if row], columns=[*names, target])
+    table = table.astype(dict.fromkeys(_CONTINUOUS, float))
+    if language == "en":
+        table = table.replace({name: values for name, (_, values) in _ENGLISH.items() if values})
+        table.columns = [_ENGLISH[name][0] for name in table.columns]
+        *names, target = table.columns
+    return Bunch(data=table[names], target=table[target], feature_names=names, DESCR=_DESCR)
+
+
+__all__ = ["load_watermelon"]

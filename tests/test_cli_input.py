@@ -183,7 +183,7 @@ def test_without_pyarrow_it_is_said_what_to_install(capsys, monkeypatch, tmp_pat
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, out, err = run(capsys, "compare", "--csv", path, "--target", "play")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "pip install pyarrow" in err
+    assert "pip install 'bayesnb[files]'" in err
 
 
 def test_a_first_line_that_is_no_text_or_alone(tmp_path):

@@ -23,7 +23,7 @@ from tests.test_cli import run, table, weather  # noqa: F401
 def standing_in(**contents):
     """Writes these files in place of the analysis, which takes its time; an exception is raised in its turn."""
 
-    def write(outcomes, settings, draft):
+    def write(outcomes, settings, command, draft):
         for name, content in contents.items():
             if isinstance(content, BaseException):
                 raise content

@@ -49,3 +49,18 @@ def test_a_new_copy_each_time():
     melon = load_watermelon()
     melon.data.loc[0, "密度"] = -1.0
     assert load_watermelon().data.loc[0, "密度"] == 0.697
+
+
+def test_english_is_the_same_table():
+    """Every distinct value has one name, and rows stay where they are."""
+    melon, english = load_watermelon(), load_watermelon(language="en")
+    assert english.feature_names == ["colour", "root", "sound", "texture", "umbilicus", "touch", "density", "sugar"]
+    assert english.target.name == "ripe"
+    assert english.target.value_counts().to_dict() == {"no": 9, "yes": 8}
+    for ours, theirs in zip([*melon.feature_names], english.feature_names, strict=True):
+        assert (pd.factorize(english.data[theirs])[0] == pd.factorize(melon.data[ours])[0]).all()
+    words = english.data.to_numpy().astype(str).ravel().tolist()
+    assert all(word.isascii() for word in [*words, *english.data.columns, *english.target])
+    assert english.data["density"].tolist() == melon.data["密度"].tolist()
+    with pytest.raises(ValueError, match="language='fr' is unknown; use 'zh' or 'en'"):
+        load_watermelon(language="fr")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import numpy as np
 from bayesnb import plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.cli import readable, weights
+from bayesnb.cli.conclusion import STRONG
 from bayesnb.cli.holdout import Fold
 from bayesnb.cli.job import Outcome
-from bayesnb.cli.readable import Columns, Table, number, probability
+from bayesnb.cli.readable import Columns, Table, amount, number, p_value, probability
 from bayesnb.cli.tables import NUMBERS
 from bayesnb.evaluation import reliability
-from bayesnb.uncertainty import decompose_uncertainty, predict_interval
+from bayesnb.uncertainty import CLASS, decompose_uncertainty, predict_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +32,9 @@ _SHOWN = 12
 _DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than
 _MOST_PAIRS = 2000
-_STRONG = 5
+_REPLICATES = 200  # behind a p-value
 _STRENGTHS = (0.1, 10)
+_DPI = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +61,14 @@ class Section:
     table: pd.DataFrame | None = None
     shown: Table = field(default_factory=list)
     figure: Any = None
+
+    @cached_property
+    def image(self) -> tuple[bytes, int]:
+        """The figure as a PNG, and its width in pixels of a page."""
+        buffer = BytesIO()
+        self.figure.savefig(buffer, format="png", dpi=_DPI, bbox_inches="tight", facecolor="white")
+        image = buffer.getvalue()
+        return image, round(int.from_bytes(image[16:20]) * 96 / _DPI)
 
 
 def analyse(outcome: Outcome, prob: float) -> list[Section]:
@@ -88,11 +99,12 @@ def _or_why_not(title: str, part: Callable[[str], Section]) -> Section:
 
 
 def _comparison(outcome: Outcome, title: str) -> Section:
+    shared = ", and are too small where the fits that scored the rows share most of theirs, as here"
     return Section(
         title,
         "Held-out rows speak about the model itself. Differences (± standard error) are from the first estimate, row "
         "by row; negative is better. Their standard errors say nothing of how another training set would have turned "
-        f"out. The log evidence is that of all {outcome.data.n_rows:,} rows.",
+        f"out{shared * (len(outcome.fits.folds) > 1)}. The log evidence is that of all {outcome.data.n_rows:,} rows.",
         "comparison",
         outcome.comparison.reset_index(),
         readable.beside(readable.scores(outcome.comparison), readable.differences(outcome.comparison)),
@@ -102,14 +114,16 @@ def _comparison(outcome: Outcome, title: str) -> Section:
 def _reliability(outcome: Outcome, title: str) -> Section:
     plain, mended = _bins(outcome.fits.folds), ""
     shown: pd.DataFrame | dict[str, pd.DataFrame] = plain
+    said = f"the predictive estimate {_stated(plain)}"
     if outcome.weighted is not None:
         shown = {"plain": plain, "weighted": _bins(outcome.weighted.folds)}
+        said += f", the weighted one {_stated(shown['weighted'])}"
         mended = " Weights, found on the rows that were fitted, are to mend that."
     return Section(
         title,
         "Stated confidence against observed accuracy, on held-out rows: on the diagonal a model that says 80% is "
-        "right 80% of the time. Naive Bayes counts dependent features twice, and so tends to say too "
-        f"much.{mended}",
+        "right 80% of the time. Naive Bayes counts dependent features twice, and so often says too "
+        f"much.{mended} Here {said}.",
         "reliability",
         figure=plots.detach(plots.reliability(shown)),
     )
@@ -121,8 +135,15 @@ def _bins(folds: list[Fold]) -> pd.DataFrame:
     return reliability(log_proba, truth, folds[0].nb.classes_, predicted=predicted)
 
 
+def _stated(bins: pd.DataFrame) -> str:
+    said, right = (np.average(bins[name], weights=bins["count"]) for name in ("confidence", "accuracy"))
+    return f"says {said:.3f} on average and is right in {right:.3f}"
+
+
 def _weights(nb: Weighed, title: str) -> Section:
     table = weights.table(nb)
+    shown = weights.ends(table, _SHOWN)
+    ends = f" Of {len(table):,} the table shows the largest and the smallest." * (len(shown) < len(table))
     alike = table["weight"].nunique() == 1
     company = (
         " A weight speaks of a feature in its company: of two that say the same either may have it, so that a small "
@@ -133,10 +154,10 @@ def _weights(nb: Weighed, title: str) -> Section:
         "Features depend on each other, and naive Bayes counts what they have in common as often as it is said. So the "
         "log probability of each given the class is multiplied by a weight: at 0 it does not count, and below 0 it "
         "takes back what others have said too often. The weights are those that predict every label best from the "
-        f"other rows. {weights.sentence(nb)}{company * (not alike)}",
+        f"other rows. {weights.sentence(nb)}{(company + ends) * (not alike)}",
         "weights",
         None if alike else table,
-        [] if alike else readable.columns(weights.ends(table, _SHOWN), _WEIGHTS),
+        [] if alike else readable.columns(shown, _WEIGHTS),
     )
 
 
@@ -160,26 +181,45 @@ def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
     if outcome.parameters is None:
         return Section(title, "Not here: there is no parameter table, for the reason given above.")
     moved = (outcome.parameters["mean"] - outcome.parameters["mle"]) / outcome.parameters["sd"]
-    moved = moved[np.isfinite(moved)]
-    moved = moved.reindex(moved.abs().sort_values(ascending=False, kind="stable").index)[:_SHOWN]
-    by = [["moved (sd)"], *([f"{sd:+.2f}"] for sd in moved)]
-    table = outcome.parameters.loc[moved.index]
+    moved = moved[np.isfinite(moved) & (outcome.parameters["feature"] != CLASS)]
+    if moved.empty:
+        return Section(
+            title, "Not here: no parameter has a maximum likelihood estimate.", "parameters", outcome.parameters
+        )
+    moved = moved.reindex(moved.abs().sort_values(ascending=False, kind="stable").index)
+    kind = outcome.parameters.loc[moved.index, ["feature", "level"]].apply(tuple, axis=1)
+    kind = kind.map(partial(_kind, outcome.data.kinds))
+    chosen, others = kind.iloc[0], moved[kind != kind.iloc[0]].abs()
+    rest = f" No parameter of another kind was moved by more than {others.max():.2f} sd." * bool(len(others))
+    own = moved[kind == chosen]
+    by = [["moved (sd)"], *([f"{sd:+.2f}"] for sd in own[:_SHOWN])]
+    table = outcome.parameters.loc[own.index[:_SHOWN]]
     return Section(
         title,
         "Where maximum likelihood (MLE) and the posterior mean differ most, in posterior standard deviations (sd): "
         "the prior speaks where the data say little. An interval says what the rows leave unknown about a parameter "
-        "if naive Bayes holds. The figure shows one kind of parameter, the table all.",
+        f"if naive Bayes holds. The parameter that moved most is {_KINDS.get(chosen, chosen)}. The figure shows "
+        f"all {len(own):,} of this kind{', each feature in its own unit' * (chosen != 'theta')}; the table, in the "
+        f"units of the data, the {len(table)} that moved most.{rest}",
         "parameters",
         outcome.parameters,
-        readable.beside(readable.parameters(table, outcome.data, prob), by),
-        plots.detach(plots.shrinkage(outcome.fits.nb, prob=prob)),
+        readable.beside(readable.parameters(table, outcome.data.kinds, prob), by),
+        plots.detach(plots.shrinkage(outcome.fits.nb, prob=prob, parameter=chosen)),
     )
+
+
+def _kind(kinds: Mapping[str, str], of: tuple[str, Any]) -> str:
+    """What `plots.shrinkage` calls a parameter: that of numbers by its name, all others are probabilities."""
+    feature, level = of
+    numbers = NUMBERS.get(kinds[feature])
+    return str(level) if numbers is not None and numbers is not NUMBERS["binned"] else "theta"
 
 
 def _sensitivity(outcome: Outcome, folds: list[Fold], title: str) -> Section:
     table = _held_out(folds, lambda fold: prior_sensitivity(fold.nb, fold.X, _STRENGTHS))
     width = table["upper"] - table["lower"]
     table = table.reindex(width.sort_values(ascending=False, kind="stable").index)
+    shown = table.sort_values("label_changes", ascending=False, kind="stable")[:_SHOWN]
     kinds, (low, high) = set(outcome.data.kinds.values()), _STRENGTHS
     strength = ["the concentration alpha of levels and words"] * bool(kinds - NUMBERS.keys())
     strength += ["a factor on the rows that a prior of numbers counts for"] * bool(kinds & NUMBERS.keys())
@@ -187,18 +227,26 @@ def _sensitivity(outcome: Outcome, folds: list[Fold], title: str) -> Section:
         title,
         f"As the strength of the prior goes from {low:g} to {high:g}, {table['label_changes'].sum():,} of "
         f"{len(table):,} held-out rows get another label somewhere. Strength is {', and '.join(strength)}; the data "
-        "are the same, read under other priors. Least and greatest are of P(prediction | row) on the way; rows that "
-        "move most stand first. This says what the choice of the prior leaves open, not which strength is right.",
+        "are the same, read under other priors. Least and greatest are of P(prediction | row) on the way; rows "
+        "whose label changes stand first, then those that move most. This says what the choice of the "
+        "prior leaves open, not which strength is right.",
         "sensitivity",
         table,
-        readable.columns(table[:_SHOWN], _SENSITIVITY),
+        readable.columns(shown, _SENSITIVITY),
     )
 
 
 def _rows(folds: list[Fold], prob: float, title: str) -> Section:
     table = _held_out(folds, partial(_uncertainty, prob))
     table = table.sort_values("epistemic", ascending=False, kind="stable")
+    shown = table[:_SHOWN]
     drawn = slice(None, None, -(-len(folds[0].y) // _DRAWN))
+    classes, of = folds[0].nb.classes_, "of the predicted class"
+    if len(classes) == 2:
+        of = f"of class “{classes[1]}”, predicted or not,"
+    n = len(folds[0].y[drawn])
+    parts = f"all {n:,} rows" if n == len(table) else f"{n:,} of {len(table):,} rows"
+    parts += f", those held out of one of {len(folds)} fits" * (len(folds) > 1)
     figure = plots.prediction_intervals(folds[0].nb, folds[0].X[drawn], folds[0].y[drawn], prob=prob)
     return Section(
         title,
@@ -207,10 +255,10 @@ def _rows(folds: list[Fold], prob: float, title: str) -> Section:
         "the class (nats) has two parts: what the row leaves open even were all parameters known (aleatoric), and "
         "what is due to parameters that are not (epistemic). p_top is the posterior probability, under the model, "
         "that this class is the most probable one. None of these is the probability that the label is right. The "
-        f"figure shows {len(folds[0].y[drawn]):,} rows held out of one fit.",
+        f"figure shows the probability {of} in {parts}; the table, the {len(shown)} most uncertain of all.",
         "rows",
         table,
-        readable.columns(table[:_SHOWN], _ROWS),
+        readable.columns(shown, _ROWS),
         plots.detach(figure),
     )
 
@@ -218,17 +266,19 @@ def _rows(folds: list[Fold], prob: float, title: str) -> Section:
 def _pairs(outcome: Outcome, title: str) -> Section:
     fits, n = outcome.fits, len(outcome.data.kinds)
     every = n * (n - 1) // 2
-    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MOST_PAIRS else None)
-    strong = int((table["log_bayes_factor"] > _STRONG).sum())
+    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MOST_PAIRS else None, draws=_REPLICATES)
+    strong = int((table["log_bayes_factor"] > STRONG).sum())
     sample = f"Asked of the {len(fits.y):,} held-out rows only. " if len(fits.y) < outcome.data.n_rows else ""
+    few = f" The figure knows the {len(table)} strongest pairs only; all others are grey." * (len(table) < every)
     more = " or more" if strong == len(table) < every else ""
     return Section(
         title,
-        f"{sample}Strong evidence of dependence (log Bayes factor above {_STRONG} nats against independence) in "
+        f"{sample}Strong evidence of dependence (log Bayes factor above {STRONG} nats against independence) in "
         f"{strong:,}{more} of {every:,} pairs; the strongest stand first. Naive Bayes takes features for independent "
         "given the class; where they are not, it counts the same evidence twice, and its confidence is not to be "
-        "trusted. p: how often independence would produce so much mutual information in a pair; of many pairs some "
-        "have a small p by chance.",
+        "trusted. p: how often independence would produce so much mutual information in a pair, in "
+        f"{_REPLICATES} replicates, which tell no p below 1/{_REPLICATES + 1}: ≤ says that it is at most that. Of many "
+        f"pairs some have a small p by chance.{few}",
         "pairs",
         table,
         readable.columns(table[:_SHOWN], _DEPENDENCE),
@@ -257,6 +307,7 @@ def _uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
     return frame.join(decompose_uncertainty(fold.nb, fold.X).reset_index(drop=True))
 
 
+_KINDS = {"theta": "a probability of a level, bin or word", "mu": "a mean", "sigma2": "a variance", "rate": "a rate"}
 _PREDICTION: Columns = {
     "row": ("row (from 0)", str),
     "truth": ("true class", str),
@@ -271,9 +322,9 @@ _SENSITIVITY: Columns = _PREDICTION | {
 _ROWS: Columns = _PREDICTION | {
     "lower": ("lower", probability),
     "upper": ("upper", probability),
-    "total": ("entropy", number("{:.4f}")),
-    "aleatoric": ("aleatoric", number("{:.4f}")),
-    "epistemic": ("epistemic", number("{:.4f}")),
+    "total": ("entropy", amount),
+    "aleatoric": ("aleatoric", amount),
+    "epistemic": ("epistemic", amount),
     "p_top": ("p_top", probability),
 }
 _WEIGHTS: Columns = {"term": ("feature", str), "weight": ("weight", number("{:.3f}"))}
@@ -283,5 +334,5 @@ _DEPENDENCE: Columns = {
     "rows": ("rows", number("{:,d}")),
     "log_bayes_factor": ("log Bayes factor", number("{:,.1f}")),
     "mutual_information": ("mutual information", number("{:.3f}")),
-    "p_value": ("p", number("{:.3f}")),
+    "p_value": ("p", p_value(1 / (_REPLICATES + 1))),
 }

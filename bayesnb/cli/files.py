@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from bayesnb._util.progress import progress
 from bayesnb.cli.analysis import NAMES, Section, analyse
+from bayesnb.cli.command import Command
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.page import page
+from bayesnb.cli.report import conclusion
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.inference_data import to_arviz
 
@@ -33,15 +35,16 @@ def names(titles: Iterable[str]) -> list[str]:
     return [PAGE, *(f"{_stem(title)}-{kind}" for title in titles for kind in kinds)]
 
 
-def write(outcomes: Sequence[Outcome], settings: Settings, folder: Path) -> list[str]:
-    """Write everything, and return the names of the files.
+def write(outcomes: Sequence[Outcome], settings: Settings, command: Command, folder: Path) -> list[str]:
+    """Write everything that `command` asked for, and return the names of the files.
 
     Raises
     ------
     OSError
         If a file cannot be written.
     """
-    analyses, written = [], []
+    analyses: list[list[Section]] = []
+    written = []
     for outcome in outcomes:
         with progress(f"{outcome.data.name}: posterior analysis", 1) as tick:
             analyses.append(analyse(outcome, settings.prob))
@@ -49,7 +52,11 @@ def write(outcomes: Sequence[Outcome], settings: Settings, folder: Path) -> list
         for name, save in _files(outcome, analyses[-1]).items():
             written.append(f"{_stem(outcome.data.name)}-{name}")
             save(folder / written[-1])
-    (folder / PAGE).write_text(page(zip(outcomes, analyses, strict=True)), encoding="utf-8")
+    parts = [
+        (outcome, sections, conclusion(outcome, settings, sections))
+        for outcome, sections in zip(outcomes, analyses, strict=True)
+    ]
+    (folder / PAGE).write_text(page(parts, command, settings.seed), encoding="utf-8")
     return [*written, PAGE]
 
 
@@ -60,7 +67,7 @@ def _files(outcome: Outcome, sections: Sequence[Section]) -> dict[str, Callable[
         if section.table is not None
     }
     files |= {
-        f"{section.name}.png": partial(section.figure.savefig, dpi=150, bbox_inches="tight")
+        f"{section.name}.png": partial(Path.write_bytes, data=section.image[0])
         for section in sections
         if section.figure is not None
     }

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bayesnb._util.extras import require
 from bayesnb.cli.reading import InputError
 from bayesnb.cli.text import enumerate_names
-from bayesnb.plots.text import require_matplotlib
 
 
 def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
@@ -20,13 +20,13 @@ def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
     Raises
     ------
     InputError
-        If nothing can be written there; if some are there already, and are not to be overwritten; if figures cannot be
-        drawn.
+        If nothing can be written there; if some are there already, and are not to be overwritten; if figures
+        cannot be drawn, or the posterior not be stored.
     """
     try:
-        require_matplotlib()
+        require("--out", "plots,arviz", "matplotlib", "arviz", "h5netcdf", "h5py")
     except ImportError as error:
-        raise InputError(f"--out: {error}") from None
+        raise InputError(str(error)) from None
     if folder.is_symlink() and not folder.exists():
         raise InputError(f"--out {folder} is a link to what is not there; choose another folder.")
     with _complaint(folder), tempfile.TemporaryFile(dir=_nearest(folder)):

@@ -42,6 +42,8 @@ class Outcome:
     uncertain : DataFrame or None
         The most uncertain of them.
     notes : list of str
+    density_open : bool
+        Whether there are columns whose density `--numbers` decides.
     """
 
     data: Dataset
@@ -51,20 +53,21 @@ class Outcome:
     parameters: pd.DataFrame | None
     uncertain: pd.DataFrame | None
     notes: Sequence[str]
+    density_open: bool = False
 
 
 def embedded() -> list[Dataset]:
     """The data sets of a run without a file."""
     from sklearn.datasets import load_breast_cancer
 
-    cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon()
-    melon_kinds = {name: "gaussian" if melon.data[name].dtype == float else "categorical" for name in melon.data}
+    cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
+    melon_kinds = {name: UNDECIDED if melon.data[name].dtype == float else "categorical" for name in melon.data}
     return [
         from_frame(
             "breast_cancer",
             cancer.data,
             cancer.target_names[cancer.target],
-            dict.fromkeys(cancer.data, "gaussian"),
+            dict.fromkeys(cancer.data, UNDECIDED),
             "scikit-learn's copy of the Wisconsin diagnostic data",
         ),
         from_frame(
@@ -86,7 +89,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         If the classifier cannot use the data.
     """
     notes = [*_together(data.notes), *_rare_classes(data)]
-    weighted = None
+    weighted, density_open = None, UNDECIDED in data.kinds.values()
     try:
         if settings.weights != "none":
             try:
@@ -109,7 +112,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         uncertain = most_uncertain(parameters, fits.nb, data.kinds)
     except ImproperPosteriorError as error:
         notes.append(f"No parameter table. {error}")
-    return Outcome(data, fits, weighted, comparison, parameters, uncertain, notes)
+    return Outcome(data, fits, weighted, comparison, parameters, uncertain, notes, density_open)
 
 
 def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from itertools import takewhile
 
 WIDTH = 100
 _JOINERS = "\u200c\u200d"  # what Persian words and emojis are spelt with
@@ -36,6 +37,31 @@ def shorten(text: str, limit: int) -> str:
             break
         kept += c
     return kept + "…"
+
+
+def squeeze(text: str, limit: int) -> str:
+    """The text in at most `limit` columns, its middle replaced by … where it is longer, as names differ at the end."""
+    if width(text) <= limit:
+        return text
+    head, tail = shorten(text, limit - limit // 3).rstrip("…"), ""
+    for c in reversed(text):
+        if width(head) + 1 + width(c + tail) > limit:
+            break
+        tail = c + tail
+    return f"{head}…{tail}"
+
+
+def tell_apart(texts: Sequence[str], limit: int) -> dict[str, str]:
+    """Different texts in at most `limit` columns each: those that would look alike begin where they differ."""
+    short = {text: squeeze(text, limit) for text in texts}
+    alike: dict[str, list[str]] = {}
+    for text, shown in short.items():
+        alike.setdefault(shown, []).append(text)
+    for group in alike.values():
+        if len(group) > 1:
+            start = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*group, strict=False)))
+            short |= {text: "…" + shorten(text[start:], limit - 1) for text in group}
+    return short
 
 
 def grid(table: Sequence[Sequence[str]]) -> str:

@@ -1,0 +1,326 @@
+"""What the numbers of one data set come to: plain rules that make sentences of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOISE, NOISE_OF_FOLDS = 2.0, 3.0
+"""Standard errors from which a difference is called more than noise; cross-validated ones are too small."""
+STRONG = 5
+"""Log Bayes factor, in nats, from which the evidence of dependence is called strong."""
+_FEW_ROWS = 30
+_MANY_MOVE = 0.02
+_LEVELS = ("categorical", "bernoulli")
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What is known of a data set once it was analysed.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        See `bayesnb.evaluation.compare_estimates`; the first row is maximum likelihood.
+    rows, fits : int
+        Rows that were scored, and fits that scored them; several are cross-validation.
+    shares : dict
+        Share of each class among the rows.
+    model : str
+        The classifier as an expression.
+    kinds : dict
+        Kind of each column.
+    weights : bool
+        Whether weights were asked for.
+    density_open : bool
+        Whether `--numbers` would decide another density of some columns.
+    moved : (int, int) or None
+        Held-out rows whose label depends on the strength of the prior, of how many; None: not known.
+    dependent : (int, int) or None
+        Pairs of features that depend on each other given the class by strong evidence, of how many.
+    more : bool
+        Whether there may be more of them than were counted.
+    """
+
+    comparison: pd.DataFrame
+    rows: int
+    fits: int
+    shares: Mapping[str, float]
+    model: str
+    kinds: Mapping[str, str]
+    weights: bool = True
+    density_open: bool = False
+    moved: tuple[int, int] | None = None
+    dependent: tuple[int, int] | None = None
+    more: bool = False
+
+    @property
+    def noise(self) -> float:
+        """Standard errors from which a difference is more than noise."""
+        return NOISE_OF_FOLDS if self.fits > 1 else NOISE
+
+
+@dataclass(frozen=True)
+class Step:
+    """What to try next and why: flags of the same command, or an expression in Python."""
+
+    why: str
+    flags: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """Which estimate won, how sure it is of itself and others are, what qualifies that, and what to try next."""
+
+    verdict: str
+    confidence: tuple[str, ...]
+    details: tuple[str, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Difference:
+    """A mean difference from maximum likelihood, and its standard error."""
+
+    mean: float
+    se: float
+    noise: float
+
+    @property
+    def sign(self) -> int:
+        """-1 better beyond noise, 1 worse, 0 neither."""
+        if not (math.isfinite(self.se) and abs(self.mean) > self.noise * self.se):
+            return 0
+        return -1 if self.mean < 0 else 1
+
+    @property
+    def text(self) -> str:
+        if not math.isfinite(self.se):
+            return f"{self.mean:+.2g}, with too few rows for a standard error"
+        digits = decimals(self.se)
+        return f"{self.mean:+.{digits}f} ± {self.se:.{digits}f}"
+
+
+def decimals(sd: float) -> int:
+    """Decimals that show two digits of a standard deviation; 4 where it has none."""
+    if not (math.isfinite(sd) and sd > 0):
+        return 4
+    return min(12, max(0, 1 - math.floor(math.log10(sd))))
+
+
+def conclude(found: Findings) -> Conclusion:
+    """What the findings come to.
+
+    The Brier score decides. An estimate wins if it is better than maximum likelihood by more than two standard errors
+    of their paired difference (three if cross-validated), and has the lowest score of those that are.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bayesnb import GaussianNB, compare_estimates
+    >>> from bayesnb.cli.conclusion import Findings, conclude
+    >>> X, y = load_iris(return_X_y=True)
+    >>> table = compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
+    >>> conclude(Findings(table, 75, 1, {"0": 1 / 3, "1": 1 / 3, "2": 1 / 3}, "GaussianNB()", {})).verdict[:27]
+    'No difference beyond noise:'
+    """
+    table = found.comparison
+    scores: dict[str, dict[Any, Any]] = {str(n): r for n, r in zip(table.index, table.to_dict("records"), strict=True)}
+    plain = next((name for name in scores if "predictive" in name.split(" = ")), next(reversed(scores)))
+    won = _winner(scores, found)
+    subject = won or (
+        min(scores, key=lambda name: scores[name]["brier"]) if _brier(scores[plain], found).sign > 0 else plain
+    )
+    return Conclusion(
+        " ".join([_verdict(scores, won, plain, found), *_reservations(scores, plain, found)]),
+        tuple(_confidence(name, scores[name], found) for name in dict.fromkeys([subject, plain])),
+        tuple(_details(scores, won, subject, plain, found)),
+        tuple(_steps(scores, won, found)),
+    )
+
+
+def _brier(row: Mapping[Any, Any], found: Findings) -> _Difference:
+    return _Difference(row["brier_difference"], row["brier_difference_se"], found.noise)
+
+
+def _log_loss(row: Mapping[Any, Any], found: Findings) -> _Difference:
+    return _Difference(row["log_loss_difference"], row["log_loss_difference_se"], found.noise)
+
+
+def _winner(scores: Mapping[str, dict[Any, Any]], found: Findings) -> str | None:
+    better = [name for name, row in list(scores.items())[1:] if _brier(row, found).sign < 0]
+    return min(better, key=lambda name: scores[name]["brier"], default=None)
+
+
+def _called(name: str) -> str:
+    first, *same = name.split(" = ")
+    if first != "mle":
+        return name
+    return f"maximum likelihood (= {' = '.join(same)})" if same else "maximum likelihood"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _verdict(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, found: Findings) -> str:
+    first, *others = scores
+    lowest = min(scores, key=lambda name: scores[name]["brier"])
+    if not others:
+        return f"All estimates agree in every row ({first}): there is nothing to choose between them."
+    if won is not None:
+        difference = _brier(scores[won], found)
+        sure = difference.se > 0
+        times = f", {abs(difference.mean) / difference.se:.1f} standard errors" if sure else ""
+        also = f" {_sentence(lowest)} is lower still, but within noise of maximum likelihood." * (lowest != won)
+        return (
+            f"{_sentence(won)} wins: Brier score {scores[won]['brier']:.4f} against {scores[first]['brier']:.4f} of "
+            f"maximum likelihood, a difference of {difference.text}{times}; that is more than noise.{also}"
+        )
+    difference = _brier(scores[plain], found)
+    if difference.sign > 0:
+        worse = f"is worse by {difference.text}, which is more than noise"
+        if lowest == first:
+            return f"Maximum likelihood wins: the Brier score of {plain} {worse}, and no other estimate is better."
+        return (
+            f"Nothing is better than maximum likelihood beyond noise: {lowest} has the lowest Brier score, "
+            f"{scores[lowest]['brier']:.4f}, a difference of {_brier(scores[lowest], found).text}, and {plain} {worse}."
+        )
+    if lowest != first:
+        against = f"against {scores[first]['brier']:.4f} of maximum likelihood; they"
+        difference = _brier(scores[lowest], found)
+    else:
+        against = f"and {plain}"
+    return (
+        f"No difference beyond noise: {_called(lowest)} has the lowest Brier score, {scores[lowest]['brier']:.4f}, "
+        f"{against} differ{'s from it' * (lowest == first)} by {difference.text}."
+    )
+
+
+def _gap(row: Mapping[Any, Any], found: Findings) -> _Difference:
+    """Stated confidence less observed accuracy; the standard error is that of a share of so many rows."""
+    rows = found.rows
+    share = (row["accuracy"] * rows + 1) / (rows + 2)  # so that a share of 1 has a standard error, too
+    return _Difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows), found.noise)
+
+
+def _confidence(name: str, row: Mapping[Any, Any], found: Findings) -> str:
+    gap = _gap(row, found)
+    what = {0: "no gap beyond noise", 1: "too sure, by more than noise", -1: "not sure enough, by more than noise"}
+    return (
+        f"{_sentence(_called(name))} states a confidence of {row['confidence']:.3f} on average and is right in "
+        f"{row['accuracy']:.3f} of {found.rows:,} rows: {what[gap.sign]} ({gap.text})."
+    )
+
+
+def _details(
+    scores: Mapping[str, dict[Any, Any]], won: str | None, subject: str, plain: str, found: Findings
+) -> list[str]:
+    first, details = next(iter(scores)), []
+    said = {-1: "better beyond noise", 0: "no difference beyond noise", 1: "worse beyond noise"}
+    if won is not None and won != plain and plain != first:
+        difference = _brier(scores[plain], found)
+        details.append(f"{_sentence(plain)}: {difference.text} from maximum likelihood, {said[difference.sign]}.")
+    of = won or plain
+    difference = _log_loss(scores[of], found)
+    if of != first and difference.sign != _brier(scores[of], found).sign:
+        details.append(
+            f"By log loss (clipped) {of} differs from maximum likelihood by {difference.text}: {said[difference.sign]}."
+        )
+    label, share = max(found.shares.items(), key=lambda item: item[1])
+    accuracy = scores[subject]["accuracy"]
+    if accuracy - share <= found.noise * math.sqrt(share * (1 - share) / found.rows):
+        details.append(
+            f"Always saying {label}, the most frequent class, would be right in {share:.3f}; {_called(subject)}, in "
+            f"{accuracy:.3f}, is not better beyond noise. Either the features tell little of the class, or the rows "
+            "are too few to show it."
+        )
+    if found.fits > 1:
+        details.append(
+            "Cross-validated: standard errors take rows for independent, though the fits share most of theirs, and are "
+            f"too small. So {NOISE_OF_FOLDS:g} of them count as more than noise here, not {NOISE:g}."
+        )
+    else:
+        details.append("Standard errors are of these fits on other rows; another training set is not in them.")
+    if found.rows < _FEW_ROWS:
+        details.append(f"From {found.rows} rows a standard error is itself a rough guess.")
+    return details
+
+
+def _reservations(scores: Mapping[str, dict[Any, Any]], plain: str, found: Findings) -> list[str]:
+    """Rows of which an estimate excludes the true class, or says nothing; and whether all say less than nothing."""
+    first, rows, details = next(iter(scores)), found.rows, []
+    for column, what in (
+        ("impossible_rows", "gives the true class probability zero in"),
+        ("undefined_rows", "has no probabilities at all in"),
+    ):
+        mine, other = int(scores[first][column]), int(scores[plain][column])
+        if mine or other:
+            against = "" if plain == first else f"; {plain} in {f'{other:,}' if other else 'none'}"
+            infinite = ". A log loss with such a row is infinite" * (column == "impossible_rows")
+            details.append(f"{_called(first)} {what} {mine:,} of {rows:,} rows{against}{infinite}.")
+    idle = 1 - sum(share**2 for share in found.shares.values())
+    if idle <= min(row["brier"] for row in scores.values()):
+        details.append(
+            f"No estimate is better than stating the share of each class, whatever the row (Brier score {idle:.4f})."
+        )
+    return [*map(_sentence, details)]
+
+
+def _steps(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Findings) -> list[Step]:
+    steps, several = [], len(found.kinds) > 1
+    weighted = next((name for name in scores if "weighted" in name.split(" = ")), None)
+    best = won is not None and won == weighted
+    if not found.weights and several:
+        steps.append(
+            Step(
+                "Weights of features were off. Naive Bayes counts what features have in common more than once; "
+                "weights can mend that.",
+                {"weights": "auto"},
+            )
+        )
+    if best:
+        steps.append(Step("Weights won: predict with them.", code=f"bayesnb.WeightedNB({found.model}).fit(X, y)"))
+    alpha = next((part[6:] for part in (won or "").split(" = ") if part.startswith("alpha=")), None)
+    if alpha is not None:
+        steps.append(Step(f"The prior alpha={alpha} won: make it that of the model.", {"alpha": alpha}))
+    elif found.moved is not None and found.moved[0] > max(1, _MANY_MOVE * found.moved[1]):
+        binned = "binned" in found.kinds.values()
+        (moved, rows), tuned = found.moved, f"bayesnb.tune_alpha({found.model}.fit(X, y), X, y).estimator"
+        steps.append(
+            Step(
+                f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: let "
+                "leave-one-out choose it.",
+                code=f"bayesnb.WeightedNB({tuned}).fit(X, y)" if best and not binned else tuned,
+            )
+        )
+    mended = best and weighted is not None and _gap(scores[weighted], found).sign <= 0
+    if found.weights and several and not mended:
+        steps += _structures(found, weighted is not None, best)
+    return steps
+
+
+def _structures(found: Findings, weighed: bool, best: bool) -> list[Step]:
+    """Where features depend on each other, and weights have not mended it."""
+    strong, pairs = found.dependent or (0, 0)
+    if not strong:
+        return []
+    because = "still state too much" if best else "are not better beyond noise" if weighed else "take more rows"
+    count = f"{strong:,}{' or more' * found.more} of {pairs:,}"
+    why = f"By strong evidence {count} pairs of features depend on each other given the class, and weights {because}: "
+    steps = []
+    if "multinomial" not in found.kinds.values():
+        levels = sum(kind in _LEVELS for kind in found.kinds.values()) > 1
+        tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
+        code = "bayesnb.WeightedNB(bayesnb.KDB())" if weighed else tree
+        steps.append(Step(f"{why}let features have others as parents.", code=f"{code}.fit(X, y)"))
+        why = "Densities may be at fault, too: "
+    if found.density_open:
+        steps.append(Step(f"{why}let each column of numbers have a density of its own shape.", {"numbers": "auto"}))
+    return steps

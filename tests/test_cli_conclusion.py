@@ -1,0 +1,208 @@
+"""What the report concludes, from constructed comparisons: every rule once, and at its edge."""
+
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from bayesnb.cli.conclusion import Findings, Step, conclude
+
+ROWS = 400
+EVEN = {"a": 0.5, "b": 0.5}
+
+
+def row(brier, difference=(0.0, 0.0), log=None, accuracy=0.8, confidence=0.8, impossible=0, undefined=0):
+    """Of a comparison; differences from maximum likelihood are (mean, standard error)."""
+    log = difference if log is None else log
+    return {
+        "brier": brier,
+        "accuracy": accuracy,
+        "confidence": confidence,
+        "impossible_rows": impossible,
+        "undefined_rows": undefined,
+        "brier_difference": difference[0],
+        "brier_difference_se": difference[1],
+        "log_loss_difference": log[0],
+        "log_loss_difference_se": log[1],
+    }
+
+
+def found(table, rows=ROWS, fits=1, shares=EVEN, kinds=("gaussian", "gaussian"), **more):
+    frame = pd.DataFrame(list(table.values()), index=pd.Index(list(table), name="estimate"))
+    named = {f"x{i}": kind for i, kind in enumerate(kinds)}
+    return conclude(Findings(frame, rows, fits, shares, "bayesnb.GaussianNB()", named, **more))
+
+
+WIN = {
+    "mle": row(0.30, confidence=0.95),
+    "predictive": row(0.295, (-0.005, 0.004), confidence=0.94),
+    "weighted": row(0.20, (-0.10, 0.02)),
+}
+TIE = {"mle": row(0.30), "predictive": row(0.295, (-0.005, 0.004)), "weighted": row(0.31, (0.01, 0.02))}
+LOSS = {"mle": row(0.30), "predictive": row(0.35, (0.05, 0.01)), "weighted": row(0.34, (0.04, 0.03))}
+
+
+def test_a_clear_win():
+    c = found(WIN)
+    assert c.verdict == (
+        "Weighted wins: Brier score 0.2000 against 0.3000 of maximum likelihood, a difference of -0.100 ± 0.020, 5.0 "
+        "standard errors; that is more than noise."
+    )
+    assert c.details[0] == "Predictive: -0.0050 ± 0.0040 from maximum likelihood, no difference beyond noise."
+    assert c.steps == (
+        Step("Weights won: predict with them.", code="bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),
+    )
+
+
+def test_a_tie_is_a_conclusion_and_asks_for_nothing():
+    c = found(TIE)
+    assert c.verdict == (
+        "No difference beyond noise: predictive has the lowest Brier score, 0.2950, against 0.3000 of maximum "
+        "likelihood; they differ by -0.0050 ± 0.0040."
+    )
+    assert c.steps == ()
+    lower = found(TIE | {"predictive": row(0.305, (0.005, 0.004))})
+    assert lower.verdict.startswith(
+        "No difference beyond noise: maximum likelihood has the lowest Brier score, 0.3000,"
+    )
+    assert "predictive differs from it by +0.0050 ± 0.0040" in lower.verdict
+
+
+def test_bayes_loses():
+    c = found(LOSS)
+    assert c.verdict.startswith("Maximum likelihood wins: the Brier score of predictive is worse by +0.050 ± 0.010")
+    assert c.confidence[0].startswith("Maximum likelihood states a confidence of 0.800")
+    within = found(LOSS | {"weighted": row(0.28, (-0.02, 0.03))})
+    assert within.verdict.startswith("Nothing is better than maximum likelihood beyond noise: weighted has the lowest")
+
+
+@pytest.mark.parametrize(("times", "wins"), [(1.99, False), (2.01, True), (-2.01, False)])
+def test_noise_is_two_standard_errors(times, wins):
+    c = found({"mle": row(0.3), "predictive": row(0.3 - 0.01 * times, (-0.01 * times, 0.01))})
+    assert c.verdict.startswith("Predictive wins") == wins
+    assert c.verdict.startswith("Maximum likelihood wins") == (times < -2)
+
+
+@pytest.mark.parametrize("se", [math.nan, math.inf])
+def test_without_a_standard_error_nothing_is_claimed(se):
+    c = found({"mle": row(0.3, (0.0, se)), "predictive": row(0.1, (-0.2, se))}, rows=1)
+    assert c.verdict.startswith("No difference beyond noise")
+    assert "too few rows for a standard error" in c.verdict
+
+
+def test_the_winner_is_beyond_noise_also_where_another_is_lower():
+    c = found(TIE | {"alpha=0.5": row(0.29, (-0.01, 0.002)), "weighted": row(0.28, (-0.02, 0.02))})
+    assert c.verdict.startswith("Alpha=0.5 wins")
+    assert c.verdict.endswith("Weighted is lower still, but within noise of maximum likelihood.")
+    assert c.steps == (Step("The prior alpha=0.5 won: make it that of the model.", {"alpha": "0.5"}),)
+
+
+def test_estimates_that_all_agree():
+    c = found({"mle = map = mean = predictive": row(0.3)})
+    assert c.verdict.startswith("All estimates agree in every row")
+    assert c.confidence[0].startswith("Maximum likelihood (= map = mean = predictive) states")
+
+
+def test_cross_validation_understates_and_it_is_said():
+    """So a difference of two to three standard errors is none."""
+    table = {"mle": row(0.3), "predictive": row(0.275, (-0.025, 0.01))}
+    assert found(table).verdict.startswith("Predictive wins")
+    crossed = found(table, fits=5)
+    assert crossed.verdict.startswith("No difference beyond noise: predictive has the lowest Brier score")
+    assert any("too small. So 3 of them count as more than noise here, not 2." in text for text in crossed.details)
+    assert found(WIN, fits=5).verdict == found(WIN).verdict
+    assert any("17 rows a standard error is itself a rough guess" in text for text in found(TIE, rows=17).details)
+
+
+def test_every_row_impossible():
+    nothing = row(2.0, accuracy=0.0, confidence=1.0, impossible=ROWS)
+    c = found({"mle": nothing, "predictive": row(0.3, (-1.7, 0.01), log=(-34.0, 0.1))})
+    assert (
+        "Maximum likelihood gives the true class probability zero in 400 of 400 rows; predictive in none." in c.verdict
+    )
+    assert "A log loss with such a row is infinite" in c.verdict
+    both = found({"mle = map": nothing | {"undefined_rows": 3}, "predictive": nothing})
+    assert (
+        "likelihood (= map) gives the true class probability zero in 400 of 400 rows; predictive in 400."
+        in both.verdict
+    )
+    assert "has no probabilities at all in 3 of 400 rows; predictive in none." in both.verdict
+
+
+def test_less_than_the_share_of_each_class_is_said():
+    poor = {"mle": row(0.7, accuracy=0.3), "predictive": row(0.55, (-0.15, 0.02), accuracy=0.4)}
+    c = found(poor)
+    assert (
+        "No estimate is better than stating the share of each class, whatever the row (Brier score 0.5000)" in c.verdict
+    )
+    assert any("Always saying a, the most frequent class, would be right in 0.500" in text for text in c.details)
+    assert not any("Always saying" in text for text in found(WIN).details)
+    rare = found(WIN, shares={"a": 0.9, "b": 0.1})
+    assert any("Always saying a" in text for text in rare.details)  # .8 right where .9 are free
+
+
+def test_confidence_against_accuracy():
+    for stated, said in (
+        (0.9, "too sure, by more than noise"),
+        (0.7, "not sure enough"),
+        (0.82, "no gap beyond noise"),
+    ):
+        (sentence,) = found({"mle": row(0.3), "predictive": row(0.3, (0.0, 0.1), confidence=stated)}).confidence
+        assert (
+            f"Predictive states a confidence of {stated:.3f} on average and is right in 0.800 of 400 rows" in sentence
+        )
+        assert said in sentence
+        assert f"({stated - 0.8:+.3f} ± 0.020)" in sentence
+    perfect = row(0.0, (0.0, 0.1), accuracy=1.0, confidence=0.999)
+    assert "no gap beyond noise" in found({"mle": row(0.3), "predictive": perfect}).confidence[0]
+
+
+def test_log_loss_that_says_something_else():
+    c = found({"mle": row(0.3), "predictive": row(0.299, (-0.001, 0.004), log=(0.04, 0.01))})
+    assert (
+        "By log loss (clipped) predictive differs from maximum likelihood by +0.040 ± 0.010: worse beyond noise."
+        in (c.details)
+    )
+    assert not any("log loss" in text for text in found(WIN).details)
+
+
+def test_weights_that_were_off():
+    table = {name: TIE[name] for name in ("mle", "predictive")}
+    (step,) = found(table, weights=False, dependent=(5, 10)).steps
+    assert step.flags == {"weights": "auto"}
+    assert found(table, weights=False, kinds=["gaussian"]).steps == ()
+
+
+@pytest.mark.parametrize(("moved", "asked"), [((1, 17), False), ((2, 17), True), ((8, 400), False), ((9, 400), True)])
+def test_a_prior_that_decides(moved, asked):
+    steps = found(TIE, moved=moved).steps
+    assert [step.code for step in steps] == [
+        "bayesnb.tune_alpha(bayesnb.GaussianNB().fit(X, y), X, y).estimator"
+    ] * asked
+    assert all(f"{moved[0]} of {moved[1]} held-out rows" in step.why for step in steps)
+
+
+def test_dependence_that_weights_do_not_mend():
+    assert not found(WIN, dependent=(5, 10)).steps[1:]  # they do
+    assert found(TIE, dependent=(0, 10), density_open=True).steps == ()
+    sure = WIN | {"weighted": row(0.2, (-0.1, 0.02), confidence=0.95)}
+    (_, step) = found(sure, dependent=(5, 10)).steps
+    assert "5 of 10 pairs" in step.why
+    assert "weights still state too much" in step.why
+    assert step.code == "bayesnb.WeightedNB(bayesnb.KDB()).fit(X, y)"
+    structure, density = found(TIE, dependent=(200, 19900), more=True, density_open=True).steps
+    assert "200 or more of 19,900 pairs" in structure.why
+    assert density.flags == {"numbers": "auto"}
+    few = {name: TIE[name] for name in ("mle", "predictive")}
+    assert found(few, dependent=(1, 3)).steps[0].code == 'bayesnb.TAN("evidence", numbers="binned").fit(X, y)'
+    levels = found(few, dependent=(1, 3), kinds=["categorical", "categorical"])
+    assert levels.steps[0].code == 'bayesnb.TAN("evidence").fit(X, y)'
+    assert found(TIE, dependent=(5, 10), kinds=["multinomial"] * 5).steps == ()
+
+
+@pytest.mark.parametrize("table", [WIN, TIE, LOSS])
+def test_nothing_says_that_a_label_is_probably_right(table):
+    c = found(table, moved=(40, 400), dependent=(5, 10), density_open=True)
+    said = " ".join([c.verdict, *c.confidence, *c.details, *(step.why for step in c.steps)])
+    assert not re.search(r"probability that|proves|significan|nan|inf\b", said)

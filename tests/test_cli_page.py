@@ -1,0 +1,165 @@
+"""The page of the report: what it says of the run, and that its texts, tables and figures agree."""
+
+import html
+import re
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+import bayesnb
+from bayesnb import plots
+from bayesnb.cli.command import Command
+from bayesnb.cli.page import _table
+from bayesnb.cli.readable import columns, p_value, parameters, scores
+from tests.test_cli import cells, run, section, weather
+
+TITLES = {
+    "moved": "Parameters that the prior moved most, 90% intervals",
+    "strength": "Does the strength of the prior decide?",
+    "pairs": "Do features depend on each other, given the class?",
+}
+
+
+def commands(page):
+    """What stands on the page as code, as typed."""
+    return [html.unescape(re.sub("<.*?>", "", code)) for code in re.findall("<pre>(.*?)</pre>", page)]
+
+
+@pytest.fixture
+def made(capsys, tmp_path, monkeypatch):
+    """Runs on the small table and returns the page, its folder and what was typed."""
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1000000000")
+
+    def make(*flags, data=None, target="play"):
+        path = tmp_path / "my weather.csv"
+        (weather() if data is None else data).to_csv(path, index=False)
+        typed = ["compare", "--csv", str(path), "--target", target, "--out", str(tmp_path / "out"), *flags]
+        code, _, err = run(capsys, *typed)
+        assert (code, err) == (0, "")
+        return (tmp_path / "out" / "report.html").read_text(encoding="utf-8"), tmp_path / "out", typed
+
+    return make
+
+
+def test_of_the_run_and_reproducible(made):
+    page, _, typed = made("--overwrite", "--weights", "none")
+    assert f"bayesnb {bayesnb.__version__}, run on 2001-09-09 (UTC), seed 0:" in page
+    assert commands(page)[0] == shlex.join(["python", "-m", "bayesnb", *typed])
+    assert made("--overwrite", "--weights", "none")[0] == page
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_what_it_advises_can_be_done(capsys, made):
+    """Two columns that are one: dependent whatever the class."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 110)
+    x = rng.normal(size=220) + (y == "b")
+    data = pd.DataFrame({"x": x.round(3), "twin": (x + 0.1 * rng.normal(size=220)).round(3), "y": y})
+    page, *_ = made("--weights=none", data=data, target="y")
+    advised = commands(section(page, "What to try next"))
+    assert shlex.split(advised[0])[-2:] == ["--weights", "auto"]
+    for text in advised:
+        if text.startswith("python"):
+            assert "--out" not in text
+            assert run(capsys, *shlex.split(text)[3:])[0] == 0
+        else:
+            eval(text, {"bayesnb": bayesnb, "X": data[["x", "twin"]], "y": y})
+
+
+def test_a_command_again():
+    typed = ("compare", "--csv", "a b.csv", "--over", "--out=x y", "--wei", "none", "--alpha", ".5", "--drop", "'w, h'")
+    assert Command(typed, "").again({"weights": "auto"}) == (
+        "python -m bayesnb compare --csv 'a b.csv' --alpha .5 --drop ''\"'\"'w, h'\"'\"'' --weights auto"
+    )
+    assert "--class-alpha 2 --alpha 0.5" in Command(("compare", "--class-alpha", "2"), "").again({"alpha": "0.5"})
+
+
+def test_the_figure_of_what_moved_is_of_the_parameters_in_the_table(made, monkeypatch):
+    drawn, shrinkage = [], plots.shrinkage
+
+    def draw(nb, **options):
+        drawn.append(options["parameter"])
+        return shrinkage(nb, **options)
+
+    monkeypatch.setattr(plots, "shrinkage", draw)
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"u": rng.normal(size=60), "v": rng.normal(size=60), "play": weather()["play"]})
+    page, *_ = made(data=data)
+    assert drawn == ["sigma2"]
+    part = section(page, TITLES["moved"])
+    assert {row[0].split("(")[0] for row in cells(part)[1:]} == {"variance"}
+    assert "The figure shows all 4 of this kind" in part
+    levels = weather().drop(columns=["heat", "id"])
+    page, *_ = made("--overwrite", data=levels)
+    assert drawn[1:] == ["theta"]
+    assert all(row[0].startswith("P(") and "=" in row[0] for row in cells(section(page, TITLES["moved"]))[1:])
+
+
+def test_rows_whose_label_changes_stand_first(made):
+    page, folder, _ = made()
+    table = pd.read_csv(folder / "my_weather-sensitivity.csv")
+    said = [row[-1] for row in cells(section(page, TITLES["strength"]))[1:]]
+    changed = int(table["label_changes"].sum())
+    assert changed > 0
+    assert said == ["yes"] * min(12, changed) + ["no"] * (12 - min(12, changed))
+
+
+def test_the_least_p_value_is_named_as_a_bound(made):
+    rng = np.random.default_rng(0)
+    play = rng.choice(["no", "yes"], 120)
+    first = rng.choice(["p", "q"], 120)
+    data = pd.DataFrame({"a": first, "b": first, "c": rng.choice(["r", "s"], 120), "play": play})
+    page, folder, _ = made(data=data)
+    shown = {tuple(row[:2]): row[-1] for row in cells(section(page, TITLES["pairs"]))[1:]}
+    table = pd.read_csv(folder / "my_weather-pairs.csv").set_index(["feature_1", "feature_2"])["p_value"]
+    assert table["a", "b"] == pytest.approx(1 / 201)
+    assert shown["a", "b"] == "≤0.005"
+    assert shown["a", "c"] == f"{table['a', 'c']:.3f}"
+    assert "no p below 1/201" in page
+
+
+def test_columns_of_zeros_are_left_out():
+    y = load_breast_cancer().target
+    X = load_breast_cancer().data[:, :2]
+    table = bayesnb.compare_estimates(bayesnb.GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
+    assert "impossible" not in scores(table)[0]
+    assert "undefined" not in scores(table)[0]
+    table.loc["mle", "impossible_rows"] = 3
+    assert "impossible" in scores(table)[0]
+    assert "undefined" not in scores(table)[0]
+
+
+def test_names_wrap_and_numbers_stay_to_the_right():
+    question = "How satisfied are you overall with public transport in the town where you live?"
+    text = _table(
+        [["parameter", "and", "mean", "interval", "difference"], [question, "short", "-1,234.5", "[0, 1]", "≤0.5"]]
+    )
+    kinds = re.findall("<td(.*?)>", text)
+    assert kinds == [" class='name long'", " class='name'", "", "", ""]
+    assert question in text
+
+
+def test_names_in_the_terminal_differ_where_they_end():
+    frame = pd.DataFrame(
+        {
+            "class": ["in favour of the present coalition", "in favour of the present opposition"],
+            "feature": "How satisfied are you overall with public transport?",
+            "level": "very satisfied",
+            "count": 3.0,
+            **dict.fromkeys(("mle", "mean", "lower", "upper"), 0.5),
+            "sd": 0.1,
+        }
+    )
+    kinds = {frame["feature"][0]: "categorical"}
+    names = [row[0] for row in parameters(frame, kinds, 0.9, room=40)[1:]]
+    assert len(set(names)) == 2
+    assert max(map(len, names)) <= 40 + len("P(= | )")
+    assert parameters(frame, kinds, 0.9)[1][0].endswith("| in favour of the present coalition)")
+
+
+def test_p_values():
+    frame = pd.DataFrame({"p": [1 / 201, 0.2, np.nan]})
+    assert columns(frame, {"p": ("p", p_value(1 / 201))}) == [["p"], ["≤0.005"], ["0.200"], ["-"]]
