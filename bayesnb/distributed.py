@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesnb import counting
+from bayesnb._util.extras import require
 from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, check_labels
@@ -84,11 +85,7 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
     >>> distributed.fit(GaussianNB(), X, (X[:, 0] > 0).astype(int)).class_count_.sum()
     np.float64(1000.0)
     """
-    try:
-        import dask  # noqa: F401
-    except ImportError as error:
-        raise ImportError("distributed.fit needs dask: pip install 'bayesnb[dask]'.") from error
-
+    require("distributed.fit", "dask", "dask")
     draft: Any = blank(nb, "distributed.fit")
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.extras import require
 from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -72,7 +72,7 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     Raises
     ------
     ImportError
-        If ArviZ is not installed.
+        Without ArviZ: it is an extra, `pip install 'bayesnb[arviz]'`.
     ImproperPosteriorError
         If a zero concentration met a zero count.
     ValueError
@@ -101,6 +101,7 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     >>> data["posterior"]["theta"].sel({"class": "out", "level": "0=sun"}).shape
     (4, 50)
     """
+    require("to_arviz", "arviz", "arviz")
     fitted = require_posterior(nb, "to_arviz")
     require_integer("draws", draws)
     if fitted.prior.weights is not None and X is not None:
@@ -110,7 +111,6 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
         )
     require_integer("chains", chains)
     require_seed(seed)
-    _group_reader()  # is ArviZ there?
     if (X is None) != (y is None):
         given, lacking = ("y", "X") if X is None else ("X", "y")
         raise ValueError(
@@ -195,10 +195,10 @@ def _transitions(said: Mapping[str, np.ndarray]) -> xr.Dataset:
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
     """Exact leave-one-out scores (N,) as what `arviz.compare` ranks."""
-    _group_reader()  # is ArviZ there?
+    require("to_elpd", "arviz", "arviz")
     import xarray as xr
 
-    arviz: Any = import_module("arviz")  # its two lines have other names
+    arviz: Any = _arviz()
     each = xr.DataArray(pointwise, dims=_ROW, name="loo_i")
     common = {"se": se, "n_samples": 1, "n_data_points": len(pointwise), "warning": False, "scale": "log"}
     if "InferenceData" in vars(arviz):
@@ -220,19 +220,21 @@ def _wrapped(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, ab
 
 def _group_reader() -> Any:
     """What makes the installed ArviZ's object of named groups."""
-    try:
-        with warnings.catch_warnings():
-            # 0.23 announces the line 1.x at its import.
-            warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
-            import arviz
-        import xarray as xr
-    except ImportError as error:
-        raise ImportError(
-            "to_arviz needs ArviZ: pip install arviz, and h5netcdf and h5py to write NetCDF files."
-        ) from error
+    import xarray as xr
+
+    arviz = _arviz()
     if "InferenceData" in vars(arviz):  # 1.x warns where the attribute is asked for
         return lambda groups: arviz.InferenceData(**groups)
     return xr.DataTree.from_dict
+
+
+def _arviz() -> Any:
+    """ArviZ, of whose two lines the names differ."""
+    with warnings.catch_warnings():
+        # 0.23 announces the line 1.x at its import.
+        warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
+        import arviz
+    return arviz
 
 
 def _is_proper(encoding: Encoding, model: NaiveBayes) -> bool:

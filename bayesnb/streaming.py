@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import INT64, require_integer, require_iterable, require_path
+from bayesnb._util.extras import require
 from bayesnb._util.files import require_writable
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.counting import declare
@@ -195,15 +196,15 @@ def read_table(
 
     Raises
     ------
+    ImportError
+        Without pyarrow: it is an extra, `pip install 'bayesnb[files]'`.
     ValueError
         If a column is not there, or not in every file; if a value does not fit its column's type, or a label is
         missing; if a row has more or fewer cells than the first. Rows of a file are counted from that of the names: 1.
     """
-    try:
-        import pyarrow as pa
-        from pyarrow import csv, dataset
-    except ImportError as error:
-        raise ImportError("Tables are read by pyarrow: pip install pyarrow.") from error
+    require("Reading a CSV or Parquet file", "files", "pyarrow")
+    import pyarrow as pa
+    from pyarrow import csv, dataset
 
     require_integer("batch_rows", batch_rows, most=INT64)
     first = source[0] if isinstance(source, list | tuple) else source

@@ -335,11 +335,6 @@ def test_row_that_is_impossible_under_a_draw():
     refused("row 1 has no class probabilities", to_arviz, nb, [["u"], ["never"]], ["a", "b"], draws=50)
 
 
-def test_without_arviz(monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    refused("pip install arviz", to_arviz, PoissonNB().fit(COUNTS, Y), error=ImportError)
-
-
 def test_heavy_packages_are_loaded_when_used():
     heavy = ["arviz", "dask", "h5netcdf", "h5py", "matplotlib", "numpyro", "xarray"]
     code = (

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import jax
 import numpy as np
-from numpyro import distributions as dist
-from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
-from numpyro.infer import MCMC, NUTS, init_to_median
 
 from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
@@ -20,12 +18,15 @@ from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.weighting import scores_given
 from bayesnb.prediction.weights import Weighed, require_weights
-from bayesnb.sampling.hierarchy import Hierarchy
-from bayesnb.sampling.programs import Fixed
-from bayesnb.sampling.weights import WeightsGiven
 from bayesnb.selection.left_out import counted_rows
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import kept
+
+if TYPE_CHECKING:
+    from numpyro import distributions as dist
+
+    from bayesnb.sampling.hierarchy import Hierarchy
+    from bayesnb.sampling.programs import Fixed
 
 _KINDS = ("symmetric", "pooled")
 # ArviZ's names of what NumPyro tells of a transition.
@@ -100,7 +101,7 @@ def run_nuts(
     Raises
     ------
     ImportError
-        If NumPyro is not installed.
+        Without NumPyro and ArviZ: they are an extra, `pip install 'bayesnb[mcmc]'`.
     ImproperPosteriorError
         If the posterior is improper.
     ValueError
@@ -132,7 +133,23 @@ def run_nuts(
     ----------
     Hoffman & Gelman, *The No-U-Turn sampler*, JMLR 15 (2014). Vehtari et al., *Rank-normalization, folding, and
     localization: an improved R-hat*, Bayesian Analysis 16 (2021), for the bounds.
+
+    Examples
+    --------
+    A few draws, to show the shapes; results take more, as the defaults are.
+
+    >>> import warnings
+    >>> from bayesnb import CategoricalNB, run_nuts
+    >>> nb = CategoricalNB(alpha=1).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")  # few draws
+    ...     found = run_nuts(nb, draws=50, warmup=50, chains=1, progress=False)
+    >>> found["posterior"]["theta"].shape
+    (1, 50, 2, 2)
     """
+    require("run_nuts", "mcmc", "numpyro", "arviz")
+    from numpyro.infer import init_to_median
+
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
@@ -159,6 +176,11 @@ def run_nuts(
 
 
 def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
+    from numpyro import distributions as dist
+
+    from bayesnb.sampling.hierarchy import Hierarchy
+    from bayesnb.sampling.programs import Fixed
+
     sites = site_names(fitted.encoding, fitted.prior)
     families = [fitted.prior.class_prior, *fitted.prior.blocks]
     if hyperprior is None:
@@ -208,6 +230,8 @@ def _require_common(family: Any, hyperprior: Mapping[str, Hyperparameter]) -> No
 
 def _require_positive(alpha: dist.Distribution) -> None:
     """A concentration is positive; and its evidence tends to a constant as it grows, so that its prior must not."""
+    from numpyro import distributions as dist
+
     # A mask takes the density away and leaves the support.
     if isinstance(alpha, dist.ImproperUniform | dist.MaskedDistribution):
         raise ValueError(
@@ -235,6 +259,8 @@ class _Run(NamedTuple):
 
 def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
     """The weights of a `WeightedNB` given the leave-one-out scores of rows."""
+    from bayesnb.sampling.weights import WeightsGiven
+
     weights = require_weights(nb, "run_nuts")
     for name, value in others.items():
         if value is not None:
@@ -260,6 +286,8 @@ def _sample(
     program: Callable[[], None], options: Mapping[str, Any], run: _Run, if_diverging: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
+    from numpyro.infer import MCMC, NUTS
+
     parallel = jax.local_device_count() >= run.chains > 1
     mcmc = MCMC(
         NUTS(program, **options),
@@ -281,6 +309,8 @@ def _sample(
 
 def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
     """Warn of what makes the draws unfit, and say what to do."""
+    from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
+
     chains, draws = diverging.shape
     divergences = int(diverging.sum())
     if divergences:

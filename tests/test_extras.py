@@ -1,0 +1,128 @@
+"""What only some functions need is refused in a line where it is not installed; all else works without."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import bayesnb as bnb
+from bayesnb._util.extras import require
+from bayesnb.streaming import read_table
+from tests.refusals import refused
+from tests.test_cli import run
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PACKAGE = Path(bnb.__file__).parent
+# Imported by another name than they are installed by, or installed with another.
+BROUGHT = {"xarray": "arviz", "distributed": "dask", "sklearn": "scikit-learn"}
+X = np.random.default_rng(0).normal(size=(20, 3))
+Y = np.arange(20) % 2
+
+
+def names(requirements):
+    """Of the packages, those of extras of this one included."""
+    for requirement in requirements:
+        name, extras = re.fullmatch(r"([\w.-]+)(?:\[(.*?)\])?.*", requirement).groups()
+        if name == PROJECT["name"]:
+            for extra in extras.split(","):
+                yield from names(PROJECT["optional-dependencies"][extra])
+        else:
+            yield name
+
+
+def sets():
+    return bnb.conformal(bnb.GaussianNB().fit(X, Y), X, Y).predict_set(X, coverage=0.9)
+
+
+CALLS = {
+    "numpyro": [("mcmc", bnb.run_nuts)],
+    "arviz": [("arviz", bnb.to_arviz), ("arviz", lambda nb: bnb.loo(nb, X, Y).to_elpd()), ("mcmc", bnb.run_nuts)],
+    "pyarrow": [("files", lambda nb: bnb.fit_stream(nb, read_table("weather.csv", "play")))],
+    "dask": [("dask", lambda nb: bnb.distributed.fit(nb, X, Y))],
+    "matplotlib": [
+        ("plots", bnb.plots.shrinkage),
+        ("plots", lambda nb: bnb.plots.structure(bnb.NetworkNB({1: 0}).fit(X > 0, Y))),
+        ("plots", lambda nb: bnb.plots.set_sizes(sets())),
+        ("plots", lambda nb: bnb.plots.uncertainty_map(nb, X, Y, features=(0, 1))),
+        ("plots", lambda nb: bnb.plots.independence(bnb.check_independence(nb, X, Y))),
+    ],
+}
+
+
+@pytest.mark.parametrize("package", CALLS)
+def test_what_needs_a_package_says_how_to_install_it(package, monkeypatch):
+    nb = bnb.GaussianNB().fit(X, Y)
+    monkeypatch.setitem(sys.modules, package, None)
+    for extra, call in CALLS[package]:
+        refused(rf"needs {package}, .*pip install 'bayesnb\[{extra}\]'$", call, nb, error=ImportError)
+
+
+def test_all_that_is_absent_is_named_at_once(monkeypatch, capsys, tmp_path):
+    for package in ("matplotlib", "h5py"):
+        monkeypatch.setitem(sys.modules, package, None)
+    code, out, err = run(capsys, "compare", "--out", tmp_path / "new")
+    assert (code, out) == (2, "")
+    assert err == (
+        "bayesnb: error: --out needs matplotlib and h5py, not installed here: pip install 'bayesnb[plots,arviz]'\n"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_main_job_does_without_them():
+    code = f"""
+import sys
+for name in {sorted([*CALLS, "h5netcdf", "h5py", "xarray"])}:
+    sys.modules[name] = None
+import numpy as np
+import bayesnb as bnb
+from bayesnb import *
+X, y = np.arange(12.0).reshape(6, 2) % 5, list("abbaba")
+nb = bnb.GaussianNB().fit(X, y)
+print(nb.predict_proba(X).shape, len(bnb.parameter_table(nb)))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split("\n")[0] == "(6, 2) 10"
+
+
+def test_extras_install_what_messages_say():
+    extras = PROJECT["optional-dependencies"]
+    found = [call for path in PACKAGE.rglob("*.py") for call in requirements_of(path)]
+    assert {package for _, packages in found for package in packages} >= set(CALLS)
+    for which, packages in found:
+        installed = {name for extra in which.split(",") for name in names(extras[extra])}
+        assert set(packages) <= installed, (which, packages)
+
+
+def requirements_of(path):
+    """What a module asks `require` for: extras and packages."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if "bayesnb._util.extras" not in {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "require":
+            _, extra, *packages = (argument.value for argument in node.args)
+            yield extra, packages
+
+
+def test_what_is_imported_is_installed_by_something():
+    extras = PROJECT["optional-dependencies"]
+    assert set(names(extras["all"])) == {n for e in extras if e not in ("all", "dev", "docs") for n in names(extras[e])}
+    assert set(names(extras["all"])) <= set(names(extras["dev"]))
+    known = {*names(PROJECT["dependencies"]), *names(extras["all"]), "bayesnb"}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            imported += [node.module] if isinstance(node, ast.ImportFrom) else []
+            for name in {full.partition(".")[0] for full in imported} - sys.stdlib_module_names:
+                assert BROUGHT.get(name, name) in known, (path, name)
+
+
+def test_nothing_is_said_of_what_is_there():
+    require("This", "files", "json", "numpy")
