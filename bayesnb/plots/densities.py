@@ -18,6 +18,7 @@ _MOST_CLASSES = 7
 _MOST_TICKS = 300
 _CURVE = 200
 _BARS = 40
+_FEW = 3
 
 
 def density(
@@ -25,13 +26,17 @@ def density(
 ) -> Axes:
     """The density of a binned column in each class, with its interval, and how probable each cut is.
 
+    Read where the lines are apart: there a value tells the classes apart; where a band is wide the data say little of
+    the height.
+
     Parameters
     ----------
     nb : fitted classifier of bayesnb
         With binned columns.
     feature : column name or index
-    X, y : rows and their labels, optional
-        To be drawn as ticks below, the normal density with their mean and sd beside (dotted).
+    X, y : (N, F) and (N,) array-like, optional
+        Rows and their labels.
+        Drawn as ticks below, the normal density with their mean and sd beside (dotted).
     prob : float, default 0.9
         Posterior probability of the intervals, of one cell each.
     ax : Axes, optional
@@ -52,6 +57,16 @@ def density(
     Neighbouring cells are joined until they are a fortieth of the range wide: where the rows are dense cells are
     narrow, and a density jumps from each to the next as the widths do. The outer cells have no end: they are drawn up
     to the least and the greatest value in X, or without X as wide as their neighbours.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ax = bnb.plots.density(bnb.BinnedNB().fit(X, y), "petal length (cm)", X, y)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('petal length (cm)', 'density')
+    >>> figure = bnb.plots.detach(ax)
     """
     if (X is None) != (y is None):
         raise ValueError("X and y come together: pass the labels of the rows.")
@@ -77,6 +92,7 @@ def density(
     ax = axes(ax, 6.4, 4.4)
     handles: list[Any] = []
     names = list(labels(classes, 22).values())
+    (title,) = labels([name], 48).values()
     top = 0.0
     for c in np.sort(largest):
         own = table[table["class"] == classes[c]] if len(classes) > 1 else table
@@ -87,7 +103,7 @@ def density(
         lower, upper = (np.where(finite, own[end] / share, np.nan) for end in ("lower", "upper"))
         ax.stairs(height, ends, color=colour, linewidth=1.4, baseline=None)
         band = np.repeat(ends, 2)[1:-1], np.repeat(lower, 2), np.repeat(upper, 2)
-        ax.fill_between(*band, color=colour, alpha=0.18, linewidth=0)
+        ax.fill_between(*band, color=colour, alpha=0.18 if len(largest) <= _FEW else 0.08, linewidth=0)
         handles.append(dot(names[c], linestyle="-", color=colour))
         top = max(top, float(height.max()), float(np.nanmax(upper, initial=0.0)))
         ticks = values[(label == c) & np.isfinite(values)] if len(values) else values
@@ -111,7 +127,7 @@ def density(
     ax.set_xlim(least - 0.02 * (greatest - least), greatest + 0.02 * (greatest - least))
     probability = cuts["probability"].to_numpy()
     ax.vlines(edges, 1.0 - 0.25 * probability, 1.0, color=GREY, linewidth=1.1, transform=ax.get_xaxis_transform())
-    ax.set_xlabel(name, **font([name]))
+    ax.set_xlabel(title, **font([title]))
     ax.set_ylabel("density")
     ax.tick_params(labelsize=SMALL)
     if len(values):
@@ -120,7 +136,7 @@ def density(
     header(
         ax,
         [
-            f"{name}: all binnings averaged, with {percent(prob)} intervals of each cell",
+            f"{title}: all binnings averaged, with {percent(prob)} intervals of each cell",
             f"{len(largest)} largest of {len(classes)} classes; {len(classes) - len(largest)} left out"
             if len(largest) < len(classes)
             else "",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import require_integer
-from bayesnb.plots.style import SMALL, axes, extent, header, names_on, require
-from bayesnb.plots.text import columns, labels
+from bayesnb.plots.style import SMALL, axes, bare, extent, header, names_on, require
+from bayesnb.plots.text import columns, labels, require_matplotlib
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,8 @@ _STEP = 1.6 * SMALL
 
 def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Axes:
     """Matrix of the pairs of features: evidence that they depend on each other given the class.
+
+    Read the dark orange cells: pairs that naive Bayes, which takes them for independent, counts twice.
 
     Parameters
     ----------
@@ -44,7 +46,19 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     Positive log Bayes factors (orange) speak for dependence given the class, against naive Bayes; negative ones
     (purple) for independence. The scale is linear from -1 to 1 and logarithmic beyond. Pairs that the table does not
     have are grey.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> table = bnb.check_independence(bnb.GaussianNB().fit(X, y), X, y, draws=20)
+    >>> ax = bnb.plots.independence(table)
+    >>> len(ax.get_yticklabels())
+    4
+    >>> figure = bnb.plots.detach(ax)
     """
+    require_matplotlib()
     from matplotlib.colors import SymLogNorm
 
     require(table, ("feature_1", "feature_2", "log_bayes_factor"), "bayesnb.check_independence")
@@ -58,6 +72,7 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
     bar = ax.figure.colorbar(image, ax=ax, ticks=_ticks(largest), label="log Bayes factor (nats)")
     bar.ax.set_yticklabels([f"{tick:g}" for tick in _ticks(largest)])
     bar.minorticks_off()
+    bar.outline.set_visible(False)
     header(ax, ["Dependence given the class", _said(len(shown), len(every))])
     return ax
 
@@ -65,10 +80,12 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
 def arcs(probability: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Axes:
     """Matrix of the pairs of features: the posterior probability of an arc between them, all trees averaged.
 
+    Read the black cells: arcs that nearly every probable tree has; grey ones are arcs that the rows leave open.
+
     Parameters
     ----------
     probability : DataFrame
-        `arc_probability_` of a `TreeAveragedNB`.
+        (F, F), `arc_probability_` of a `TreeAveragedNB`.
     top : int, default 20
         As for `independence`.
     ax : Axes, optional
@@ -88,6 +105,17 @@ def arcs(probability: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Ax
     Notes
     -----
     That an arc is improbable does not say that its features are independent: others may say what it would.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> trees = bnb.TreeAveragedNB().fit(X.round().astype(int), y)
+    >>> ax = bnb.plots.arcs(trees.arc_probability_)
+    >>> ax.get_yticklabels()[0].get_text()
+    'sepal length (cm)'
+    >>> figure = bnb.plots.detach(ax)
     """
     require(probability, probability.index if hasattr(probability, "index") else (), "arc_probability_")
     require_integer("top", top, least=2)
@@ -99,7 +127,7 @@ def arcs(probability: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> Ax
     matrix = np.where(np.eye(len(shown), dtype=bool), np.nan, values[np.ix_(shown, shown)])
     named = [*labels(list(probability.index), 22).values()]
     ax, image = _drawn(ax, matrix, [named[j] for j in shown], cmap="Greys", vmin=0.0, vmax=1.0)
-    ax.figure.colorbar(image, ax=ax, label="probability of the arc")
+    ax.figure.colorbar(image, ax=ax, label="probability of the arc").outline.set_visible(False)
     header(ax, ["Arcs given the class, all trees averaged", _said(len(shown), len(values))])
     return ax
 
@@ -120,6 +148,7 @@ def _drawn(ax: Axes | None, matrix: np.ndarray, names: list[str], **colours: Any
     names_on(ax.yaxis, centres, names)
     ax.set(xlim=(0, n), ylim=(n, 0))
     ax.set_box_aspect(1)
+    bare(ax)
     ax.set_xlabel("feature")
     ax.set_ylabel("feature")
     return ax, image

@@ -11,14 +11,14 @@ from bayesnb import uncertainty
 from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.plots.scaled import chosen
-from bayesnb.plots.style import axes, dot, header, look
-from bayesnb.plots.text import font, labels
+from bayesnb.plots.style import axes, bare, dot, header, look
+from bayesnb.plots.text import font, labels, require_matplotlib
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-_COARSE, _FINE = 61, 241
+_COARSE, _FINE = 41, 241
 _TINT, _DARK = 0.30, 0.75
 _MARGIN = 0.25
 
@@ -32,6 +32,9 @@ def uncertainty_map(
     ax: Axes | None = None,
 ) -> Axes:
     """Decision regions over two Gaussian features, darker where the parameters are less known.
+
+    Read the tint for the class that is most probable there, and the darkness for how much of the doubt about the label
+    would go if the parameters were known: between classes of few rows it is dark.
 
     Parameters
     ----------
@@ -61,7 +64,19 @@ def uncertainty_map(
     Tints are the most probable classes, darkness the epistemic part of the entropy of the label, in nats:
     the mutual information of label and parameters. It says what the data leave unknown about the parameters if naive
     Bayes holds; a light region is not one in which the classifier is right.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> X, y = X[["petal length (cm)", "petal width (cm)"]][::5], y[::5]
+    >>> ax = bnb.plots.uncertainty_map(bnb.GaussianNB().fit(X, y), X, y)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('petal length (cm)', 'petal width (cm)')
+    >>> figure = bnb.plots.detach(ax)
     """
+    require_matplotlib()
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
     from scipy.ndimage import zoom
@@ -99,11 +114,13 @@ def uncertainty_map(
     ax.set(xlim=horizontal, ylim=vertical)
     ax.set_xlabel(titles[pair[0]], **font([titles[pair[0]]]))
     ax.set_ylabel(titles[pair[1]], **font([titles[pair[1]]]))
-    ax.figure.colorbar(shade, ax=ax, label="epistemic entropy (nats)")
+    ax.figure.colorbar(shade, ax=ax, label="epistemic entropy (nats)").outline.set_visible(False)
+    bare(ax)
     others = encoding.n_features - 2
     incomplete = int(np.isnan(points).any(axis=1).sum())
     lines = [
-        "Tint: most probable class; darkness: what the data leave unknown",
+        "Tint: most probable class",
+        "Dark: doubt that is owed to unknown parameters",
         f"{others} other feature{'s' * (others != 1)} marginalised" if others else "",
         f"{incomplete} rows lack one of the two cells" if incomplete else "",
     ]

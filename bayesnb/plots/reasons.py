@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
-from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, extent, header, names_on, require
+from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, extent, header, light_grid, names_on, require
 from bayesnb.plots.text import labels
 from bayesnb.uncertainty.proper import CLASS
 
@@ -25,6 +25,9 @@ _NORMAL_90 = 1.6449
 
 def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axes:
     """A waterfall: from the log odds of the classes, feature by feature, to those of the row.
+
+    Read it downwards: each bar moves the log odds from where the one above has left them, in the colour of the class
+    that it speaks for; the grey bar is where they end.
 
     Parameters
     ----------
@@ -52,6 +55,16 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     naive Bayes holds. Of words that share probabilities the last one, and that of the others together, are bounds from
     above, as `bayesnb.explain` has it: of text messages 1% too wide at most. The two classes have the first two
     colours, which are their own if there are no others.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ax = bnb.plots.explain(bnb.explain(bnb.GaussianNB().fit(X, y), X[70:71]))
+    >>> [text.get_text() for text in ax.get_yticklabels()][:2]
+    ['classes', 'petal width (cm) = 1.8']
+    >>> figure = bnb.plots.detach(ax)
     """
     require(frame, _COLUMNS, "bayesnb.explain")
     lines = _of_row(frame, row)
@@ -86,8 +99,7 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     label = labels([of, against], 24)
     ax.set_xlabel("log odds (nats)")
     ax.set_ylabel("feature = value")
-    ax.grid(axis="x", color="0.92", linewidth=0.6)
-    ax.set_axisbelow(True)
+    light_grid(ax, "x")
     marks = [
         dot(f"for {label[of]}", marker="s", color=pro, markersize=7, alpha=0.75),
         dot(f"for {label[against]}", marker="s", color=con, markersize=7, alpha=0.75),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.plots.style import GREY, SMALL, axes, dot, extent, header, look, require
+from bayesnb.plots.style import GREY, SMALL, axes, dot, extent, header, light_grid, look, require
 from bayesnb.plots.text import columns, font, labels
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ _UNITS = {
 
 def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
     """Stated confidence against observed accuracy.
+
+    Read which side of the diagonal a dot is on: below it labels are right less often than was stated.
 
     Parameters
     ----------
@@ -50,6 +52,18 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     -----
     Areas of the dots grow with the number of rows. Error bars are 95% intervals of Wilson for the accuracy in a bin,
     E. B. Wilson, J. Am. Stat. Assoc. 22 (1927). Dots below the diagonal are overconfident.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from bayesnb.evaluation import reliability
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> nb = bnb.GaussianNB().fit(X[::2], y[::2])
+    >>> ax = bnb.plots.reliability(reliability(nb.predict_log_proba(X[1::2]), y[1::2], nb.classes_))
+    >>> ax.get_ylabel()
+    'observed accuracy (share of rows)'
+    >>> figure = bnb.plots.detach(ax)
     """
     several = isinstance(table, Mapping)
     tables = {name: _filled(one, f"table[{name!r}]" if several else "table") for name, one in _named(table).items()}
@@ -59,8 +73,11 @@ def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | Non
     counts = [float(n) for one in tables.values() for n in one["count"]]
     for i, one in enumerate(tables.values()):
         _bins(ax, one, _area(one["count"].to_numpy(dtype=float), max(counts)), look(i)["color"])
-    ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
+    # A top probability is never low: no half of the axes for what cannot be.
+    least = min(float(one["confidence"].min()) for one in tables.values())
+    ax.set(xlim=(max(-0.03, min(0.9, least) - 0.06), 1.03), ylim=(-0.03, 1.03))
     ax.set_box_aspect(1)
+    light_grid(ax, "both")
     ax.set_xlabel("stated confidence: mean top probability")
     ax.set_ylabel("observed accuracy (share of rows)")
     marks = [dot(names[name], **look(i)) for i, name in enumerate(tables)] if several else []
@@ -109,6 +126,8 @@ def _bins(ax: Axes, table: pd.DataFrame, area: np.ndarray, color: str) -> None:
 def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = None) -> Axes:
     """A score against the number of training rows, a line an estimate.
 
+    Read where the lines part: estimates differ where rows are few, and come together as rows do.
+
     Parameters
     ----------
     frame : DataFrame
@@ -131,6 +150,16 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
     -----
     Bars are one standard error up and down. Scores that are not finite, such as the log loss of an impossible row,
     have no point; the header says how many.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> curve = bnb.learning_curve(bnb.GaussianNB(), *load_iris(return_X_y=True), sizes=[3, 10], repeats=3)
+    >>> ax = bnb.plots.learning_curve(curve)
+    >>> ax.get_xlabel()
+    'training rows a class (log scale)'
+    >>> figure = bnb.plots.detach(ax)
     """
     require(frame, ("size", "estimate", score), "bayesnb.learning_curve")
     ax = axes(ax, 7.0, 4.6)
@@ -147,8 +176,7 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
         ends.append((size[last[-1]], value[last[-1]]) if last.size else (np.nan, np.nan))
     _sizes(ax, frame["size"].to_numpy(dtype=float))
     ax.set_ylabel(_UNITS.get(score, score.replace("_", " ")))
-    ax.grid(axis="y", color="0.9", linewidth=0.6)
-    ax.set_axisbelow(True)
+    light_grid(ax, "y")
     infinite = int((~np.isfinite(frame[score].to_numpy(dtype=float))).sum())
     lines = [_repeats(frame, score), f"Without a point, since not finite: {infinite}" if infinite else ""]
     direct = _apart(ax, ends, frame["size"].max())

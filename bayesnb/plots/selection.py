@@ -1,4 +1,4 @@
-"""Figures of choices: which features matter, how strong a prior, and which of two models predicts better."""
+"""Figures of choices: which features matter, and which of two models predicts better."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 from bayesnb._util.arguments import require_choice, require_result
 from bayesnb.fitted import Classifier, require_fitted, require_posterior
-from bayesnb.plots.style import COLOURS, GREY, MARKS, SMALL, axes, dot, extent, header, names_on
+from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, extent, header, light_grid, names_on
 from bayesnb.plots.text import labels
-from bayesnb.selection import LeaveOneOut, Prequential, Tuned, bayes_factor
+from bayesnb.selection import LeaveOneOut, Prequential, bayes_factor
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -24,10 +24,13 @@ _ROW = 1.45 * SMALL
 _HEADER = 4  # rows
 _MANY = 2000
 _MISLEADS = 4.0
+_REST = 0.02  # of the area
 
 
 def inclusion(nb: Classifier, ax: Axes | None = None) -> Axes:
     """Posterior probabilities that features depend on the class, the highest first.
+
+    Read which side of the grey line a dot is on: to the right the data speak for a feature, to the left against it.
 
     Parameters
     ----------
@@ -50,6 +53,16 @@ def inclusion(nb: Classifier, ax: Axes | None = None) -> Axes:
     Bars begin at the prior probability, the grey line: to the right of it the data speak for dependence, to the left
     against, each feature taken with the others as they may be. Features that depend on one another given the class are
     counted as if each spoke for itself.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ax = bnb.plots.inclusion(bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(X[::10], y[::10]))
+    >>> [text.get_text() for text in ax.get_yticklabels()]
+    ['petal length (cm)', 'petal width (cm)', 'sepal length (cm)', 'sepal width (cm)']
+    >>> figure = bnb.plots.detach(ax)
     """
     from scipy.special import expit
 
@@ -88,8 +101,7 @@ def inclusion(nb: Classifier, ax: Axes | None = None) -> Axes:
     ax.set(xlim=(-0.02, 1.02), ylim=(height - 0.4, -0.6))
     ax.set_xlabel("P(feature depends on the class)")
     ax.set_ylabel("feature")
-    ax.grid(axis="x", color="0.9", linewidth=0.6)
-    ax.set_axisbelow(True)
+    light_grid(ax, "x")
     said = [
         f"{_number(posterior.sum())} of {len(order):,} features expected, {_number(prior.sum())} a priori",
         f"{len(named)} have names, the other {len(rest):,} are below the line" if len(rest) else "",
@@ -102,63 +114,6 @@ def inclusion(nb: Classifier, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def alpha_path(tuned: Tuned, ax: Axes | None = None) -> Axes:
-    """How much worse other strengths of the prior are than the one that was chosen.
-
-    Parameters
-    ----------
-    tuned : Tuned
-        As `tune_alpha` returns it.
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
-
-    Raises
-    ------
-    ValueError
-        If no evaluation is finite.
-
-    Notes
-    -----
-    Every evaluation has a mark for each hyperparameter, at its value; in it the others have values of their own. The
-    vertical scale is linear down to 1 nat below the best, and logarithmic beyond. The best one is a star, or, at the
-    end of the interval that was searched, a triangle that points beyond (a diamond, if that is all that was tried).
-    """
-    require_result("tuned", tuned, Tuned, "bayesnb.tune_alpha")
-    path = tuned.path[np.isfinite(tuned.path["objective"].to_numpy())]
-    if not len(path):
-        raise ValueError("tuned: the objective is not finite at any strength of the prior.")
-    ax = axes(ax, 6.4, 4.4)
-    short = path["objective"].max() - path["objective"].to_numpy()
-    marks = []
-    for i, (name, best) in enumerate(tuned.values.items()):
-        value, end = path[name].to_numpy(), name in tuned.boundary
-        ax.plot(value, short, MARKS[i], color=COLOURS[i], markersize=4.5, alpha=0.7)
-        style: dict[str, Any] = {"color": COLOURS[i], "markeredgecolor": "black", "markeredgewidth": 0.7}
-        style |= {"marker": _beyond(best, value), "markersize": 9} if end else {"marker": "*", "markersize": 13}
-        ax.plot(best, 0.0, zorder=4, **style)
-        if len(tuned.values) > 1:
-            marks.append(dot(name, color=COLOURS[i], marker=MARKS[i], markersize=4.5))
-        marks.append(dot(f"{name} = {best:.4g}{', at the end of the interval' if end else ''}", **style))
-    _strengths(ax, path[list(tuned.values)].to_numpy())
-    _shortfall(ax, short.max())
-    ax.set_xlabel("hyperparameter (log scale)" if len(tuned.values) > 1 else f"{next(iter(tuned.values))} (log scale)")
-    ax.set_ylabel("nats below the best")
-    ax.grid(color="0.92", linewidth=0.6)
-    ax.set_axisbelow(True)
-    of = {"loo": "Leave-one-out log probability of the labels", "evidence": "Log evidence"}[tuned.by]
-    left_out = len(tuned.path) - len(path)
-    lines = [
-        f"{of}: {path['objective'].max():.3f} nats at best",
-        "The data do not bound what lies at the end of the interval" if tuned.boundary else "",
-        f"Without a mark, since not finite: {left_out}" if left_out else "",
-    ]
-    header(ax, lines, marks)
-    return ax
-
-
 def pointwise_loo(
     first: LeaveOneOut,
     second: LeaveOneOut,
@@ -167,6 +122,9 @@ def pointwise_loo(
     names: tuple[str, str] = ("first", "second"),
 ) -> Axes:
     """Which rows each of two models predicts better from the other rows.
+
+    Read how many rows make up the difference: bars upwards are rows that the first model predicts better, downwards the
+    second, and where a few bars are all there is, a few rows have decided.
 
     Parameters
     ----------
@@ -189,10 +147,24 @@ def pointwise_loo(
 
     Notes
     -----
-    Rows are sorted by the difference, and each is as wide as its weight: the area above zero less that below is the
-    difference of the two `elpd`. Rows are named by their positions, counted from 0. The standard error is that of
-    paired differences, rows taken for independent; where models differ by less than 4 nats it misleads (Sivula,
-    Magnusson & Vehtari, *Uncertainty in Bayesian leave-one-out cross-validation based model comparison*, 2020).
+    Rows are sorted by the difference, and each is as wide as its weight: the area above zero less that below is their
+    part of the difference of the two `elpd`. Where more than half of the rows differ so little that together they have
+    at most 2% of the area, they are left out at the cut in the middle; the header says how many, and their part. Rows
+    are named by their positions, counted from 0. The standard error is that of paired differences, rows taken for
+    independent; where models differ by less than 4 nats it misleads (Sivula, Magnusson & Vehtari, *Uncertainty in
+    Bayesian leave-one-out cross-validation based model comparison*, 2020).
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> plain = bnb.loo(bnb.GaussianNB().fit(X, y), X, y)
+    >>> pooled = bnb.loo(bnb.GaussianNB(prior="pooled").fit(X, y), X, y)
+    >>> ax = bnb.plots.pointwise_loo(plain, pooled, names=("within", "pooled"))
+    >>> ax.get_xlabel()
+    'rows, by difference'
+    >>> figure = bnb.plots.detach(ax)
     """
     require_choice("kind", kind, ("label", "row"))
     name = _names(names)
@@ -209,18 +181,30 @@ def pointwise_loo(
     order = np.flatnonzero(finite)[np.argsort(-paired[finite], kind="stable")]
     # A result whose pointwise scores are differences has the difference's total and standard error.
     difference = replace(first, pointwise=paired[order], weight=first.weight[order])
+    drawn = _telling(difference.pointwise, difference.weight)
+    heights, widths = difference.pointwise[drawn], difference.weight[drawn]
     ax = axes(ax, 7.0, 4.6)
-    edges = np.concatenate([[0.0], np.cumsum(difference.weight)])
+    edges = np.concatenate([[0.0], np.cumsum(widths)])
     marks: list[Artist] = []
     for i, sign in enumerate((1, -1)):
         better = sign * difference.pointwise > 0
-        ax.stairs(np.where(better, difference.pointwise, 0.0), edges, fill=True, color=COLOURS[i], alpha=0.85)
+        ax.stairs(np.where(sign * heights > 0, heights, 0.0), edges, fill=True, color=COLOURS[i], alpha=0.85)
         most = ", ".join(str(row) for row in order[better][::sign][:3])
         said = f"{name[i]} better: {difference.weight[better].sum():g} rows" + (f", most {most}" if most else "")
         marks.append(_patch(said, COLOURS[i]))
+    others = ""
+    if not drawn.all():
+        at = edges[np.searchsorted(-heights, 0.0)]
+        ax.axvline(at, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)))
+        part, least = difference.weight[~drawn] @ difference.pointwise[~drawn], np.abs(heights).min()
+        others = (
+            f"Left out at the dotted line: {difference.weight[~drawn].sum():g} rows, each less than {least:.2g} nats, "
+            f"together {part:+.2g}"
+        )
     ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set_xlim(0, max(edges[-1], 1.0))
     ax.locator_params(axis="x", integer=True)
+    light_grid(ax, "y")
     ax.set_xlabel("rows, by difference")
     what = "label | row, other rows" if kind == "label" else "row, label | other rows"
     ax.set_ylabel(f"difference of log p({what})\n(nats)")
@@ -228,6 +212,7 @@ def pointwise_loo(
     lines = [
         total if not infinite else f"No total: {infinite} rows have no finite difference, and are not drawn",
         f"Below {_MISLEADS:g} nats the standard error misleads" if abs(difference.elpd) < _MISLEADS else "",
+        others,
     ]
     header(ax, lines, marks)
     return ax
@@ -240,6 +225,9 @@ def prequential(
     names: tuple[str, str] = ("first", "second"),
 ) -> Axes:
     """By how much one model has predicted the rows so far better than another; at the end, the log Bayes factor.
+
+    Read its slope and its end: where the line rises the first model predicts the rows better, and the star is the log
+    Bayes factor.
 
     Parameters
     ----------
@@ -262,6 +250,18 @@ def prequential(
     -----
     Where the line rises, the first model predicts the next rows, labels and features, better from those before. The way
     depends on the order of the rows, its end does not.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X = X > X.mean(axis=0)
+    >>> models = bnb.BernoulliNB().fit(X, y), bnb.FeatureAveragedNB(bnb.BernoulliNB()).fit(X, y)
+    >>> ax = bnb.plots.prequential(*(bnb.prequential(nb, X, y) for nb in models), names=("all", "averaged"))
+    >>> ax.get_xlabel()
+    'rows, in the order given'
+    >>> figure = bnb.plots.detach(ax)
     """
     name = _names(names)
     for argument, result in (("first", first), ("second", second)):
@@ -283,6 +283,7 @@ def prequential(
     ax.axhline(0, color=GREY, linewidth=0.8)
     ax.set_xlim(0, first.sizes[-1])
     ax.locator_params(axis="x", integer=True)
+    light_grid(ax, "y")
     ax.set_xlabel("rows, in the order given")
     ax.set_ylabel("difference of log evidence so far (nats)")
     winner = name[0] if factor.log > 0 else name[1]
@@ -293,6 +294,19 @@ def prequential(
     ]
     header(ax, ["The way depends on the order of the rows, its end does not", *factor.notes], marks)
     return ax
+
+
+def _telling(difference: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Which rows are drawn: all, or the few that have nearly all of the area."""
+    area = weight * np.abs(difference)
+    # By height, so that what is left out lies between the rows that are drawn.
+    order = np.argsort(-np.abs(difference), kind="stable")
+    missing = area.sum() - np.cumsum(area[order])
+    enough = 1 + int(np.argmax(missing <= _REST * area.sum())) if len(order) else 0
+    drawn = np.ones(len(order), bool)
+    if enough < len(order) / 2 and len(order) > _MOST_ROWS:
+        drawn[order[enough:]] = False
+    return drawn
 
 
 @dataclass(frozen=True)
@@ -315,32 +329,6 @@ class _Ranks:
 
 def _number(expected: float) -> str:
     return f"{expected:,.0f}" if expected >= 100 else f"{expected:.3g}"
-
-
-def _beyond(best: float, values: np.ndarray) -> str:
-    """A triangle that points beyond the end of the interval; a diamond if nothing else was evaluated."""
-    side = np.log(best) - np.log([values.min(), values.max()]).mean()
-    return "D" if abs(side) < 1e-6 else "<" if side < 0 else ">"
-
-
-def _strengths(ax: Axes, values: np.ndarray) -> None:
-    """A logarithmic axis with room around the values, and names of powers of ten or else of both ends."""
-    from matplotlib.ticker import NullFormatter
-
-    low, high = np.log10(values.min()), np.log10(values.max())
-    margin = max(0.06 * (high - low), 0.01)
-    ax.set_xlim(10 ** (low - margin), 10 ** (high + margin))
-    ax.set_xscale("log")
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    if high - low < 1:
-        ends = [f"{end:.4g}" for end in (values.min(), values.max())]
-        ax.set_xticks([float(end) for end in dict.fromkeys(ends)], labels=list(dict.fromkeys(ends)))
-
-
-def _shortfall(ax: Axes, worst: float) -> None:
-    """Nats below the best, downwards: linear to 1, logarithmic beyond."""
-    ax.set_yscale("symlog", linthresh=1.0)
-    ax.set_ylim(max(1.0, worst) * 1.5, -0.15)
 
 
 def _names(names: tuple[str, str]) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_result
 from bayesnb.plots.style import COLOURS, GREY, WRONG, axes, dot, header, percent
+from bayesnb.plots.text import require_matplotlib
 from bayesnb.prediction import PredictionSets
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 def set_sizes(sets: PredictionSets, y: Any = None, ax: Axes | None = None) -> Axes:
     """How many labels the sets of rows have, and how many of the sets hold the true one.
+
+    Read the bars for how much the sets say, since one label says most, and the marks against the dashed line for how
+    often they hold the truth.
 
     Parameters
     ----------
@@ -38,7 +42,19 @@ def set_sizes(sets: PredictionSets, y: Any = None, ax: Axes | None = None) -> Ax
     -----
     What is promised is the coverage of all rows together, the dashed line, not that of the sets of one size: those with
     one label may hold the true one less often. Bars of the marks are 95% intervals of Wilson.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sets = bnb.conformal(bnb.GaussianNB().fit(X[::2], y[::2]), X[::2], y[::2]).predict_set(X[1::2])
+    >>> ax = bnb.plots.set_sizes(sets, y[1::2])
+    >>> ax.get_xlabel()
+    'labels in the set'
+    >>> figure = bnb.plots.detach(ax)
     """
+    require_matplotlib()
     from matplotlib.ticker import MaxNLocator
 
     require_result("sets", sets, PredictionSets, "predict_set of bayesnb.conformal")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bayesnb._util.arguments import require_result
 from bayesnb.plots.text import columns, font, require_matplotlib
@@ -27,9 +27,14 @@ _PAD = 0.08  # inches: the layout of square axes is off by a few pixels
 
 
 def axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The user's axes, or those of a new figure of this size in inches."""
-    if ax is not None:
-        return ax
+    """The user's axes, or those of a new figure of this size in inches; open above and on the right."""
+    if ax is None:
+        ax = _new(width, height)
+    bare(ax, ("top", "right"))
+    return ax
+
+
+def _new(width: float, height: float) -> Axes:
     require_matplotlib()
     from matplotlib import pyplot
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -37,8 +42,38 @@ def axes(ax: Axes | None, width: float, height: float) -> Axes:
     return pyplot.subplots(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))[1]
 
 
+def bare(ax: Axes, sides: Iterable[str] = ("top", "right", "left", "bottom")) -> None:
+    """Without the lines of the frame on these sides."""
+    for side in sides:
+        ax.spines[side].set_visible(False)
+
+
+def light_grid(ax: Axes, axis: Literal["x", "y", "both"]) -> None:
+    """Thin lines behind all else, to read values by."""
+    ax.grid(axis=axis, color="0.92", linewidth=0.6)
+    ax.set_axisbelow(True)
+
+
 def detach(ax: Axes) -> Figure:
-    """The figure of `ax`, no longer kept open by pyplot: for programs that save many."""
+    """The figure of `ax`, no longer kept open by pyplot: for programs that save many.
+
+    Parameters
+    ----------
+    ax : Axes
+        As a function of `bayesnb.plots` returns it.
+
+    Returns
+    -------
+    Figure
+        To be saved with `savefig`.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> figure = bnb.plots.detach(bnb.plots.prior_predictive([0.2, 0.7, 0.9]))
+    >>> len(figure.axes)
+    1
+    """
     from matplotlib import pyplot
 
     figure = ax.get_figure(root=True)

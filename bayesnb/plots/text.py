@@ -5,27 +5,38 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
 from itertools import takewhile
 from typing import Any
 
+from bayesnb._util.extras import require
 from bayesnb._util.warnings import warn
 
 # Families with Chinese, Japanese and Korean glyphs, as Linux, macOS and Windows have them.
 _CJK = (
     *(f"{name} {script}" for script in ("SC", "TC", "JP", "KR") for name in ("Noto Sans CJK", "Noto Sans")),
     *("Source Han Sans SC", "Source Han Sans CN", "Source Han Sans", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"),
-    *("Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Hiragino Sans", "Heiti SC", "Heiti TC"),
-    *("Arial Unicode MS", "Apple SD Gothic Neo", "Microsoft YaHei", "SimHei", "SimSun", "Yu Gothic", "Malgun Gothic"),
+    *(f"Noto Serif CJK {script}" for script in ("SC", "TC", "JP", "KR")),
+    *("AR PL UMing CN", "AR PL UKai CN", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Hiragino Sans"),
+    *(
+        "Heiti SC",
+        "Heiti TC",
+        "Arial Unicode MS",
+        "Apple SD Gothic Neo",
+        "Microsoft YaHei",
+        "SimHei",
+        "SimSun",
+        "Yu Gothic",
+    ),
+    "Malgun Gothic",
 )
 _BOX = "□"
 
 
 def require_matplotlib() -> None:
     """Raise ImportError, saying how to install it."""
-    if find_spec("matplotlib") is None:
-        raise ImportError("Figures need matplotlib: pip install matplotlib, or this package with [plots].")
+    require("A figure", "plots", "matplotlib")
 
 
 def labels(values: Iterable[Hashable], width: int = 24) -> dict[Any, str]:
@@ -112,14 +123,34 @@ def _undrawable(text: str) -> frozenset[str]:
 
 def _fallback(missing: frozenset[str]) -> str | None:
     """The installed family with most of these characters."""
-    from matplotlib.font_manager import fontManager
-
     if not missing:
         return None
+    best = _best(missing)
+    if best is None:
+        _read_new_fonts()
+        best = _best(missing)
+    return best
+
+
+def _best(missing: frozenset[str]) -> str | None:
+    from matplotlib.font_manager import fontManager
+
     installed = set(fontManager.get_font_names())
     found = {family: len(missing & _characters(family)) for family in _CJK if family in installed}
     best = max(found, key=lambda family: found[family], default=None)
     return best if best is not None and found[best] else None
+
+
+@cache
+def _read_new_fonts() -> None:
+    """Tell matplotlib of fonts that were installed after it made its list, which it keeps between runs."""
+    from matplotlib.font_manager import findSystemFonts, fontManager
+
+    known = {font.fname for font in fontManager.ttflist}
+    for path in findSystemFonts():
+        if path not in known:
+            with suppress(RuntimeError, OSError):  # no font that matplotlib can read
+                fontManager.addfont(path)
 
 
 def _drawn_by_default() -> frozenset[str]:

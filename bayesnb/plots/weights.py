@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.plots.style import COLOURS, SMALL, WRONG, axes, dot, extent, header, names_on, percent, require
+from bayesnb.plots.style import COLOURS, SMALL, WRONG, axes, dot, extent, header, light_grid, names_on, percent, require
 from bayesnb.plots.text import labels
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ _HEADER = 6  # rows
 
 def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Weights of terms with their intervals, the largest first, and the temperature that they are shrunk to.
+
+    Read how far a dot is from 1, where naive Bayes counts every term: what repeats others has a small weight.
 
     Parameters
     ----------
@@ -45,6 +47,16 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     At 1 a term counts as in naive Bayes, at 0 not at all; between them it repeats in part what others say, and below 0
     it takes back what they say too often. A hollow dot has 0 in its interval. Intervals are about the weights given the
     leave-one-out scores; the dashed line is the temperature, which weights are shrunk to.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ax = bnb.plots.weights(bnb.weight_table(bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)))
+    >>> ax.get_xlabel()
+    'weight of the term'
+    >>> figure = bnb.plots.detach(ax)
     """
     require(table, ("term", "weight", "lower", "upper", "cost"), "bayesnb.weight_table")
     shared = len(table) > 1 and bool(table["cost"].isna().all())
@@ -80,7 +92,6 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlabel("weight of the term")
     ax.set_ylabel("term")
-    ax.grid(axis="x", color="0.93", linewidth=0.6)
-    ax.set_axisbelow(True)
+    light_grid(ax, "x")
     header(ax, said, marks, names=names)
     return ax

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from scipy.stats import beta, norm
 
 from tests.refusals import refused
@@ -96,7 +97,8 @@ class TestNothingOverlaps:
     def test_a_hundred_classes(self):
         rng = np.random.default_rng(0)
         nb = CategoricalNB().fit(rng.integers(0, 5, (300, 3)), [f"{LONG} {i % 100}" for i in range(300)])
-        assert "… and 88 more" in said(check(plots.shrinkage(nb)))
+        # More classes than there are colours: no list of some of them, in colours that others have too.
+        assert "100 classes, all in one colour" in said(check(plots.shrinkage(nb)))
         check(plots.forest(nb))
 
     def test_in_a_grid_of_axes(self, melons):
@@ -119,6 +121,16 @@ class TestAxes:
 
 
 class TestShrinkage:
+    def test_axes_hold_what_is_drawn_and_little_else(self):
+        y = np.arange(400) % 2
+        X = np.random.default_rng(0).random((400, 3)) < [[0.2, 0.25, 0.3]]
+        ax = check(plots.shrinkage(CategoricalNB(categories=[[False, True]] * 3).fit(X[:, :3], y)))
+        ends = np.concatenate([dots(ax)[:, 1], segments(ax)[:, :, 1].ravel(), dots(ax)[:, 0]])
+        low, high = ax.get_ylim()
+        assert (low, high) == ax.get_xlim()
+        assert low < ends.min() < ends.max() < high
+        assert high - low < 1.1 * np.ptp(ends) < 0.9
+
     def test_positions_are_those_of_the_table(self, melons):
         ax = check(plots.shrinkage(melons, prob=0.8))
         table = parameter_table(melons, 0.8).iloc[2:]
@@ -168,12 +180,20 @@ class TestShrinkage:
 
 
 class TestForest:
-    def test_widest_first_with_their_numbers(self, melons):
+    def test_features_of_the_widest_first_each_with_its_levels_and_classes(self, melons):
         ax = check(plots.forest(melons))
         table = parameter_table(melons).iloc[2:]
         lines = [line.get_xdata() for line in ax.lines]
         ends, means, mles = np.array(lines[::3]), np.array(lines[1::3])[:, 0], np.array(lines[2::3])[:, 0]
-        expected = table.loc[(table["lower"] - table["upper"]).sort_values(kind="stable").index]
+        width = (table["upper"] - table["lower"]).groupby(table["feature"]).transform("max")
+        parts = [own for _, own in table.assign(width=-width).groupby(["width", "feature"])]
+        level = [{value: i for i, value in enumerate(own["level"].unique())} for own in parts]
+        expected = pd.concat(
+            own.assign(place=own["level"].map(of), of=own["class"].map(list(melons.classes_).index)).sort_values(
+                ["place", "of"]
+            )
+            for own, of in zip(parts, level, strict=True)
+        )
         np.testing.assert_allclose(ends, expected[["lower", "upper"]])
         np.testing.assert_allclose(means, expected["mean"])
         np.testing.assert_allclose(mles, expected["mle"])
@@ -187,7 +207,27 @@ class TestForest:
         n = 2 * gaussian.n_features_in_
         ax = plots.forest(gaussian)
         assert len(ax.get_yticks()) == min(n, 30)
-        assert (f"30 widest of {n} intervals; {n - 30} left out" in said(ax)) == (n > 30)
+        assert (f"30 of {n} intervals, widest features first; {n - 30} left out" in said(ax)) == (n > 30)
+
+    @pytest.mark.parametrize("classes", [2, 7, 60])
+    def test_the_classes_of_a_feature_stand_together_in_their_order(self, classes):
+        rng = np.random.default_rng(classes)
+        y = np.arange(6 * classes) % classes
+        nb = GaussianNB().fit(rng.normal(size=(len(y), 9)) * rng.exponential(size=len(y))[:, None], y)
+        ax = check(plots.forest(nb))
+        names = [tick.get_text().split(" | ") for tick in ax.get_yticklabels()]
+        assert len(names) == {2: 18, 7: 28, 60: 30}[classes]
+        features = [feature for feature, _ in names]
+        together = [[int(c) for f, c in names if f == feature] for feature in dict.fromkeys(features)]
+        assert [f for own, f in zip(together, dict.fromkeys(features), strict=True) for _ in own] == features
+        for own in together:
+            assert own == sorted(own)
+            assert len(own) == min(classes, 30)
+        # Features are apart from each other.
+        heights = np.diff(ax.get_yticks())
+        changes = np.array(features)[1:] != np.array(features)[:-1]
+        assert (heights[changes] > 1.2).all()
+        np.testing.assert_allclose(heights[~changes], 1.0)
 
     def test_features_by_name_and_index(self, gaussian):
         name = gaussian.feature_names_in_[1]
@@ -273,8 +313,55 @@ class TestPredictionIntervals:
         assert len(ax.lines[0].get_ydata()) == 8
         assert "1 rows have no probabilities" in said(ax)
 
+    @pytest.mark.parametrize("spread", [3.0, 12.0, 25.0])
+    def test_intervals_next_to_zero_and_one_can_be_seen(self, spread, monkeypatch):
+        nb, _, _ = stub_rows(60, 2, monkeypatch)
+        odds = np.linspace(-spread, spread, 60)
+        X = np.stack([expit(-odds), expit(odds)], axis=1)
+
+        def predict_interval(nb, X, prob):
+            return np.stack([expit(-odds - 2), expit(odds - 2)], axis=1), np.stack(
+                [expit(-odds + 2), expit(odds + 2)], axis=1
+            )
+
+        monkeypatch.setattr(bayesnb.uncertainty, "predict_interval", predict_interval)
+        ax = check(plots.prediction_intervals(nb, X))
+        outline = ax.transData.transform(band(ax))
+        heights = [np.ptp(outline[np.abs(outline[:, 0] - at) < 1e-6, 1]) for at in np.unique(outline[:, 0])]
+        assert min(heights[3:-3]) > 0.04 * ax.get_window_extent().height
+        shown = [tick.get_text() for tick in ax.get_yticklabels()]
+        assert ".5" in shown
+        assert 5 <= len(shown) <= 10
+
+    def test_rows_beyond_the_axis_are_drawn_at_its_end_and_counted(self, monkeypatch):
+        nb, _, _ = stub_rows(4, 2, monkeypatch)
+        p = np.array([0.0, 1e-30, 0.3, 1.0])
+        ax = check(plots.prediction_intervals(nb, np.stack([1 - p, p], axis=1), ["class 1"] * 4))
+        low, high = ax.get_ylim()
+        drawn = ax.lines[0].get_ydata()
+        assert (drawn > low).all()
+        assert (drawn < high).all()
+        assert "3 rows lie beyond the axis" in said(ax)
+        assert (dots(ax)[:, 1] > low).all()
+
 
 class TestPriorPredictive:
+    @pytest.mark.parametrize("nines", [0, 3, 9])
+    def test_where_nearly_all_is_next_to_one_the_bins_tell_it_apart(self, nines):
+        p = expit(np.random.default_rng(nines).normal(np.log(10) * nines, 1.5, 5_000))
+        ax = check(plots.prior_predictive(p))
+        share, edges, _ = ax.patches[0].get_data()
+        assert share.sum() == pytest.approx(1)
+        assert share.max() < 0.3
+        assert (share > 0).sum() > 10
+        # Half of the draws lie left of the middle of all.
+        assert np.interp(np.median(p), edges, np.append(0, share.cumsum())) == pytest.approx(0.5, abs=0.05)
+        assert f"{np.mean(p > 0.99):.1%} above .99".replace(".0%", "%") in said(ax)
+
+    def test_all_beyond_the_axis_is_said(self):
+        ax = check(plots.prior_predictive(np.ones(50)))
+        assert "100% at 1 to 15 digits" in said(ax)
+
     def test_shares_are_those_of_the_distribution(self):
         n = 20_000
         draws = beta(0.5, 2).rvs(n, random_state=0)
@@ -285,7 +372,7 @@ class TestPriorPredictive:
         assert np.all(np.abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / n) + 1e-12)
 
     def test_several_priors_by_name(self):
-        ax = check(plots.prior_predictive({"Laplace": [0.1, 0.2], "Jeffreys": [0.0, 1.0, 1.0]}))
+        ax = check(plots.prior_predictive({"Laplace": [0.01, 0.4], "Jeffreys": [0.0, 1.0, 1.0]}))
         assert said(ax) == "2 to 3 draws from the prior\nLaplace\nJeffreys\nuniform"
         assert [patch.get_data()[0].max() for patch in ax.patches] == pytest.approx([1 / 2, 2 / 3])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -234,12 +235,39 @@ class TestAlphaPath:
             np.testing.assert_allclose(marks(ax)[mark], np.stack([tuned.path[name], below], axis=1))
             assert f"{name} = " in said(ax)
 
+    @pytest.mark.parametrize("by", ["loo", "evidence"])
+    def test_a_line_joins_the_evaluations_in_order(self, two, by):
+        nb, _, X, y = two
+        tuned = bnb.tune_alpha(nb, X, y, by=by, bounds=(1e-3, 1e5))
+        (line,) = [line for line in plots.alpha_path(tuned).lines if line.get_marker() == "None"]
+        path = tuned.path.sort_values("alpha")
+        np.testing.assert_allclose(line.get_xdata(), path["alpha"])
+        np.testing.assert_allclose(line.get_ydata(), path["objective"].max() - path["objective"])
+
+    def test_both_criteria_have_lines_and_stars_of_their_own(self, two):
+        nb, _, X, y = two
+        tuned = {f"{LONG} {by}": bnb.tune_alpha(nb, X, y, by=by, bounds=(1e-3, 1e5)) for by in ("loo", "evidence")}
+        ax = check(plots.alpha_path(tuned))
+        stars = [line for line in ax.lines if line.get_marker() == "*"]
+        assert [line.get_xdata()[0] for line in stars] == [one.alpha for one in tuned.values()]
+        assert stars[0].get_color() != stars[1].get_color()
+        for one in tuned.values():
+            assert f"alpha = {one.alpha:.4g}" in said(ax)
+            assert f"{one.objective:.3f} nats at best" in told(ax)
+        refused("tuned holds nothing", plots.alpha_path, {})
+        refused(r"tuned\['a'\] must be", plots.alpha_path, {"a": 3}, error=TypeError)
+
     def test_what_is_not_finite_is_counted(self, two):
         nb, _, X, y = two
         tuned = bnb.tune_alpha(nb, X, y, by="evidence")
         path = tuned.path.assign(objective=[-np.inf, *tuned.path["objective"][1:]])
         assert "Without a mark, since not finite: 1" in said(check(plots.alpha_path(replace(tuned, path=path))))
         refused("not finite at any", plots.alpha_path, replace(tuned, path=path.assign(objective=-np.inf)))
+
+
+def told(ax) -> str:
+    """The header in one line."""
+    return said(ax).replace("\n", " ")
 
 
 def fake_loo(pointwise, weight=None, label=None) -> bnb.selection.LeaveOneOut:
@@ -270,10 +298,30 @@ class TestPointwiseLoo:
         total = weight @ d
         error = np.sqrt(np.repeat(d, weight).var() * weight.sum())
         area = [np.diff(p.get_data().edges) @ p.get_data().values for p in ax.patches]
-        assert sum(area) == pytest.approx(total, rel=1e-9)
-        assert area[0] == pytest.approx(weight @ np.maximum(d, 0), rel=1e-9)
+        # Rows that differ hardly are left out, and their part is told.
+        left_out = re.search(
+            r"Left out at the dotted line: (\S+) rows, each less than (\S+) nats, together\s(\S+)", told(ax)
+        )
+        rest = np.zeros(len(d), bool) if left_out is None else np.abs(d) < 1.02 * float(left_out[2])
+        if left_out is not None:
+            assert weight[rest].sum() == float(left_out[1])
+            assert weight @ np.where(rest, d, 0) == pytest.approx(float(left_out[3]), rel=0.06)
+        assert sum(area) == pytest.approx(total - weight @ np.where(rest, d, 0), rel=1e-9)
+        assert area[0] == pytest.approx(weight @ np.maximum(np.where(rest, 0, d), 0), rel=1e-9)
+        assert weight @ np.abs(np.where(rest, d, 0)) <= 0.02 * (weight @ np.abs(d))
         assert f"{total:+.2f} ± {error:.2f} nats" in said(ax)
         assert ("the standard error misleads" in said(ax)) == (abs(total) < 4)
+
+    def test_the_axes_are_not_empty_where_few_rows_differ(self):
+        d = np.concatenate([[5.0, 4.0, 3.0, -6.0, -2.0], np.full(600, 1e-4), np.full(600, -2e-5)])
+        order = np.random.default_rng(0).permutation(len(d))
+        ax = check(plots.pointwise_loo(fake_loo(d[order] - 9), fake_loo(np.full(len(d), -9.0))))
+        text = told(ax)
+        assert "Left out at the dotted line: 1200 rows, each less than 2 nats, together +0.048" in text
+        assert "first better: 603 rows" in text
+        heights = [p.get_data().values for p in ax.patches]
+        np.testing.assert_allclose(heights[0] + heights[1], [5, 4, 3, -2, -6])
+        assert ax.get_xlim()[1] == 5
 
     def test_rows_are_named_by_the_model_that_predicts_them_better(self):
         first, second = fake_loo([-1.0, -9.0, -3.0, -2.0, -5.0]), fake_loo([-4.0, -1.0, -3.5, -2.0, -1.0])
