@@ -16,13 +16,14 @@ extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx-mathjax-offline",
 ]
 exclude_patterns = ["_*"]
+templates_path = ["_templates"]
 nitpicky = False
 
 # Pages are run in an empty folder, with examples/ importable; each time, as a cache would not know that the code changed.
@@ -31,6 +32,7 @@ nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_execution_in_temp = True
 nb_merge_streams = True
+os.environ.pop("MPLBACKEND", None)  # the kernel's own, which shows figures
 os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")  # figures as SVG
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
@@ -39,12 +41,9 @@ myst_links_external_new_tab = False
 suppress_warnings = ["mystnb.unknown_mime_type"]
 
 autosummary_generate = True
-autodoc_default_options = {"members": True, "inherited-members": True, "show-inheritance": False}
 autodoc_typehints = "none"  # the docstrings say types and shapes
 autodoc_class_signature = "mixed"
-napoleon_google_docstring = False
-napoleon_use_rtype = False
-napoleon_use_ivar = True
+numpydoc_show_class_members = False  # they follow, each with its own docstring
 
 html_theme = "pydata_sphinx_theme"
 html_title = "bayesnb"
@@ -62,3 +61,12 @@ html_theme_options = {
 }
 html_sidebars = {"index": []}
 html_show_sourcelink = False
+
+
+def of_another_package(app, what, name, obj, skip, options):
+    """Whether a member is scikit-learn's: its documentation is there, and refers to pages that are not here."""
+    return skip or not (getattr(obj, "__module__", None) or "bayesnb").startswith("bayesnb")
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", of_another_package)
