@@ -42,6 +42,7 @@ from bayesnb.prediction import (
     value_of_information,
     weight_table,
 )
+from bayesnb.sampling.nuts import run_nuts
 from bayesnb.selection import bayes_factor, loo, permutation_null, prequential, tune_alpha
 from bayesnb.streaming import fit_stream
 from bayesnb.uncertainty import (
@@ -127,11 +128,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Dask, NumPyro, and what scikit-learn has for text, take long to import: not before they are asked for."""
+    """Dask, and what scikit-learn has for text, take long to import: not before they are asked for."""
     if name in ("distributed", "text"):
         return import_module(f"bayesnb.{name}")
-    if name == "run_nuts":
-        return import_module("bayesnb.sampling.nuts").run_nuts
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

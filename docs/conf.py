@@ -56,7 +56,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 6,
     "show_nav_level": 2,
 }
 html_sidebars = {"index": []}

@@ -11,7 +11,7 @@ from scipy.special import gammaln, xlogy
 from bayesnb._util.pair_counts import by_class, count_pairs, require_memory
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.row_blocks import CodedRows
-from bayesnb.families import Dirichlet, LevelCounts
+from bayesnb.families import Dirichlet
 
 
 def count_level_pairs(
@@ -95,17 +95,6 @@ def observed_pairs(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """(F, F) weight of the rows in which both features are observed; of one, on the diagonal."""
     of = _membership(sizes)
     return np.sum(of.T @ counts @ of, axis=0)
-
-
-def node_information(columns: NodeColumns, statistics: LevelCounts) -> list[float]:
-    """For each node the mutual information in nats of the feature and all its parents together, given the class."""
-    found = []
-    for table in columns.tables(statistics.count):
-        count = table.reshape(len(table), math.prod(table.shape[1:-1]), table.shape[-1])
-        parents, own, total = count.sum(axis=2), count.sum(axis=1), count.sum(axis=(1, 2))
-        nats = sum(xlogy(n, n).sum() * sign for n, sign in ((count, 1), (parents, -1), (own, -1), (total, 1)))
-        found.append(max(float(nats), 0.0) / max(float(total.sum()), 1.0))
-    return found
 
 
 def log_bayes_factors(counts: np.ndarray, sizes: np.ndarray, alpha: np.ndarray) -> np.ndarray:
