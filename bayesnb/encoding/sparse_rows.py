@@ -63,7 +63,8 @@ class CountRows(PlainRows):
         count = self.matrix.data[indptr[0] : indptr[-1]]
         often = np.flatnonzero(count != 1)
         row, count = _row_of_entry(indptr)[often], count[often]
-        total = np.diff(indptr) + np.bincount(row, count - 1.0, minlength=stop - start)
+        more = np.bincount(row, count - 1.0, minlength=stop - start)  # integers, if there are none
+        total = np.diff(indptr) + more.astype(np.float64)
         return often, row, count, total
 
     def block(self, start: int, stop: int, size: int) -> Counts | PairedCounts:

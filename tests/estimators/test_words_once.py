@@ -1,0 +1,19 @@
+"""Words that occur once each, in every row: counts of which none is above 1."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+from scipy.stats import dirichlet_multinomial
+
+from bayesnb import MultinomialNB
+
+
+def test_rows_of_ones_are_dirichlet_multinomial():
+    X = sp.csr_array(np.array([[1, 0, 1, 0, 1], [0, 1, 1, 0, 0], [1, 1, 0, 0, 0], [0, 0, 0, 1, 1]]))
+    y = np.array([0, 0, 1, 1])
+    nb = MultinomialNB(alpha=0.5, class_prior=[0.5, 0.5]).fit(X, y)
+    dense = X.toarray()
+    alpha = np.array([dense[y == c].sum(axis=0) + 0.5 for c in (0, 1)])
+    log_joint = np.array([[dirichlet_multinomial.logpmf(row, a, row.sum()) for a in alpha] for row in dense])
+    expected = log_joint - logsumexp(log_joint, axis=1, keepdims=True)
+    np.testing.assert_allclose(nb.predict_log_proba(X), expected, rtol=1e-12)
