@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
 from bayesnb.model import Statistics, kernel_log_base
 
@@ -78,11 +79,13 @@ def _count(
 ) -> Statistics:
     """Fold a kernel over blocks of rows."""
     total, last = empty(rows, len(encoding.classes)), None
-    for _, x, parts, log_base in row_blocks(rows, *arrays, cells=cells):
-        total, read = kernel(total, x, *parts, log_base)
-        # The next block is made while this one is read, and no more of them wait in memory.
-        jax.block_until_ready(last)
-        last = read
+    with rows_progress("counting", len(arrays[0])) as step:
+        for piece, x, parts, log_base in row_blocks(rows, *arrays, cells=cells):
+            total, read = kernel(total, x, *parts, log_base)
+            # The next block is made while this one is read, and no more of them wait in memory.
+            jax.block_until_ready(last)
+            last = read
+            step(piece.stop - piece.start)
     require_finite(rows, total)
     return finish(encoding, total)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed
+from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, require_fitted
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REJECT = "reject"
+_SHOWN = 12
+_MEANING = (
+    "Expected risk is what class probabilities say of themselves; `observed_risk(y)` is what labels say. P(optimal) is "
+    "about the parameters, if the model holds: not the probability that an action turns out well."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +46,17 @@ class Decisions:
         `given="row"` where terms are weighted.
     loss : DataFrame, actions × classes
         As it was read.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, decide
+    >>> from bayesnb.decision import zero_one
+    >>> nb = CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
+    >>> found = decide(nb, [["red"], ["green"]], zero_one(nb.classes_), reject_cost=0.3)
+    >>> found.action
+    array(['reject', 'raw'], dtype=object)
+    >>> found.risk.round(2), found.p_optimal.round(2)
+    (array([0.3 , 0.16]), array([0.53, 0.85]))
     """
 
     action: np.ndarray
@@ -60,6 +77,15 @@ class Decisions:
         ------
         ValueError
             If a label is no column of `loss`, or there are not N.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB, decide
+        >>> from bayesnb.decision import zero_one
+        >>> nb = CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
+        >>> found = decide(nb, [["red"], ["green"]], zero_one(nb.classes_))
+        >>> round(found.expected_risk, 2), found.observed_risk(["raw", "raw"])
+        (0.25, 0.5)
         """
         import pandas as pd
 
@@ -74,6 +100,19 @@ class Decisions:
             f"{self.p_optimal.mean():.4g}, expected regret {self.regret.mean():.4g}\n"
             f"loss[action, truth], each row an action:\n{self.loss}"
         )
+
+    def _repr_html_(self) -> str:
+        taken = [(action, self.action == action) for action in self.loss.index]
+        rows = [
+            (a, int(m.sum()), *((x[m].mean() if m.any() else "") for x in (self.risk, self.p_optimal)))
+            for a, m in taken
+        ]
+        total = [("expected risk", self.expected_risk), ("expected regret", float(self.regret.mean()))]
+        actions = table(rows, ("action", "rows", "mean risk", "mean P(optimal)"))
+        costs = self.loss.iloc[:, :_SHOWN]  # of so many classes
+        each = [(a, *values) for a, values in zip(costs.index, costs.to_numpy().tolist(), strict=True)]
+        loss = table(each, ("loss[action, truth]", *map(str, costs.columns)))
+        return card("Decisions", f"{len(self.action)} rows", actions, table(total), loss, notes=[_MEANING])
 
 
 def decide(
@@ -126,6 +165,20 @@ def decide(
     ----------
     Duda, Hart & Stork, *Pattern Classification* (2001), ch. 2. Chow, *On optimum recognition error and reject
     tradeoff*, IEEE Trans. Inf. Theory 16 (1970).
+
+    Examples
+    --------
+    To sell a raw melon costs 5, to throw a ripe one away costs 1: sold is what is ripe with a probability above 5/6.
+
+    >>> import pandas as pd
+    >>> from bayesnb import CategoricalNB, decide
+    >>> nb = CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
+    >>> nb.predict([["red"]]), nb.predict_proba([["red"]]).round(2)
+    (array(['ripe'], dtype='<U4'), array([[0.35, 0.65]]))
+    >>> loss = pd.DataFrame({"raw": [5, 0], "ripe": [0, 1]}, index=["sell", "throw"])
+    >>> found = decide(nb, [["red"]], loss)
+    >>> found.action, found.risk.round(2)
+    (array(['throw'], dtype=object), array([0.65]))
     """
     require_fitted(nb, "decide")
     require_seed(seed)
@@ -275,3 +328,6 @@ def _positions(labels: Sequence[Hashable], known: Any, message: str) -> np.ndarr
     if (position < 0).any():
         raise ValueError(message.format(labels[int(np.argmax(position < 0))]) + f"; there are {list(known)}.")
     return position
+
+
+__all__ = ["REJECT", "Decisions", "bayes_theorem", "decide", "zero_one"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer, require_number, require_seed
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Rows, Table
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
@@ -44,8 +45,27 @@ class Run:
     converged: bool
 
 
+def runs(
+    encoding: Encoding,
+    prior: NaiveBayes,
+    labeled: Statistics,
+    unlabeled: Sequence[Unlabeled],
+    starts: Iterable[Statistics],
+    n_starts: int,
+    max_iter: int,
+    tol: float,
+) -> list[Run]:
+    """EM from the parameters that fit each of the statistics `starts` best."""
+    found = []
+    with progress("EM: iterations", n_starts * max_iter) as tick:
+        for start in starts:
+            found.append(_run(encoding, prior, labeled, unlabeled, start, max_iter, tol, tick))
+            tick(max_iter - len(found[-1].objective))  # that were not needed
+    return found
+
+
 @float64
-def run(
+def _run(
     encoding: Encoding,
     prior: NaiveBayes,
     labeled: Statistics,
@@ -53,8 +73,8 @@ def run(
     start: Statistics,
     max_iter: int,
     tol: float,
+    tick: Callable[..., object],
 ) -> Run:
-    """EM from the parameters that fit the statistics `start` best."""
     parts = [list(map(jax.device_put, _blocks(part))) for part in unlabeled]
     least = tol * (labeled.class_count.sum() + sum(part.weight.sum() for part in unlabeled))
     padded, padded_labeled = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, labeled)
@@ -73,6 +93,7 @@ def run(
             statistics = statistics.merge(shares)
         _require_finite(value)
         objective.append(value)
+        tick()
         if objective[-1] - objective[-2] <= least:
             return Run(statistics, np.array(objective[1:]), True)
     return Run(statistics, np.array(objective[1:]), False)

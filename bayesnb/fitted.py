@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -58,6 +58,10 @@ class Classifier(Protocol):
 
     @property
     def log_evidence_(self) -> float: ...
+
+    def with_priors(self, priors: Mapping[str, Any]) -> Any:
+        """A copy with the same counts, under other hyperparameters."""
+        ...
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any: ...
 

@@ -56,13 +56,18 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
         Groups of variables with dimensions (chain, draw, …):
 
-        posterior : "class_prob" (…, class), and the parameters of each block of features under the names of
+        posterior
+            "class_prob" (…, class), and the parameters of each block of features under the names of
             `posterior_draws`, (…, class, level) or (…, class, feature).
-        prior : the same from the prior; absent if the prior is improper.
-        log_likelihood : with X and y, in nats, (…, observation): "row" is log p(x_i, y_i | θ), multinomial
+        prior
+            the same from the prior; absent if the prior is improper.
+        log_likelihood
+            with X and y, in nats, (…, observation): "row" is log p(x_i, y_i | θ), multinomial
             coefficients and -log x! included; "label" is log p(y_i | x_i, θ).
-        posterior_predictive : with X and y; "label" (…, observation), drawn from P(· | x_i, θ).
-        observed_data : with X and y; "label" (observation,).
+        posterior_predictive
+            with X and y; "label" (…, observation), drawn from P(· | x_i, θ).
+        observed_data
+            with X and y; "label" (observation,).
 
         The coordinates of `class` are the labels, of `feature` the names of the columns (the words of a
         multinomial), of `level` "feature=value", with "present" and "absent" for Bernoulli features. Where two

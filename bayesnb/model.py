@@ -33,6 +33,17 @@ class Statistics:
         One entry a block of features.
     log_base : scalar
         Σ of the rows' log base measures (multinomial coefficients, -log x!), each times its weight.
+
+    Examples
+    --------
+    What was counted of two batches is the sum of what was counted of each.
+
+    >>> from bayesnb import CategoricalNB
+    >>> first = CategoricalNB(categories=[["rain", "sun"]]).fit([["sun"], ["rain"]], ["out", "in"])
+    >>> second = CategoricalNB(categories=[["rain", "sun"]]).fit([["sun"], ["sun"]], ["out", "in"])
+    >>> first.statistics_.merge(second.statistics_).blocks[0].count
+    array([[1., 1.],
+           [0., 2.]])
     """
 
     class_count: Any
@@ -139,6 +150,18 @@ class NaiveBayes:
     -----
     Rows `x` are a tuple with one entry a block: an (N, F) array with NaN where a cell is missing for
     Gaussian and Poisson blocks; an (N, L) array of counts, or encoded rows, for Dirichlet blocks.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, NaiveBayes
+    >>> nb = CategoricalNB(alpha=1, class_alpha=1).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> nb.posterior_.class_prior.concentration  # in, out
+    array([[2., 3.]])
+    >>> nb.posterior_.blocks[0].concentration  # rain, sun
+    array([[2., 1.],
+           [1., 3.]])
+    >>> isinstance(nb.posterior_, NaiveBayes) and type(nb.prior_) is type(nb.posterior_)
+    True
     """
 
     class_prior: Dirichlet | Known
@@ -147,6 +170,7 @@ class NaiveBayes:
 
     @property
     def n_classes(self) -> int:
+        """C."""
         return jax.tree.leaves(self.class_prior)[0].shape[-1]
 
     @property

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, undefined
 
@@ -115,11 +116,13 @@ def map_rows(
             yield piece, answer(x, *parts)
 
     found = np.empty(0)
-    # The next block is made while this one is scored, and no more of them wait in memory.
-    for (piece, block), _ in pairwise(chain(answered(), [(slice(0), jnp.empty(0))])):
-        if piece.start == 0:
-            found = np.empty((n, *block.shape[1:]), block.dtype)
-        found[piece] = np.asarray(block)[: piece.stop - piece.start]
+    with rows_progress("scoring", n) as step:
+        # The next block is made while this one is scored, and no more of them wait in memory.
+        for (piece, block), _ in pairwise(chain(answered(), [(slice(0), jnp.empty(0))])):
+            if piece.start == 0:
+                found = np.empty((n, *block.shape[1:]), block.dtype)
+            found[piece] = np.asarray(block)[: piece.stop - piece.start]
+            step(piece.stop - piece.start)
     return found
 
 

@@ -201,6 +201,20 @@ def read_table(
     ValueError
         If a column is not there, or not in every file; if a value does not fit its column's type, or a label is
         missing; if a row has more or fewer cells than the first. Rows of a file are counted from that of the names: 1.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayesnb import CategoricalNB, fit_stream
+    >>> from bayesnb.streaming import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "melons.csv"
+    ...     _ = path.write_text("\\n".join(["colour,ripe", "green,no", "red,yes", ",yes"]))
+    ...     nb = fit_stream(CategoricalNB(), read_table(path, "ripe"), classes=["no", "yes"])
+    >>> nb.class_count_, nb.category_count_[0]  # the last row has no colour
+    (array([1., 2.]), array([[1., 0.],
+           [0., 1.]]))
     """
     require("Reading a CSV or Parquet file", "files", "pyarrow")
     import pyarrow as pa

@@ -388,3 +388,6 @@ def _read(path: Path) -> dict[str, Any]:
     if _checksum(content) != file["sha256"]:
         raise ValueError(f"{path} is damaged: its content does not have the checksum that was written with it.")
     return file
+
+
+__all__ = ["BagOfWords"]

@@ -26,13 +26,14 @@ exclude_patterns = ["_*"]
 templates_path = ["_templates"]
 nitpicky = False
 
-# Pages are run in an empty folder, with examples/ importable; each time, as a cache would not know that the code changed.
+# Pages are run in an empty folder, with examples/ importable; each time, as a cache would not see that the code changed.
 nb_execution_mode = "force"
 nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_execution_in_temp = True
 nb_merge_streams = True
 os.environ.pop("MPLBACKEND", None)  # the kernel's own, which shows figures
+os.environ["TQDM_DISABLE"] = "1"
 os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["IPYTHONDIR"] = str(HERE / "_ipython")  # figures as SVG
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
@@ -43,6 +44,7 @@ suppress_warnings = ["mystnb.unknown_mime_type"]
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say types and shapes
 autodoc_class_signature = "mixed"
+default_role = "code"
 numpydoc_show_class_members = False  # they follow, each with its own docstring
 
 html_theme = "pydata_sphinx_theme"

@@ -1,11 +1,14 @@
 """What `import bayesnb` offers, and what it takes from others."""
 
 import ast
+import importlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bayesnb
+from bayesnb.estimators.base import NaiveBayesClassifier
 
 # contracts of the project, as far as they are there; a name that leaves this list is a broken promise.
 FIXED = """
@@ -30,6 +33,53 @@ def test_what_loads_late_is_there():
     assert bayesnb.text.BagOfWords
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         bayesnb.nonsense  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["datasets", "decision", "evaluation", "plots", "sql", "streaming", "text"])
+def test_a_module_says_what_it_offers(name):
+    module = importlib.import_module(f"bayesnb.{name}")
+    assert len(set(module.__all__)) == len(module.__all__) > 0
+    assert all(hasattr(module, own) for own in module.__all__)
+
+
+X = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [2, 1], [0, 1]] * 4)
+Y = np.array(list("ababab") * 4)
+REFUSED = {
+    "AODE": {"prior_", "posterior_", "parents_", "log_evidence_"},
+    "PolyaNB": {"log_evidence_"},
+    "TreeAveragedNB": {"parents_", "query"},
+    "WeightedNB": {"log_evidence_"},
+    "GaussianNB": set(),
+    "KDB": set(),
+    "FeatureAveragedNB": set(),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_dir_shows_what_can_be_used(name):
+    nb = getattr(bayesnb, name)()
+    assert "fit" in dir(nb)
+    assert not {"classes_", "posterior_", "log_evidence_"} & set(dir(nb))
+    nb.fit(X, Y)
+    shown = set(dir(nb))
+    assert not REFUSED[name] & shown
+    assert all(hasattr(nb, own) for own in shown)
+    assert {own for own in dir(type(nb)) if own.endswith("_") and own[0] != "_"} - REFUSED[name] <= shown
+
+
+@pytest.mark.parametrize("name", sorted(set(REFUSED) | {"CategoricalNB", "MixedNB", "TAN", "NetworkNB"}))
+def test_completion_in_a_notebook_computes_nothing(name, monkeypatch):
+    """jedi, which IPython asks, reads the annotations of properties: one of them that it cannot read hides all."""
+    jedi = pytest.importorskip("jedi")
+    nb = getattr(bayesnb, name)().fit(X, Y)
+
+    def computed(self):
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(NaiveBayesClassifier, "fitted_", property(computed))
+    offered = {found.name for found in jedi.Interpreter("nb.", [{"nb": nb}]).complete(1, 3)}
+    assert {"predict_proba", "classes_"} <= offered
+    assert not REFUSED.get(name, set()) & offered
 
 
 def imported():

@@ -1,9 +1,17 @@
-"""A progress bar on a terminal for what takes longer than a second."""
+"""A progress bar on a terminal, or in a notebook, for what takes longer than a second."""
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import current_thread, main_thread
+
+_MANY_ROWS = 4096
+
+_silent = ContextVar("silent", default=0)
 
 
 def _nothing(steps: float = 1) -> None:
@@ -17,7 +25,7 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
     Parameters
     ----------
     title : str or None
-        Stands before the bar; None: no bar.
+        Stands before the bar; None: no bar, nor one of what is done inside.
     total : number or None
         Steps to come, if that is known.
     unit : str
@@ -25,12 +33,38 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
 
     Notes
     -----
-    Written to stderr after the first second, if that is a terminal, and taken away at the end.
+    Written to stderr after the first second, if that is a terminal or a notebook's, and taken away at the end; in
+    notebooks not where TQDM_DISABLE is set. Work that is done side by side has one bar, by the thread that waits for
+    it.
     """
     if title is None:
+        # By numbers, as contexts of generators need not end in the order in which they began.
+        _silent.set(_silent.get() + 1)
+        try:
+            yield _nothing
+        finally:
+            _silent.set(_silent.get() - 1)
+        return
+    if _silent.get() or current_thread() is not main_thread():
         yield _nothing
         return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=title, unit=unit, unit_scale=unit == "B", delay=1, leave=False, disable=None) as bar:
+    hidden = None if not _in_notebook() or "TQDM_DISABLE" in os.environ else False  # None: where there is no terminal
+    with tqdm(total=total, desc=title, unit=unit, unit_scale=unit == "B", delay=1, leave=False, disable=hidden) as bar:
         yield bar.update
+
+
+def _in_notebook() -> bool:
+    """Whether stderr is that of a kernel, which shows a bar, and is no terminal."""
+    return type(sys.stderr).__module__.startswith("ipykernel")
+
+
+@contextmanager
+def rows_progress(title: str, n: int) -> Iterator[Callable[..., object]]:
+    """`progress` over n rows, if they are more than a block or so: a call on few rows costs nothing."""
+    if n <= _MANY_ROWS:
+        yield _nothing
+        return
+    with progress(title, n, "rows") as step:
+        yield step

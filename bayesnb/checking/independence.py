@@ -55,11 +55,16 @@ def check_independence(
     DataFrame
         Sorted by log_bayes_factor, largest first; feature_1 stands before feature_2 in X.
 
-        feature_1, feature_2 : names
-        rows : number of rows in which both are observed; only these are used.
-        log_bayes_factor : log p(both | class, dependent) - log p(both | class, independent), in nats.
-        mutual_information : estimate of the mutual information given the class, in nats.
-        p_value : probability, under independence, of as much mutual information: for levels among all orders of the
+        feature_1, feature_2
+            names
+        rows
+            number of rows in which both are observed; only these are used.
+        log_bayes_factor
+            log p(both | class, dependent) - log p(both | class, independent), in nats.
+        mutual_information
+            estimate of the mutual information given the class, in nats.
+        p_value
+            probability, under independence, of as much mutual information: for levels among all orders of the
             rows of each class, so that P(p_value ≤ u) ≤ u whatever the levels' frequencies and however few the rows.
 
     Raises

@@ -43,12 +43,17 @@ def prior_sensitivity(
     DataFrame
         One row a row of X.
 
-        prediction : the label under the prior of `nb`
-        probability : P(prediction | row) under the prior of `nb`, by its own estimate; "predictive" in place of "mle",
+        prediction
+            the label under the prior of `nb`
+        probability
+            P(prediction | row) under the prior of `nb`, by its own estimate; "predictive" in place of "mle",
             which has no prior.
-        lower, upper : least and greatest P(prediction | row) over the interval; NaN if undefined for some strength.
-        label_changes : whether another class is the most probable one for some strength.
-        d_logit_d_log_alpha : derivative of logit P(prediction | row) by the log of the strength at the prior of `nb`;
+        lower, upper
+            least and greatest P(prediction | row) over the interval; NaN if undefined for some strength.
+        label_changes
+            whether another class is the most probable one for some strength.
+        d_logit_d_log_alpha
+            derivative of logit P(prediction | row) by the log of the strength at the prior of `nb`;
             NaN where the logit is not finite.
 
     Raises

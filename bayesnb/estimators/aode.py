@@ -13,6 +13,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_integer
+from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
@@ -196,14 +197,17 @@ class AODE(PairCounted):
             cells: Any
             cells, *rest = encoded
             base = cells.base.coded(table.n_rows)
-            for p, member in enumerate(self.members_):
-                own: Any = member.encoding_.blocks[0]
-                # A missing cell has code -1, the last entry.
-                seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
-                vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                rows = own.coded(base), *rest
-                nothing = np.zeros((table.n_rows, len(self.encoding_.classes)))
-                yield vote, joint(member, rows, everyone) if vote.any() else nothing
+            members = self.members_
+            with progress("AODE", len(members), "members") as tick:
+                for p, member in enumerate(members):
+                    own: Any = member.encoding_.blocks[0]
+                    # A missing cell has code -1, the last entry.
+                    seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
+                    vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
+                    rows = own.coded(base), *rest
+                    nothing = np.zeros((table.n_rows, len(self.encoding_.classes)))
+                    yield vote, joint(member, rows, everyone) if vote.any() else nothing
+                    tick()
 
     def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
         if request.draws is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any, Self
 
 import jax
@@ -72,6 +73,13 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         ------
         ValueError
             If the data or a hyperparameter cannot be used; the estimator is left as it was.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().fit([["sun"], ["rain"]], ["out", "in"], sample_weight=[2, 1])
+        >>> nb.classes_, nb.class_count_
+        (array(['in', 'out'], dtype='<U3'), array([1., 2.]))
         """
         draft = drafts.blank(self)
         return drafts.commit(self, draft, drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True))
@@ -92,6 +100,13 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             As `fit`; if `classes` is missing at the first call; if a label was not declared.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().partial_fit([["sun"]], ["out"], classes=["in", "out"])
+        >>> nb.partial_fit([["rain"], ["sun"]], ["in", "out"]).class_count_
+        array([1., 2.])
         """
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
@@ -114,6 +129,14 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             If a count would become negative, or a value was never counted; nothing is changed.
         RuntimeError
             As `partial_fit`.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+        >>> nb.forget([["sun"]], ["out"]).category_count_  # in and out; rain and sun
+        [array([[1., 0.],
+               [0., 1.]])]
         """
         check_is_fitted(self)
         draft = copy.copy(self)
@@ -134,7 +157,15 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         return drafts.commit(self, draft, counting.remove(drafts.counted_by(draft), counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
-        """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade."""
+        """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+        >>> nb.decay(0.5).class_count_
+        array([0.5, 1. ])
+        """
         check_is_fitted(self)
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
         draft = copy.copy(self)
@@ -242,6 +273,22 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Blocks of columns, with declared levels only."""
         raise NotImplementedError
+
+    def with_priors(self, priors: Mapping[str, Any]) -> Self:
+        """A copy with the same counts, under other hyperparameters.
+
+        Parameters
+        ----------
+        priors : dict of names of hyperparameters to their values
+
+        Returns
+        -------
+        A copy of this classifier; what it has chosen of the columns is named, so that a later fit chooses no other.
+        """
+        other = copy.copy(self)
+        for name, value in priors.items():
+            setattr(other, name, value)
+        return other
 
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

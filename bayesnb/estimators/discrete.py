@@ -102,11 +102,13 @@ class CategoricalNB(NaiveBayesClassifier):
 
     @property
     def category_count_(self) -> list[np.ndarray]:
+        """For each feature (C, L_j) weight of the rows with each level."""
         self._require_fitted("category_count_")
         return self._by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
+        """For each feature (C, L_j) log posterior mean of P(level | class)."""
         self._require_fitted("feature_log_prob_")
         return self._by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
@@ -143,6 +145,15 @@ class BernoulliNB(NaiveBayesClassifier):
         Log posterior mean of P(present | class).
     classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
         As for `CategoricalNB`.
+
+    Examples
+    --------
+    >>> from bayesnb import BernoulliNB
+    >>> nb = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], ["spam", "spam", "ham"])
+    >>> nb.predict_proba([[1, 0]]).round(2)
+    array([[0.16, 0.84]])
+    >>> nb.predict_proba([[1, float("nan")]]).round(2)  # of the second cell nothing is known
+    array([[0.23, 0.77]])
     """
 
     def __init__(
@@ -168,11 +179,13 @@ class BernoulliNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
+        """(C, F) weight of the rows in which the feature is present."""
         self._require_fitted("feature_count_")
         return self.statistics_.blocks[0].count[:, 1::2]
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
+        """(C, F) log posterior mean of P(present | class)."""
         self._require_fitted("feature_log_prob_")
         return scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2]
 
@@ -208,6 +221,15 @@ class MultinomialNB(NaiveBayesClassifier):
     -----
     Fractional counts (tf-idf) are accepted as scikit-learn's are; the evidence is then that of a
     pseudo-likelihood, factorials read as gamma functions.
+
+    Examples
+    --------
+    >>> from bayesnb import MultinomialNB
+    >>> nb = MultinomialNB(alpha=1.0).fit([[2, 1, 0], [1, 0, 3]], ["sport", "science"])
+    >>> nb.predict_proba([[1, 0, 1]]).round(2)
+    array([[0.67, 0.33]])
+    >>> nb.predict_proba([[1, 0, 1]], estimate="mean").round(2)  # scikit-learn's
+    array([[0.66, 0.34]])
     """
 
     def __init__(
@@ -231,11 +253,13 @@ class MultinomialNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
+        """(C, F) count of each word."""
         self._require_fitted("feature_count_")
         return self.statistics_.blocks[0].count
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
+        """(C, F) log posterior mean of the probability of each word."""
         self._require_fitted("feature_log_prob_")
         return scoring.plug_in(self.posterior_.blocks[0]).log_theta
 

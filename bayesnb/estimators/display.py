@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from contextlib import suppress
 from typing import Any
 
 from sklearn.base import BaseEstimator
+
+from bayesnb.estimators.summary import summary
 
 
 class Displayed(BaseEstimator):
@@ -18,7 +21,27 @@ class Displayed(BaseEstimator):
 
     def __dir__(self) -> list[str]:
         names, fitted = object.__dir__(self), "n_features_in_" in vars(self)
-        return [name for name in names if (fitted and _is_property(type(self), name)) or hasattr(self, name)]
+        refused = self._refused() if fitted else frozenset()
+        unread = {name for name in names if fitted and _is_property(type(self), name)}
+        return [name for name in names if name not in refused and (name in unread or hasattr(self, name))]
+
+    def _refused(self) -> frozenset[str]:
+        """What other classifiers have, and this one says that it does not."""
+        found = {name for name in dir(type(self)) if name[0] != "_" and _is_refusal(type(self), name)}
+        with suppress(Exception):  # whatever was set after `fit`
+            nb: Any = self
+            if nb.no_posterior is not None or nb.no_evidence is not None:
+                found.add("log_evidence_")
+        return frozenset(found)
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + summary(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += summary(self)
+        return bundle
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         shown = BaseEstimator()
@@ -30,3 +53,10 @@ class Displayed(BaseEstimator):
 
 def _is_property(owner: type, name: str) -> bool:
     return isinstance(inspect.getattr_static(owner, name, None), property)
+
+
+def _is_refusal(owner: type, name: str) -> bool:
+    """Whether it is a property, or a method, that never returns."""
+    own = inspect.getattr_static(owner, name, None)
+    read = own.fget if isinstance(own, property) else own
+    return getattr(read, "__annotations__", {}).get("return") == "NoReturn"

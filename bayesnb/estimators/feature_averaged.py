@@ -83,6 +83,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     @property
     def inclusion_probability_(self) -> np.ndarray:
+        """(F,) posterior probability that each feature depends on the class, in the order of the columns of X."""
         self._require_fitted("inclusion_probability_")
         return expit(self._log_odds_of(self.posterior_))
 
@@ -91,6 +92,19 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
         A vague prior of the means (small κ) is held against the model that has more of them, by the same factor however
         many the data are.
+
+        Examples
+        --------
+        >>> from bayesnb import FeatureAveragedNB, GaussianNB
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> FeatureAveragedNB(GaussianNB()).fit(X[::10], y[::10]).inclusion_by_kappa().round(3)
+        kappa     0.01   0.10   1.00
+        feature
+        0        0.978  0.996  0.992
+        1        0.710  0.954  0.983
+        2        1.000  1.000  1.000
+        3        1.000  1.000  1.000
         """
         import pandas as pd
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.pair_counts import MOST_COUNTS
+from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
@@ -261,21 +262,23 @@ def _losses(fitted: Fitted, most: Sequence[int], table: Table, label: np.ndarray
     total = np.zeros((len(most), n_nodes))
     limited = [replace(fitted, prior_of=partial(_limited, fitted.prior_of, k)) for k in most]
     size = max(1, _CHUNK // (len(encoding.classes) * encoding.n_terms))
-    for start in range(0, n_rows, size):
-        part = np.zeros(n_rows, bool)
-        part[start : start + size] = True
-        own = table.take(part)
-        rows = encoding.rows(own, lambda columns, unknown: None)
-        # A row of weight 2 is that row twice, of which one is left out.
-        counted = CountedRows(own, rows, label[part], np.minimum(weight[part], 1.0))
-        for loss, model in zip(total, limited, strict=True):
-            found = loo_terms_of(model, counted, "predictive")
-            beside = found.log_class_prior + found.values[..., n_nodes:].sum(axis=2)
-            joint = beside[..., None] + np.cumsum(found.values[..., :n_nodes], axis=2)
-            of_label = np.take_along_axis(joint, label[part, None, None], axis=1)[:, 0]
-            # A label that is impossible by its class prior is so in all networks, and does not tell them apart.
-            possible = np.isfinite(np.take_along_axis(beside, label[part, None], axis=1)[:, 0])
-            loss += weight[part][possible] @ (np.logaddexp.reduce(joint, axis=1) - of_label)[possible]
+    with progress("leave-one-out of networks", len(most) * len(range(0, n_rows, size))) as tick:
+        for start in range(0, n_rows, size):
+            part = np.zeros(n_rows, bool)
+            part[start : start + size] = True
+            own = table.take(part)
+            rows = encoding.rows(own, lambda columns, unknown: None)
+            # A row of weight 2 is that row twice, of which one is left out.
+            counted = CountedRows(own, rows, label[part], np.minimum(weight[part], 1.0))
+            for loss, model in zip(total, limited, strict=True):
+                found = loo_terms_of(model, counted, "predictive")
+                beside = found.log_class_prior + found.values[..., n_nodes:].sum(axis=2)
+                joint = beside[..., None] + np.cumsum(found.values[..., :n_nodes], axis=2)
+                of_label = np.take_along_axis(joint, label[part, None, None], axis=1)[:, 0]
+                # A label that is impossible by its class prior is so in all networks, and does not tell them apart.
+                possible = np.isfinite(np.take_along_axis(beside, label[part, None], axis=1)[:, 0])
+                loss += weight[part][possible] @ (np.logaddexp.reduce(joint, axis=1) - of_label)[possible]
+                tick()
     return np.where(np.isnan(total), np.inf, total)
 
 

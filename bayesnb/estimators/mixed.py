@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -71,6 +71,18 @@ class MixedNB(NaiveBayesClassifier):
         exponential, multinomial, kinds without a column left out.
     edges_ : dict {column name: array}
         Ends of the cells of the binned columns.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayesnb import MixedNB
+    >>> X = pd.DataFrame({"colour": ["green", "red", "red", "green"], "sugar": [0.2, 0.5, 0.4, 0.1]})
+    >>> nb = MixedNB().fit(X, ["raw", "ripe", "ripe", "raw"])
+    >>> nb.kinds_
+    {'colour': 'categorical', 'sugar': 'gaussian'}
+    >>> nb.predict_proba(pd.DataFrame({"colour": ["red", None], "sugar": [0.3, 0.3]})).round(2)
+    array([[0.25, 0.75],
+           [0.5 , 0.5 ]])
     """
 
     def __init__(
@@ -146,6 +158,12 @@ class MixedNB(NaiveBayesClassifier):
         """Ends of the cells of each binned column."""
         self._require_fitted("edges_")
         return edges_of(self.encoding_.blocks)
+
+    def with_priors(self, priors: Mapping[str, Any]) -> Self:
+        other = super().with_priors(priors)
+        for kind in ("gaussian", "binned") if self.numbers == "auto" else ():
+            setattr(other, kind, [name for name, own in self.kinds_.items() if own == kind] or None)
+        return other
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         if table.is_sparse:

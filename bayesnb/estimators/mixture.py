@@ -137,10 +137,8 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         rows = [em.Unlabeled.of(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)
         rng = np.random.default_rng(self.seed)
-        runs = [
-            em.run(encoding, prior, nothing, rows, em.random_start(encoding, rows, rng), self.max_iter, self.tol)
-            for _ in range(self.n_init)
-        ]
+        starts = (em.random_start(encoding, rows, rng) for _ in range(self.n_init))
+        runs = em.runs(encoding, prior, nothing, rows, starts, self.n_init, self.max_iter, self.tol)
         best = max(runs, key=lambda found: found.objective[-1])
         if not best.converged:
             warn(
@@ -193,11 +191,19 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         return float(np.average(log_prob, weights=check_weights(sample_weight, len(log_prob))))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """-2 log p(X | θ) + n_parameters_ log N: the lower, the better."""
+        """-2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB, NaiveBayesMixture
+        >>> X = [["red", "sweet"]] * 20 + [["green", "sour"]] * 20
+        >>> [round(NaiveBayesMixture(k, estimator=CategoricalNB(), n_init=2).fit(X).bic(X)) for k in (1, 2)]
+        [118, 82]
+        """
         return self._criterion(X, sample_weight, np.log)
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """-2 log p(X | θ) + 2 n_parameters_: the lower, the better."""
+        """-2 log p(X | θ) + 2 `n_parameters_`: the lower, the better."""
         return self._criterion(X, sample_weight, lambda _: 2.0)
 
     @property

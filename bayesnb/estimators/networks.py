@@ -172,6 +172,18 @@ class SPODE(StructuredNB):
     ----------
     Keogh & Pazzani, *Learning augmented Bayesian classifiers*, AISTATS 1999. Webb, Boughton & Wang, *Not so naive
     Bayes: aggregating one-dependence estimators*, Machine Learning 58 (2005).
+
+    Examples
+    --------
+    Which fruit is ripe depends on colour and size together: neither alone tells.
+
+    >>> from bayesnb import CategoricalNB, SPODE
+    >>> X = [["red", "big"], ["red", "small"], ["green", "big"], ["green", "small"]] * 3
+    >>> y = ["ripe", "raw", "raw", "ripe"] * 3
+    >>> CategoricalNB().fit(X, y).score(X, y), SPODE(parent=0).fit(X, y).score(X, y)
+    (0.5, 1.0)
+    >>> SPODE(parent=0).fit(X, y).parents_
+    {'0': None, '1': '0'}
     """
 
     def __init__(

@@ -99,11 +99,13 @@ class GaussianNB(NumbersNB):
 
     @property
     def theta_(self) -> np.ndarray:
+        """(C, F) posterior means of the means."""
         self._require_fitted("theta_")
         return scoring.plug_in(self.posterior_.blocks[0]).mu
 
     @property
     def var_(self) -> np.ndarray:
+        """(C, F) posterior means of the variances."""
         self._require_fitted("var_")
         return scoring.plug_in(self.posterior_.blocks[0]).sigma2
 
@@ -131,17 +133,29 @@ class PoissonNB(NumbersNB):
     -----
     NaN is a missing cell. Non-negative numbers that are not whole are accepted, as MultinomialNB does;
     the evidence is then that of a pseudo-likelihood.
+
+    Examples
+    --------
+    >>> from bayesnb import PoissonNB
+    >>> nb = PoissonNB().fit([[0], [1], [5], [7]], ["quiet", "quiet", "busy", "busy"])
+    >>> nb.classes_, nb.rate_.round(2)
+    (array(['busy', 'quiet'], dtype='<U5'), array([[5.63],
+           [0.87]]))
+    >>> nb.predict_proba([[3]]).round(2)
+    array([[0.68, 0.32]])
     """
 
     family = GammaPoisson
 
     @property
     def feature_count_(self) -> np.ndarray:
+        """(C, F) sum of the counts of each feature."""
         self._require_fitted("feature_count_")
         return self.statistics_.blocks[0].total
 
     @property
     def rate_(self) -> np.ndarray:
+        """(C, F) posterior means of the rates."""
         self._require_fitted("rate_")
         return scoring.plug_in(self.posterior_.blocks[0]).rate
 
@@ -183,6 +197,7 @@ class ExponentialNB(NumbersNB):
 
     @property
     def rate_(self) -> np.ndarray:
+        """(C, F) posterior means of the rates, one over the unit of X."""
         self._require_fitted("rate_")
         return scoring.plug_in(self.posterior_.blocks[0]).rate
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import jax
 import numpy as np
@@ -179,7 +179,8 @@ class PolyaNB(ClassifierMixin, Displayed):
         return self.encoding_.classes.array()
 
     @property
-    def log_evidence_(self) -> float:
+    def log_evidence_(self) -> NoReturn:
+        """Not offered: concentrations are a point estimate, and have no exact posterior."""
         raise NotOfferedError(f"log_evidence_: {self.no_posterior}")
 
     def predict(self, X: Any, *, class_prior: Any = None) -> np.ndarray:

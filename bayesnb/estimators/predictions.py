@@ -45,6 +45,13 @@ class Predictions:
         """Most probable class of each row; the most probable a priori where that is undefined.
 
         Of dask arrays and dataframes, see `predict_proba`.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB
+        >>> nb = GaussianNB().fit([[1.0], [1.2], [3.0], [3.1]], ["low", "low", "high", "high"])
+        >>> nb.predict([[2.9], [0.7]])
+        array(['high', 'low'], dtype='<U4')
         """
         choice = self._choose(X, estimate, class_prior, draws)
         return self.classes_[choice]
@@ -94,6 +101,17 @@ class Predictions:
 
         Of a dask array or dataframe this is a dask array, whose rows are chunked as those of X, and nothing is computed
         yet. Warnings of unknown levels and undefined rows come a block at a time, where it is computed.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB
+        >>> nb = GaussianNB().fit([[1.0], [1.5], [3.0], [2.5]], ["low", "low", "high", "high"])
+        >>> nb.predict_proba([[2.1]]).round(3)
+        array([[0.678, 0.322]])
+        >>> nb.predict_proba([[2.1]], estimate="mle").round(3)
+        array([[0.917, 0.083]])
+        >>> nb.predict_proba([[2.1]], class_prior=[0.1, 0.9]).round(3)  # where nine in ten are low
+        array([[0.189, 0.811]])
         """
         log_proba = self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws)
         return np.exp(log_proba, out=log_proba)
@@ -102,7 +120,17 @@ class Predictions:
     def predict_joint_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
-        """(N, C) log p(class, row), without what no class changes (coefficients, -log x!)."""
+        """(N, C) log p(class, row), without what no class changes (coefficients, -log x!).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB(alpha=1, class_alpha=1).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+        >>> np.exp(nb.predict_joint_log_proba([["rain"], ["sun"]])).round(2)  # these are all cells: they sum to one
+        array([[0.27, 0.15],
+               [0.13, 0.45]])
+        """
         return self._score(self.fitted_, X, Request(scoring.joint, estimate, class_prior))
 
     def score(

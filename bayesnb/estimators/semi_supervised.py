@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from bayesnb import counting, em
 from bayesnb._util.arguments import require_integer, require_number
+from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Levels, Table, check_labels, check_weights
@@ -19,6 +20,10 @@ from bayesnb.families import OF_NUMBERS
 from bayesnb.fitted import require_classifier
 
 UNLABELED = -1
+_MEANING = (
+    "A local maximum. Rows without a label are counted in shares by the model itself: if it is wrong they may make it "
+    "worse, and `estimator` predicts without intervals, evidence or leave-one-out. Score it on labelled rows."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +41,13 @@ class EM:
         Whether the last iteration raised it by less than `tol` a row.
     starts : (1 + restarts,) array
         What each start came to; the best was taken.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, fit_em
+    >>> found = fit_em(CategoricalNB(), [["red"], ["green"]], ["ripe", "raw"], [["red"], ["green"]])
+    >>> found.converged, found.objective.round(3), found.starts.round(3)
+    (True, array([-7.978, -7.978]), array([-7.978]))
     """
 
     estimator: Any
@@ -47,6 +59,17 @@ class EM:
         end = "converged" if self.converged else "not converged"
         name, n = type(self.estimator).__name__, len(self.objective)
         return f"EM({name}, objective {self.objective[-1]:.3f}, {end} after {n} iteration{'s' * (n > 1)})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("objective, nats", self.objective[-1]),
+            ("at its start", self.objective[0]),
+            ("iterations", len(self.objective)),
+            ("converged", "yes" if self.converged else "no"),
+            ("starts", len(self.starts)),
+            ("of which reached the best", int(np.isclose(self.starts, self.starts.max(), rtol=1e-6).sum())),
+        ]
+        return card("EM", type(self.estimator).__name__, table(rows), notes=[_MEANING])
 
 
 def fit_em(
@@ -127,6 +150,19 @@ def fit_em(
     Nigam, McCallum, Thrun & Mitchell, *Text classification from labeled and unlabeled documents using EM*, Machine
     Learning 39 (2000). Dempster, Laird & Rubin, *Maximum likelihood from incomplete data via the EM algorithm*, JRSS B
     39 (1977).
+
+    Examples
+    --------
+    Two labelled rows, and eight without a label that tell which values go together.
+
+    >>> from bayesnb import CategoricalNB, fit_em
+    >>> X, y = [["red", "?"], ["green", "?"]], ["ripe", "raw"]
+    >>> unlabeled = [["red", "sweet"]] * 4 + [["green", "sour"]] * 4
+    >>> found = fit_em(CategoricalNB(missing_values="?"), X, y, unlabeled)
+    >>> found
+    EM(CategoricalNB, objective -19.148, converged after 10 iterations)
+    >>> found.estimator.classes_, found.estimator.predict_proba([["?", "sweet"]]).round(2)
+    (array(['raw', 'ripe'], dtype='<U4'), array([[0.2, 0.8]]))
     """
     em.check_options(max_iter, tol, seed)
     require_integer("restarts", restarts, 0)
@@ -164,7 +200,7 @@ def fit_em(
         rng = np.random.default_rng(seed)
         starts += [statistics.merge(em.random_start(encoding, unlabeled, rng)) for _ in range(restarts)]
         draft.unlabeled_weight_ = weight
-    runs = [em.run(encoding, prior, statistics, unlabeled, start, max_iter, tol) for start in starts]
+    runs = em.runs(encoding, prior, statistics, unlabeled, starts, len(starts), max_iter, tol)
     best = max(runs, key=lambda found: found.objective[-1])
     if not best.converged:
         warn(f"EM has not converged after max_iter={max_iter} iterations; let it have more, or raise tol={tol}.")

@@ -130,6 +130,14 @@ class TreeAveragedNB(PairCounted):
             For each column the one that it hangs on, by its place among the categorical columns, the rows and columns
             of `arc_probability_`; -1 where there is no arc, or none that is real. Arcs have no direction: any column
             may be the root.
+
+        Examples
+        --------
+        >>> from bayesnb import TreeAveragedNB
+        >>> X, y = [["a", "u"], ["b", "v"]] * 10, ["p"] * 10 + ["q"] * 10
+        >>> trees = TreeAveragedNB().fit(X, y).draw_trees(1000)
+        >>> trees.shape, trees[:2].tolist()
+        ((1000, 2), [[1, -1], [1, -1]])
         """
         self._require_fitted("draw_trees")
         require_integer("draws", draws)

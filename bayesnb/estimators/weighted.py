@@ -18,7 +18,7 @@ from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.fitted import Fitted, Members, Request
-from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
+from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weighting import weigh
 from bayesnb.prediction.weights import Weights, term_names
@@ -119,7 +119,7 @@ class WeightedNB(NaiveBayesClassifier):
         self.seed = seed
 
     @property
-    def estimate(self) -> Estimate:  # type: ignore[override]
+    def estimate(self) -> Any:  # type: ignore[override]
         """How the posterior is read: as the estimator reads it."""
         return self._base().estimate
 
@@ -169,6 +169,17 @@ class WeightedNB(NaiveBayesClassifier):
         ------
         ValueError
             If the rows were not counted, as far as counts tell; if a leave-one-out score is infinite.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> nb = WeightedNB(GaussianNB()).partial_fit(X, y, classes=[0, 1, 2])
+        >>> nb.weight_  # none yet
+        array([1., 1., 1., 1.])
+        >>> nb.weigh(X, y).weight_.round(2)
+        array([-0.62, -0.99,  1.06,  0.79])
         """
         check_is_fitted(self)
         self._require_arguments()

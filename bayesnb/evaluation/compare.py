@@ -71,12 +71,16 @@ def compare_estimates(
         whose probabilities of every class agree to 1e-12 (in every split) are one row, named so:
         "mle = map". Columns:
 
-        `scores` : with `repeats` their means over the splits, also of the numbers of rows. Confidence is
+        `scores`
+            with `repeats` their means over the splits, also of the numbers of rows. Confidence is
             the accuracy that the probabilities state; beside it stands the observed one.
-        brier_difference, log_loss_difference : mean score less that of "mle", paired by row; negative is
+        brier_difference, log_loss_difference
+            mean score less that of "mle", paired by row; negative is
             better than "mle". Of the clipped log loss, as the strict one may be infinite.
-        brier_difference_se, log_loss_difference_se : their standard errors, see Notes.
-        log_evidence : that of (X, y) under the prior of the row, with `repeats` the mean over the rows
+        brier_difference_se, log_loss_difference_se
+            their standard errors, see Notes.
+        log_evidence
+            that of (X, y) under the prior of the row, with `repeats` the mean over the rows
             fitted in each split; NaN for "mle", "weighted" and baselines, which have none.
 
     Raises
@@ -92,6 +96,22 @@ def compare_estimates(
     corrected resampled t of Nadeau and Bengio (2003), √((1/K + n_test/n_train) s²), with s² the variance of
     the difference over the K splits, to be held against t of K - 1 degrees of freedom: it speaks of fits to
     other training rows too.
+
+    Examples
+    --------
+    Three rows of each class to learn from, the others to test: maximum likelihood is certain, and wrong.
+
+    >>> from bayesnb import GaussianNB, compare_estimates
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = compare_estimates(GaussianNB(), X[::17], y[::17], X[1::17], y[1::17])
+    >>> found[["log_loss", "accuracy", "confidence"]].round(3)
+                log_loss  accuracy  confidence
+    estimate
+    mle              inf     0.667       1.000
+    map            0.771     0.889       0.961
+    mean           0.179     0.889       0.944
+    predictive     0.135     0.889       0.925
     """
     priors, others = estimates.named(priors, baselines)
     names = estimates.row_names(nb, priors, others)
@@ -134,6 +154,22 @@ def compare_folds(
         As `compare_estimates`; log_evidence is that of all rows. The standard errors are sd/√n over the
         pooled rows, as if these were independent: what rows share by being scored by the same fit, or by
         fits to much the same rows, is not in them.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB
+    >>> from bayesnb.evaluation import compare_folds
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import StratifiedKFold
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = compare_folds(GaussianNB(), X, y, StratifiedKFold(5).split(X, y))  # each row held out once
+    >>> found[["brier", "log_loss", "log_loss_difference", "log_loss_difference_se"]].round(3)
+                brier  log_loss  log_loss_difference  log_loss_difference_se
+    estimate
+    mle         0.079     0.135                0.000                   0.000
+    map         0.080     0.141                0.006                   0.003
+    mean        0.078     0.132               -0.004                   0.002
+    predictive  0.078     0.130               -0.005                   0.003
     """
     (priors, others), folds = estimates.named(priors, baselines), list(folds)
     names = estimates.row_names(nb, priors, others)
@@ -165,6 +201,22 @@ def compare_fitted(
     -------
     DataFrame
         As `compare_folds`.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB
+    >>> from bayesnb.evaluation import compare_fitted
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> part = GaussianNB().fit(X[::2], y[::2])
+    >>> found = compare_fitted(GaussianNB().fit(X, y), [(part, X[1::2], y[1::2])])
+    >>> found[["log_loss", "accuracy"]].round(3)
+                log_loss  accuracy
+    estimate
+    mle            0.114      0.96
+    map            0.120      0.96
+    mean           0.109      0.96
+    predictive     0.108      0.96
     """
     priors, parts = dict(priors or {}), list(parts)
     names = estimates.row_names(nb, priors, [])

@@ -78,6 +78,18 @@ def learning_curve(
     At small sizes it is far too wide: with 20 repeats of 150 simulated rows it was 14 times the standard
     deviation over data sets at three rows a class, and three times at 20. A difference of several such errors
     is there; one of less is not thereby absent.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB, learning_curve
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = learning_curve(GaussianNB(), X, y, sizes=[3, 20], repeats=5)
+    >>> found.pivot(index="size", columns="estimate", values="log_loss").round(2)
+    estimate   map  mean   mle  predictive
+    size
+    3         0.19  0.11  0.54        0.11
+    20        0.13  0.11  0.12        0.11
     """
     priors, named = estimates.named(priors, baselines)
     names = estimates.row_names(nb, priors, named)

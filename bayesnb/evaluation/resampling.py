@@ -35,6 +35,13 @@ def stratified_splits(
     ------
     ValueError
         If `test_size` or `repeats` is out of range, or a class has less than two rows.
+
+    Examples
+    --------
+    >>> from bayesnb.evaluation import stratified_splits
+    >>> train, test = stratified_splits(["a"] * 6 + ["b"] * 4, repeats=2, test_size=0.5)[0]
+    >>> len(train), len(test), sum(test < 6)  # half of the rows, and of the rows of "a"
+    (5, 5, np.int64(3))
     """
     wanted = "between 0 and 1: the share of each class to test, such as 0.3"
     test_size = require_number("test_size", test_size, wanted, lambda share: 0 < share < 1)
@@ -69,6 +76,13 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
     ------
     ValueError
         If a class has no more than `largest` rows, or `repeats` is out of range.
+
+    Examples
+    --------
+    >>> from bayesnb.evaluation import nested_splits
+    >>> order, test = nested_splits(["a"] * 3 + ["b"] * 3, largest=2, repeats=2)[0]
+    >>> order < 3, len(test)  # rows of "a" and of "b" in turn
+    (array([ True, False,  True, False]), 2)
     """
     splits = []
     for orders in _orders(y, repeats, seed, largest + 1, f"{largest} to fit and one to test"):
@@ -90,6 +104,16 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
     √((1/K + n_test/n_train) s²), with s² the variance of the differences over splits: Nadeau and Bengio,
     "Inference for the generalization error", Machine Learning 52 (2003), section 4. Splits share rows, so
     that s²/K is too small. Compare with t of K - 1 degrees of freedom.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb.evaluation import corrected_error
+    >>> differences = np.array([-0.02, 0.01, -0.03, -0.01])  # of four splits of the same rows
+    >>> round(corrected_error(differences, n_train=70, n_test=30), 4)
+    0.0141
+    >>> round(differences.std(ddof=1) / 4**0.5, 4)  # as if splits shared no rows
+    np.float64(0.0085)
     """
     return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
 

@@ -37,20 +37,36 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
     dict
         With p_i the probabilities of row i, 1/C each where they are undefined, and t_i its true class:
 
-        brier : mean of Σ_c (p_ic - [c = t_i])², from 0 to 2.
-        log_loss : mean of -log p_i(t_i), in nats; inf if a row is impossible, else NaN if one is undefined.
-        log_loss_clipped : the same with probabilities of at least 1e-15.
-        accuracy : share of rows whose predicted label is the true one.
-        confidence : mean of max_c p_ic: the accuracy that the probabilities state.
-        ece : expected calibration error, Σ_b n_b/N · \\|accuracy - confidence\\| over the 15 bins of
+        brier
+            mean of Σ_c (p_ic - [c = t_i])², from 0 to 2.
+        log_loss
+            mean of -log p_i(t_i), in nats; inf if a row is impossible, else NaN if one is undefined.
+        log_loss_clipped
+            the same with probabilities of at least 1e-15.
+        accuracy
+            share of rows whose predicted label is the true one.
+        confidence
+            mean of max_c p_ic: the accuracy that the probabilities state.
+        ece
+            expected calibration error, Σ_b n_b/N · \\|accuracy - confidence\\| over the 15 bins of
             `reliability`.
-        impossible_rows : number of rows whose true class has probability zero.
-        undefined_rows : number of rows without probabilities.
+        impossible_rows
+            number of rows whose true class has probability zero.
+        undefined_rows
+            number of rows without probabilities.
 
     Raises
     ------
     ValueError
         If the shapes do not agree or there is no row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb.evaluation import scores
+    >>> found = scores(np.log([[0.9, 0.1], [0.6, 0.4]]), ["no", "yes"], ["no", "yes"])
+    >>> {name: round(found[name], 3) for name in ("brier", "log_loss", "accuracy", "confidence", "ece")}
+    {'brier': 0.37, 'log_loss': 0.511, 'accuracy': 0.5, 'confidence': 0.75, 'ece': 0.35}
     """
     return summarize(score_rows(log_proba, y, classes, predicted))
 
@@ -77,6 +93,15 @@ def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, pred
     ------
     ValueError
         If the shapes do not agree, there is no row, or `bins` is not a positive integer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayesnb.evaluation import reliability
+    >>> log_proba = np.log([[0.9, 0.1], [0.8, 0.2], [0.85, 0.15], [0.4, 0.6]])
+    >>> reliability(log_proba, ["no", "no", "yes", "yes"], ["no", "yes"], bins=2)
+       lower  upper  count  confidence  accuracy
+    0    0.5    1.0      4      0.7875      0.75
     """
     import pandas as pd
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar, dataclass_transform
 
 import jax
 
+from bayesnb.families._display import as_html, as_text
+
 T = TypeVar("T")
 
 
@@ -18,7 +20,11 @@ def pytree(cls: type[T]) -> type[T]:
     Not by `jax.tree_util.register_dataclass`: structures of two of its classes, with fields of the same names, compare
     equal (jax 0.10 and 0.12), and where their hashes meet, `jit` takes one class for the other.
     """
-    made: Any = dataclass(frozen=True, eq=False)(cls)
+    own = vars(cls)
+    made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)
+    for name, shown in (("__repr__", as_text), ("_repr_html_", as_html)):
+        if name not in own:
+            setattr(made, name, shown)
     apart = tuple(f.name for f in fields(made) if f.metadata.get("static"))
     data = tuple(f.name for f in fields(made) if f.name not in apart)
     keys = tuple(map(jax.tree_util.GetAttrKey, data))

@@ -343,6 +343,18 @@ class IndependentCuts:
         cells that it has.
     cuts : float
         How many cuts are expected, about: each of the G - 1 has the odds cuts/(G - 1).
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB
+    >>> from bayesnb.families import IndependentCuts
+    >>> X, y = [[0.1], [0.5], [0.7], [2.5]], ["a", "a", "a", "b"]
+    >>> for cuts in (0.1, 1.0, 2.0):  # few cuts: densities that are alike
+    ...     nb = BinnedNB(prior=IndependentCuts(cuts=cuts), edges=[[0, 1, 2, 3]]).fit(X, y)
+    ...     print(cuts, nb.predict_proba([[2.5]]).round(2))
+    0.1 [[0.66 0.34]]
+    1.0 [[0.58 0.42]]
+    2.0 [[0.53 0.47]]
     """
 
     least: ClassVar[dict[str, float]] = {"concentration": 0.0, "cuts": 0.0}

@@ -48,6 +48,20 @@ class Dirichlet(Conjugate):
     References
     ----------
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A; Murphy, *Machine Learning* (2012), ch. 3.
+
+    Examples
+    --------
+    Six throws of a die with four faces, and a prior worth one of each: the posterior, and its mean.
+
+    >>> import jax.numpy as jnp
+    >>> from bayesnb import Dirichlet
+    >>> from bayesnb.families import LevelCounts
+    >>> prior = Dirichlet(jnp.ones((1, 4)), jnp.zeros(4, int), num_groups=1)
+    >>> posterior = prior.update(LevelCounts(jnp.array([[3, 1, 0, 2]])))
+    >>> posterior.concentration
+    Array([[4., 2., 1., 3.]], dtype=float32)
+    >>> jnp.exp(posterior.mean().log_theta).round(3)
+    Array([[0.4, 0.2, 0.1, 0.3]], dtype=float32)
     """
 
     statistics: ClassVar[type] = LevelCounts

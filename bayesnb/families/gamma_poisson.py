@@ -49,6 +49,16 @@ class EmpiricalRate(EmpiricalPrior):
     ----------
     concentration : float
         a.
+
+    Examples
+    --------
+    >>> from bayesnb import PoissonNB
+    >>> from bayesnb.families import EmpiricalRate
+    >>> nb = PoissonNB(prior=EmpiricalRate(2.0)).fit([[0], [1], [5]], ["quiet", "quiet", "busy"])
+    >>> nb.rate_, nb.feature_count_  # with a mean of 2 over all rows, worth one row
+    (array([[3.5],
+           [1. ]]), array([[5.],
+           [1.]]))
     """
 
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
@@ -91,6 +101,18 @@ class GammaPoisson(Gamma):
     References
     ----------
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A.
+
+    Examples
+    --------
+    Four calls in three hours, and a prior worth one hour with two: the rate an hour.
+
+    >>> import jax.numpy as jnp
+    >>> from bayesnb import GammaPoisson
+    >>> from bayesnb.families import Totals
+    >>> prior = GammaPoisson(jnp.array([[2.0]]), jnp.array([[1.0]]))
+    >>> posterior = prior.update(Totals(jnp.array([[3.0]]), jnp.array([[4.0]])))
+    >>> posterior.mean().rate, posterior.variance()["rate"]
+    (Array([[1.5]], dtype=float32), Array([[0.375]], dtype=float32))
     """
 
     kind: ClassVar[str] = "poisson"
@@ -120,6 +142,7 @@ class GammaPoisson(Gamma):
         return log_rising(a, weight * x) - a * jnp.log1p(weight / b) - weight * x * jnp.log(b + weight)
 
     def predictive(self) -> NegativeBinomial:
+        """The negative binomial distribution, of a count more."""
         rate = self._rate()
         return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 

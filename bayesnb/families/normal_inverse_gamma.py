@@ -36,6 +36,16 @@ class EmpiricalNormal(EmpiricalPrior):
         or no more than (10⁻¹² · mean)², v = 1; without an observed cell loc = 0 and v = 1.
     kappa, concentration : float
         κ, the number of rows that loc is worth, and a, half of the number that v is worth.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB
+    >>> from bayesnb.families import EmpiricalNormal
+    >>> nb = GaussianNB(prior=EmpiricalNormal("within", kappa=1.0)).fit([[1.0], [2.0], [9.0]], ["low", "low", "high"])
+    >>> nb.prior_.blocks[0].loc, nb.theta_  # the mean of all rows, worth one row, draws both means to itself
+    (array([[4.],
+           [4.]]), array([[6.5       ],
+           [2.33333333]]))
     """
 
     least: ClassVar[dict[str, float]] = {"kappa": 0.0, "concentration": 0.0}
@@ -67,6 +77,18 @@ class NormalInverseGamma(CellByCell, Conjugate):
     References
     ----------
     Bernardo & Smith, *Bayesian Theory* (1994), appendix A; Murphy, *Machine Learning* (2012), §4.6.3.
+
+    Examples
+    --------
+    Four measurements of mean 10, and a prior mean of 8 that is worth one: the posterior mean is a fifth back.
+
+    >>> import jax.numpy as jnp
+    >>> from bayesnb import NormalInverseGamma
+    >>> from bayesnb.families import Moments
+    >>> prior = NormalInverseGamma(*(jnp.array([[value]]) for value in (8.0, 1.0, 1.0, 1.0)))
+    >>> posterior = prior.update(Moments(*(jnp.array([[value]]) for value in (4.0, 10.0, 2.0))))
+    >>> posterior.mean().mu, posterior.mean().sigma2
+    (Array([[9.6]], dtype=float32), Array([[1.8]], dtype=float32))
     """
 
     kind: ClassVar[str] = "gaussian"
@@ -164,6 +186,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         return -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
 
     def predictive(self) -> StudentT:
+        """Student's t, of a number more."""
         return StudentT.of(self)
 
     def predictive_distribution(self) -> tuple[str, dict[str, Any]]:

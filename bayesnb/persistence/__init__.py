@@ -55,6 +55,18 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     A safetensors file: arrays are its tensors, to the bit; the rest is JSON in its metadata, under "bayesnb", with a
     SHA-256 of everything. No pickle. The same model makes the same file. Every later release of bayesnb reads it, with
     the hyperparameters that it was written with, whatever their defaults are then.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayesnb import CategoricalNB, load, save
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> with TemporaryDirectory() as folder:
+    ...     save(nb, Path(folder) / "model.bnb")
+    ...     again = load(Path(folder) / "model.bnb")
+    >>> again.partial_fit([["rain"]], ["in"]).class_count_  # it counts on
+    array([2., 2.])
     """
     from safetensors.numpy import save as to_bytes
 
@@ -102,6 +114,18 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     Nothing in the file is executed, and no more memory is taken than a few times its size, which is held against what
     its first bytes say before the rest is read. That a model is consistent does not make it true: who can write the
     file can write any counts.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayesnb import GaussianNB, load, save
+    >>> nb = GaussianNB().fit([[1.0], [1.2], [3.0], [3.1]], ["low", "low", "high", "high"])
+    >>> with TemporaryDirectory() as folder:
+    ...     save(nb, Path(folder) / "model.bnb")
+    ...     again = load(Path(folder) / "model.bnb")
+    >>> again, again.log_evidence_ == nb.log_evidence_
+    (GaussianNB(), True)
     """
     require_path("path", path)
     known = vocabulary(estimators)

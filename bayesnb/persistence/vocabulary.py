@@ -92,7 +92,22 @@ _LABELS = ("str", "int", "float", "bool", "Timestamp", "NoneType")
 
 
 class CorruptModelError(ValueError):
-    """A file that is no whole model of bayesnb."""
+    """A file that is no whole model of bayesnb.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.bnb"
+    ...     _ = path.write_bytes(b"no model")
+    ...     try:
+    ...         bnb.load(path)
+    ...     except bnb.CorruptModelError as error:
+    ...         print(str(error).removeprefix(f"{path}: "))
+    it is no safetensors file, or only a part of one.
+    """
 
 
 def is_fitted_name(cls: type, name: str) -> bool:

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
+from bayesnb._util.html import card, table
 from bayesnb._util.progress import progress
 from bayesnb._util.threads import in_threads
 from bayesnb.encoding import Table, check_labels
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 Ties = Literal["conservative", "random"]
 
 _ROUNDING = 1e-12
+_MEANING = (
+    "Sets hold the label with at least the given probability, on average over the draw of data and rows, whether or "
+    "not the model is right, if rows are exchangeable: not for each row, nor given that a set has one label."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +46,18 @@ class PredictionSets:
         Least probability with which a set holds the label of its row, on average over data and rows.
     notes : tuple of str
         Why that is approximate, as far as is known.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB, conformal
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> train, test = slice(0, None, 2), slice(1, None, 2)
+    >>> sets = conformal(GaussianNB().fit(X[train], y[train]), X[train], y[train]).predict_set(X[test], coverage=0.95)
+    >>> sets
+    PredictionSets(75 rows, coverage 0.95: 0 with no label, 74 with one, 1 with several)
+    >>> float(sets.covered(y[test]).mean().round(3)), sets.at(0.99).n_several
+    (0.96, 75)
     """
 
     members: np.ndarray
@@ -125,6 +142,13 @@ class PredictionSets:
             f"{self.n_single} with one, {self.n_several} with several){notes}"
         )
 
+    def _repr_html_(self) -> str:
+        labels = [(name, int(self.members[:, c].sum())) for c, name in enumerate(self.classes.tolist())]
+        sizes = [("no label", self.n_empty), ("one", self.n_single), ("several", self.n_several)]
+        about = f"{len(self.members)} rows, coverage {self.coverage:g}"
+        both = table(sizes, ("sets with", "rows")), table(labels, ("label", "in sets"))
+        return card("PredictionSets", about, *both, notes=(_MEANING, *self.notes))
+
 
 @dataclass(frozen=True, eq=False)
 class Conformal:
@@ -141,6 +165,17 @@ class Conformal:
     seed : int
     notes : tuple of str
         Why coverage is approximate, as far as is known.
+
+    Examples
+    --------
+    >>> from bayesnb import GaussianNB, conformal
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = conformal(GaussianNB().fit(X[1:], y[1:]), X[1:], y[1:])
+    >>> found
+    Conformal(149 rows, 3 classes, ties conservative)
+    >>> found.p_values(X[:1]).round(3)
+    array([[0.94 , 0.007, 0.007]])
     """
 
     classes: np.ndarray
@@ -214,6 +249,10 @@ class Conformal:
         notes = "".join(f"\n{note}" for note in self.notes)
         n_rows = self.n_rows.sum() if self.by_class else self.n_rows[0]
         return f"Conformal({n_rows:g} rows, {len(self.classes)} classes{against}, ties {self.ties}){notes}"
+
+    def _repr_html_(self) -> str:
+        rows = table(zip(self.classes.tolist(), self.n_rows.tolist(), strict=True), ("label", "held against rows"))
+        return card("Conformal", f"ties {self.ties}", rows, notes=(_MEANING, *self.notes))
 
 
 def conformal(

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from bayesnb import scoring
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
 from bayesnb.encoding import Columns, Encoding
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Known
@@ -45,8 +46,10 @@ def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | No
         One line a row and missing cell, the most valuable of a row first; empty if no cell is missing. Cells whose
         value is no level count as missing, as in predictions.
 
-        row : label of the row in the index of X; its number, from 0, where X has none
-        feature : str
+        row
+            label of the row in the index of X; its number, from 0, where X has none
+        feature
+            str
         value : float
             H(class | row) - Σ_v P(v | row) H(class | row, v), in nats.
         share : float
@@ -104,10 +107,12 @@ def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | No
     rows = encoding.rows(fitted.table(X), lambda columns, unknown: None)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
-    for b, (columns, own) in enumerate(zip(encoding.blocks, rows, strict=True)):
-        for k, which, answers in _answers(fitted, b, own, wanted):
-            value = entropy[which] - _expected_entropy(log_proba[which], answers)
-            found.append((which, np.full(len(which), columns.names[k], object), value))
+    with progress("value of information", None, "cells") as step:
+        for b, (columns, own) in enumerate(zip(encoding.blocks, rows, strict=True)):
+            for k, which, answers in _answers(fitted, b, own, wanted):
+                value = entropy[which] - _expected_entropy(log_proba[which], answers)
+                found.append((which, np.full(len(which), columns.names[k], object), value))
+                step(len(which))
     row, feature, value = map(np.concatenate, zip(*found, strict=True))
     order = np.lexsort((-value, row))
     row, feature, value = row[order], feature[order], value[order]

@@ -18,7 +18,9 @@ from bayesnb._util.arguments import (
     shown,
     to_numbers,
 )
+from bayesnb._util.html import card, table
 from bayesnb._util.lazy import computed
+from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.fitted import Classifier, Fitted, require_fitted, require_posterior
 from bayesnb.prediction import shares
@@ -32,6 +34,11 @@ _LEAST_SIZE = 50  # beyond each end of a 90% interval are two or three draws
 _NEGLIGIBLE = 0.01  # nats: less than .15 posterior standard deviations
 _PARAMETER_DRAWS = 100
 _MOST_CELLS = 2**24
+_COLUMNS = ("training", "mode", "mean", "sd", "lower", "upper")
+_MEANING = (
+    "Shares of the classes among these rows, if p(row | class) is what it was and scores are calibrated: where naive "
+    "Bayes is too sure, intervals are too narrow. Pass `mean` on as `class_prior`."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +67,16 @@ class Prevalence:
     n_rows : int
     given : str
         What was taken for known: "scores" or "data".
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> nb = bnb.CategoricalNB().fit([["red"]] * 40 + [["green"]] * 40, ["ripe"] * 30 + ["raw"] * 50)
+    >>> found = bnb.estimate_prevalence(nb, [["red"]] * 90 + [["green"]] * 10)
+    >>> found.training.round(2), found.mean.round(2), found.sd.round(2)
+    (array([0.62, 0.38]), array([0.1, 0.9]), array([0.04, 0.04]))
+    >>> found.draws.shape
+    (1000, 2)
     """
 
     classes: np.ndarray
@@ -79,9 +96,13 @@ class Prevalence:
         """One row a class: training, mode, mean, sd, lower, upper."""
         import pandas as pd
 
-        columns = ("training", "mode", "mean", "sd", "lower", "upper")
         index = pd.Index(self.classes, name="class")
-        return pd.DataFrame({name: getattr(self, name) for name in columns}, index)
+        return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS}, index)
+
+    def _repr_html_(self) -> str:
+        shares = zip(self.classes.tolist(), *(getattr(self, name).tolist() for name in _COLUMNS), strict=True)
+        about = f"{self.n_rows} rows, {100 * self.prob:.6g}% intervals given the {self.given}"
+        return card("Prevalence", about, table(shares, ("class", *_COLUMNS)), notes=[_MEANING])
 
     def __repr__(self) -> str:
         return (
@@ -201,7 +222,11 @@ def estimate_prevalence(
     else:
         each = np.array_split(np.arange(draws), min(draws, _PARAMETER_DRAWS))
         drawn = _drawn_likelihoods(fitted, X_unlabeled, len(log_likelihood), len(each), rng)
-        parts = [shares.posterior(own, concentration, tails, len(s), rng) for own, s in zip(drawn, each, strict=True)]
+        parts = []
+        with progress("draws of the parameters", len(each)) as tick:
+            for own, s in zip(drawn, each, strict=True):
+                parts.append(shares.posterior(own, concentration, tails, len(s), rng))
+                tick()
         found = shares.pooled(parts, tails)
     _warn_of_overlap(gap, found.effective_draws, draws)
     return Prevalence(

@@ -47,13 +47,16 @@ def explain(
     DataFrame
         One line a row and feature: the classes first, then the features by the size of their contribution.
 
-        row : label of the row in the index of X; its number, from 0, where X has none
+        row
+            label of the row in the index of X; its number, from 0, where X has none
         feature : str
             A column; of counts that share a simplex (`MultinomialNB`) a word that the row has; "(class)" for what is
             said before any feature, by how often the classes are.
-        value : the cell; None where it counts as missing. Of a column with parents also what these are, as in
+        value
+            the cell; None where it counts as missing. Of a column with parents also what these are, as in
             `parameter_table`; of a word how often it occurs.
-        of, against : labels
+        of, against
+            labels
         contribution : float
             E[log p(x_f | of, θ) - log p(x_f | against, θ) | data], in nats, times the weight of the term where terms
             are weighted; above 0 it speaks for `of`. 0 of a missing cell.

@@ -12,6 +12,8 @@ from math import ceil
 import numpy as np
 from jaxtyping import Float, Int
 
+from bayesnb._util.progress import progress
+
 _TOLERANCE = 1e-9  # by which the largest derivative may exceed their mean, relative to it
 _MOST_STEPS = 10_000
 _NODES = 1001
@@ -151,11 +153,13 @@ def by_gibbs(
     many, times = likelihood[often], count[often]
     few = np.ascontiguousarray(np.repeat(likelihood[~often], count[~often], axis=0).T)
     kept = np.empty((draws, len(alpha)))
-    for s in range(_BURN_IN + draws):
-        for _ in range(sweeps):
-            labels = rng.multinomial(times, _responsibilities(many, shares)).sum(axis=0)
-            shares = rng.dirichlet(alpha + labels + _draw_labels(few, shares, rng))
-        kept[max(0, s - _BURN_IN)] = shares
+    with progress("Gibbs sampling", _BURN_IN + draws, "draws") as tick:
+        for s in range(_BURN_IN + draws):
+            for _ in range(sweeps):
+                labels = rng.multinomial(times, _responsibilities(many, shares)).sum(axis=0)
+                shares = rng.dirichlet(alpha + labels + _draw_labels(few, shares, rng))
+            kept[max(0, s - _BURN_IN)] = shares
+            tick()
     low, high = np.quantile(kept, tails, axis=0)
     return Shares(kept.mean(axis=0), kept.std(axis=0), low, high, kept, effective_size(kept))
 

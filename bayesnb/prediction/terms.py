@@ -42,6 +42,20 @@ class Terms:
         Of the terms: a column; of a structure a column given its parents; of counts that share a simplex all of them;
         of an average of models a member.
     classes : (C,) array
+
+    Examples
+    --------
+    The terms of a row and the class prior are its class probabilities.
+
+    >>> import numpy as np
+    >>> from bayesnb import CategoricalNB, terms
+    >>> nb = CategoricalNB().fit([["sun", "dry"], ["sun", "dry"], ["rain", "dry"]], ["out", "out", "in"])
+    >>> found = terms(nb, [["sun", "dry"]])
+    >>> found
+    Terms(1 rows, 2 classes, 2 terms: 0, 1)
+    >>> joint = np.exp(found.joint())
+    >>> np.allclose(joint / joint.sum(), nb.predict_proba([["sun", "dry"]]))
+    True
     """
 
     values: np.ndarray

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
 from bayesnb.families._pytree import pytree
 
 SHRINKAGE = (0.0, 0.03, 0.1, 0.3, 1.0)
@@ -133,22 +134,24 @@ def fit_weights(
     exponent = _exponent(source, plain, Free.of(n_classes, n_terms, 0.0, biased=biased)) if of_draws else 0.0
     found: list[Optimum] = []
     at = slopes_at(source, plain, n_classes, exponent)
-    for tau in sorted(shrinkage):
-        free = Free.of(n_classes, n_terms, tau, biased=biased)
-        there = _maximize(source, at, free, exponent)
-        at = there.slopes
-        found.append(
-            Optimum(
-                bias=at.at[:n_classes],
-                temperature=float(there.theta[n_classes * biased]),
-                weight=at.at[n_classes:],
-                shrinkage=tau,
-                exponent=exponent,
-                precision=there.precision,
-                log_score=at.value,
-                log_evidence=there.objective - 0.5 * float(np.linalg.slogdet(there.precision)[1]),
+    with progress("weights", len(taus := sorted(shrinkage))) as tick:
+        for tau in taus:
+            free = Free.of(n_classes, n_terms, tau, biased=biased)
+            there = _maximize(source, at, free, exponent)
+            at = there.slopes
+            found.append(
+                Optimum(
+                    bias=at.at[:n_classes],
+                    temperature=float(there.theta[n_classes * biased]),
+                    weight=at.at[n_classes:],
+                    shrinkage=tau,
+                    exponent=exponent,
+                    precision=there.precision,
+                    log_score=at.value,
+                    log_evidence=there.objective - 0.5 * float(np.linalg.slogdet(there.precision)[1]),
+                )
             )
-        )
+            tick()
     best = max(one.log_evidence for one in found)
     return next(one for one in found if one.log_evidence >= best - _STRONG)
 

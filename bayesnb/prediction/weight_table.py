@@ -31,13 +31,18 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     DataFrame
         One row a term, in the order of `nb.term_names_`:
 
-        term : what it is about.
-        weight : at the optimum; 1 is naive Bayes, 0 leaves the term out. Of rows that are several draws from one
+        term
+            what it is about.
+        weight
+            at the optimum; 1 is naive Bayes, 0 leaves the term out. Of rows that are several draws from one
             simplex it is that of a row of typical length, `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean
             of log(t + 1).
-        lower, upper : equal-tailed interval.
-        sd : posterior standard deviation.
-        cost : in nats, by how much the penalised leave-one-out log score of all rows that were weighted on falls where
+        lower, upper
+            equal-tailed interval.
+        sd
+            posterior standard deviation.
+        cost
+            in nats, by how much the penalised leave-one-out log score of all rows that were weighted on falls where
             this term is left out and biases, temperature and the other weights are at their optimum again. By Laplace's
             approximation, without draws: ½ weight²/Var(weight), which is good up to a few nats and too low beyond. NaN
             where several terms share the one temperature: none of them can be left out alone.

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from bayesnb._util.pair_counts import require_memory
+from bayesnb._util.progress import rows_progress
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Table
 from bayesnb.encoding.priors import class_distribution
@@ -187,19 +188,21 @@ def _source(fitted: Fitted, groups: _Groups, sample: _Sample, log_length: np.nda
     absent = np.bincount(label, minlength=len(fitted.encoding.classes)) == 0
 
     def scores() -> Iterator[LeaveOneOutTerms]:
-        for start in range(0, n_rows, size):
-            part = slice(start, start + size)
-            own = table.take(_mask(part, n_rows))
-            rows = fitted.encoding.rows(own, lambda columns, unknown: None)
-            # A row of weight 2 is that row twice, of which one is left out.
-            counted = CountedRows(own, rows, label[part], np.minimum(weight[part], 1.0))
-            found = loo_terms_of(fitted, counted, estimate, quantity=groups.quantity)
-            _require_finite(found, at[part])
-            log_class = np.where(absent, -np.inf, log_class_without(fitted, counted, class_prior))
-            sums = [found.values[..., groups.of_parts == g].sum(axis=2) for g in range(0 if alone else n_groups)]
-            terms = found.values if alone else np.stack(sums, axis=2)
-            arrays = log_class, terms, log_length[part, None] * groups.of_draws, label[part], weight[part]
-            yield LeaveOneOutTerms(*(pad_rows(np.asarray(array), size) for array in arrays))
+        with rows_progress("leave-one-out", n_rows) as step:
+            for start in range(0, n_rows, size):
+                part = slice(start, start + size)
+                own = table.take(_mask(part, n_rows))
+                rows = fitted.encoding.rows(own, lambda columns, unknown: None)
+                # A row of weight 2 is that row twice, of which one is left out.
+                counted = CountedRows(own, rows, label[part], np.minimum(weight[part], 1.0))
+                found = loo_terms_of(fitted, counted, estimate, quantity=groups.quantity)
+                _require_finite(found, at[part])
+                log_class = np.where(absent, -np.inf, log_class_without(fitted, counted, class_prior))
+                sums = [found.values[..., groups.of_parts == g].sum(axis=2) for g in range(0 if alone else n_groups)]
+                terms = found.values if alone else np.stack(sums, axis=2)
+                arrays = log_class, terms, log_length[part, None] * groups.of_draws, label[part], weight[part]
+                yield LeaveOneOutTerms(*(pad_rows(np.asarray(array), size) for array in arrays))
+                step(len(counted.label))
 
     return partial(list, list(scores())) if n_rows * cells <= _KEPT else scores
 

@@ -45,6 +45,19 @@ class Weights:
     log_loss, plain_log_loss : float
         Mean leave-one-out loss of the label of these rows, with the weights, which saw each label once, and without;
         P(class) that of these rows.
+
+    Examples
+    --------
+    Weights that were fitted on other rows:
+
+    >>> from bayesnb import GaussianNB, WeightedNB
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> found = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
+    >>> found
+    Weights(4 terms around 0.448, by leave-one-out of 75 rows)
+    >>> WeightedNB(GaussianNB(), weights=found).fit(X[1::2], y[1::2]).weights_ is found
+    True
     """
 
     names: tuple[str, ...]

@@ -72,9 +72,12 @@ def run_nuts(
         None: the prior of `nb` as it is. This has a closed form, and NUTS is its referee: `posterior_draws` is exact
         and a thousand times faster. Else the prior has unknown hyperparameters:
 
-        "symmetric" : θ ~ Dirichlet(α, …, α), one α for each block of levels.
-        "pooled" : θ_class ~ Dirichlet(α L m), L levels: the classes share the base measure m, uniform on its simplex,
-            so that rare levels borrow strength from the other classes. m = 1/L is the symmetric prior.
+        "symmetric"
+            θ ~ Dirichlet(α, …, α), one α for each block of levels.
+        "pooled"
+            θ_class ~ Dirichlet(α L m), L levels: the classes share the base measure m, uniform on its simplex, so that
+            rare levels borrow strength from the other classes. m = 1/L is the symmetric prior.
+
         A distribution is that of α; the default is log α ~ Normal(-1, 1.5).
 
         Under each of them the concentration of the classes has the prior of α too, and Gaussian features a location

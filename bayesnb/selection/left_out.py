@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import rows_progress
 from bayesnb._util.threads import in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
@@ -130,7 +131,12 @@ def left_out(
         return mask, found
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
-    return _in_place(list(in_threads(of_group, list(alike(counted.label, counted.weight)))))
+    done = []
+    with rows_progress("leave-one-out", len(counted.label)) as step:
+        for part in in_threads(of_group, list(alike(counted.label, counted.weight))):
+            done.append(part)
+            step(int(part[0].sum()))
+    return _in_place(done)
 
 
 def average_left_out(

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer
+from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Table
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
@@ -33,6 +34,17 @@ class Prequential:
     weight : (N,) array
     estimator : classifier
         As it was given.
+
+    Examples
+    --------
+    The loss of a row falls from batch to batch, as more rows have been seen before it:
+
+    >>> import numpy as np
+    >>> from bayesnb import CategoricalNB, prequential
+    >>> X, y = [["red"], ["green"]] * 6, ["ripe", "raw"] * 6
+    >>> found = prequential(CategoricalNB().fit(X, y), X, y, points=4)
+    >>> (-np.diff(found.log_evidence) / np.diff(found.sizes)).round(2)
+    array([1.43, 1.15, 0.94, 0.92])
     """
 
     sizes: np.ndarray
@@ -80,14 +92,24 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     References
     ----------
     Dawid, *Statistical theory: the prequential approach*, J. R. Stat. Soc. A 147 (1984).
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB, prequential
+    >>> X, y = [["red"], ["green"]] * 6, ["ripe", "raw"] * 6
+    >>> found = prequential(CategoricalNB().fit(X, y), X, y, points=4)
+    >>> found.sizes, found.log_evidence.round(2)
+    (array([ 0,  3,  6,  9, 12]), array([  0.  ,  -4.28,  -7.71, -10.54, -13.29]))
     """
     fitted = require_evidence(nb, "prequential")
     require_integer("points", points)
     table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "prequential")
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
     encoding, total, found = fitted.encoding, fitted.statistics, [0.0]
-    for total in accumulate(_parts(encoding, table, label, weight, sizes), Statistics.merge):
-        found.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
+    with progress("evidence", len(sizes) - 1) as tick:
+        for total in accumulate(_parts(encoding, table, label, weight, sizes), Statistics.merge):
+            found.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
+            tick()
     _require_all(fitted.statistics, total)
     return Prequential(sizes, np.array(found), label, weight, copy(nb))
 

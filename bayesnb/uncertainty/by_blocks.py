@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
 from bayesnb.encoding import Rows, blocks
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes
@@ -54,5 +55,9 @@ def proper_posterior(fitted: Fitted) -> NaiveBayes:
 
 
 def _answered(rows: tuple[Rows, ...], n: int, asked: PerBlock) -> np.ndarray:
-    cut = blocks(rows, n, cells=asked.cells)
-    return np.concatenate([asked.answer(x, slice(piece.stop - piece.start)) for piece, x, _ in cut])
+    found = []
+    with progress("rows", n, "rows") as step:
+        for piece, x, _ in blocks(rows, n, cells=asked.cells):
+            found.append(asked.answer(x, slice(piece.stop - piece.start)))
+            step(piece.stop - piece.start)
+    return np.concatenate(found)

@@ -31,11 +31,14 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
     DataFrame
         One row a class, feature and context that some rows of the class are in.
 
-        class : label
-        feature : str
+        class
+            label
+        feature
+            str
         parents : int
             How many parents the context has values of: 0 is the class alone.
-        context : str
+        context
+            str
         rows : float
             Weight of the rows of the class in it that have the feature.
         reached : float

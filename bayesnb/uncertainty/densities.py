@@ -34,8 +34,10 @@ def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataF
     DataFrame
         One row an edge between two cells.
 
-        feature : str
-        edge : float
+        feature
+            str
+        edge
+            float
         probability : float
             That there is a cut, all binnings averaged. It is spread over edges that are near each other where the rows
             do not tell which: their sum is the expected number of cuts there.
@@ -108,8 +110,10 @@ def density_table(
     DataFrame
         One row a class, feature and cell.
 
-        class : label
-        feature : str
+        class
+            label
+        feature
+            str
         low, high : float
             Ends of the cell, in (low, high]; infinite of the outer ones.
         count : float
@@ -131,6 +135,24 @@ def density_table(
     -----
     Intervals are of one cell each, not of the whole curve. They say what the rows leave unknown of a density that is
     piecewise constant on the cells.
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB, density_table
+    >>> nb = BinnedNB(edges=[[0, 1, 2, 3]]).fit([[0.1], [0.5], [0.7], [2.5]], ["a", "a", "a", "b"])
+    >>> columns = ["class", "low", "high", "count", "density", "lower", "upper"]
+    >>> density_table(nb)[columns].round(2)
+      class  low  high  count  density  lower  upper
+    0     a -inf   0.0    0.0      NaN    NaN    NaN
+    1     a  0.0   1.0    3.0     0.29   0.18   0.52
+    2     a  1.0   2.0    0.0     0.19   0.04   0.31
+    3     a  2.0   3.0    0.0     0.16   0.03   0.25
+    4     a  3.0   inf    0.0      NaN    NaN    NaN
+    5     b -inf   0.0    0.0      NaN    NaN    NaN
+    6     b  0.0   1.0    0.0     0.18   0.03   0.30
+    7     b  1.0   2.0    0.0     0.20   0.06   0.31
+    8     b  2.0   3.0    1.0     0.23   0.12   0.39
+    9     b  3.0   inf    0.0      NaN    NaN    NaN
     """
     import pandas as pd
 

@@ -37,10 +37,12 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     DataFrame
         One row a parameter, the class probabilities first; sorted by class, then by the column of X.
 
-        class : label
+        class
+            label
         feature : str
             Name of the column, or "(class)" in the rows of the class probabilities.
-        level : value
+        level
+            value
             The level whose probability given the class this is; "absent" or "present" for Bernoulli
             features; the class itself in the rows of the class probabilities. Where a feature has no levels
             the name of the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2",

@@ -15,7 +15,17 @@ CLASS = "(class)"
 
 
 class ImproperPosteriorError(ValueError):
-    """A posterior that cannot be normalised, and so has no draws and no intervals."""
+    """A posterior that cannot be normalised, and so has no draws and no intervals.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> nb = bnb.CategoricalNB(alpha=0).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> bnb.posterior_draws(nb)
+    Traceback (most recent call last):
+        ...
+    bayesnb.uncertainty.proper.ImproperPosteriorError: The posterior of class 'in', feature '0', 'sun' is improper ...
+    """
 
 
 def require_proper(encoding: Encoding, model: NaiveBayes) -> None:

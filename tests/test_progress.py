@@ -1,0 +1,131 @@
+"""What may take two seconds has a progress bar, which ends at its total; there is none where none is wanted."""
+
+from __future__ import annotations
+
+import io
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import bayesnb as bnb
+from bayesnb._util import progress as house
+
+RNG = np.random.default_rng(0)
+Y = np.repeat([0, 1, 2], 12)
+X = RNG.integers(0, 3, (36, 3))
+X[:, 0] = np.where(RNG.random(36) < 0.7, Y, X[:, 0])
+MISSING = np.where(RNG.random((5, 3)) < 0.5, None, X[:5].astype(object))
+MANY = np.tile(X, (200, 1))
+
+
+def nb():
+    return bnb.CategoricalNB().fit(X, Y)
+
+
+CALLS = {
+    "permutations": lambda: bnb.permutation_null(lambda y: float(y[0]), Y, permutations=5),
+    "evidence": lambda: bnb.prequential(nb(), X, Y, points=3),
+    "tune_alpha": lambda: bnb.tune_alpha(nb(), X, Y),
+    "learning curve": lambda: bnb.learning_curve(bnb.CategoricalNB(), X, Y, [3, 5], repeats=2),
+    "Pairs of features": lambda: bnb.check_independence(nb(), X, Y, draws=5),
+    "EM: iterations": lambda: bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB(), n_init=2).fit(X),
+    "AODE": lambda: bnb.AODE().fit(X, Y).predict(X),
+    "leave-one-out of networks": lambda: bnb.KDB(k="auto").fit(X, Y),
+    "weights": lambda: bnb.WeightedNB().fit(X, Y),
+    "conformal": lambda: bnb.conformal(nb(), X, Y).p_values(X),
+    "rows": lambda: bnb.predict_interval(nb(), X, method="draws", draws=5),
+    "Gibbs sampling": lambda: bnb.estimate_prevalence(nb(), X, draws=50),
+    "draws of the parameters": lambda: bnb.estimate_prevalence(nb(), X, draws=50, given="data"),
+    "value of information": lambda: bnb.value_of_information(nb(), MISSING),
+    "counting": lambda: bnb.CategoricalNB().fit(MANY, np.tile(Y, 200)),
+    "scoring": lambda: nb().predict(MANY),
+    "leave-one-out": lambda: bnb.loo(bnb.GaussianNB().fit(MANY, np.tile(Y, 200)), MANY, np.tile(Y, 200)),
+}
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """The bars that are made: title, total, and the steps that each was told of."""
+    import tqdm
+
+    made = []
+
+    class Recorded(tqdm.tqdm):
+        def __init__(self, **options):
+            made.append([options["desc"], options["total"], 0])
+            assert options["delay"] == 1
+            assert options["disable"] is None, "only on a terminal"
+            super().__init__(**options, file=io.StringIO())
+            self.record = made[-1]
+
+        def update(self, n=1):
+            self.record[2] += n
+            return super().update(n)
+
+    monkeypatch.setattr(tqdm, "tqdm", Recorded)
+    return made
+
+
+@pytest.mark.filterwarnings("ignore:.*(converged|draws are worth|not weighted|optimum)")
+@pytest.mark.parametrize("title", CALLS)
+def test_a_bar_ends_at_its_total(bars, title):
+    CALLS[title]()
+    own = [bar for bar in bars if bar[0] == title]
+    assert own, bars
+    assert all(total is None or done == total for _, total, done in bars), bars
+    assert all(done > 0 for *_, done in own)
+
+
+def test_a_call_on_few_rows_makes_none(bars):
+    model = nb()
+    model.predict_proba(X)
+    bnb.loo(model, X, Y)
+    assert bars == []
+
+
+def test_where_none_is_wanted_there_is_none_inside_either(bars):
+    bnb.learning_curve(bnb.AODE(), X, Y, [3, 5], repeats=2, progress=None)
+    bnb.compare_estimates(bnb.CategoricalNB(), X, Y, MANY, np.tile(Y, 200))
+    assert bars == []
+    nb().predict(MANY)
+    assert len(bars) == 1, "and after it there is one again"
+
+
+def test_work_side_by_side_has_none_of_its_own(bars):
+    model = nb()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(model.predict, MANY).result()
+    assert bars == []
+
+
+def test_contexts_of_generators_may_end_in_any_order():
+    def silent():
+        with house.progress(None, 1) as tick:
+            yield tick
+
+    one, two = silent(), silent()
+    next(one), next(two)
+    one.close()
+    assert house._silent.get() == 1
+    two.close()
+    assert house._silent.get() == 0
+
+
+def test_a_notebook_shows_bars_though_it_is_no_terminal(monkeypatch):
+    import time
+
+    class Kernel(io.StringIO):
+        """As a kernel's: text goes to the page."""
+
+    Kernel.__module__ = "ipykernel.iostream"
+    monkeypatch.delenv("TQDM_DISABLE", raising=False)
+    for shown in (True, False):
+        page = Kernel()
+        monkeypatch.setattr("sys.stderr", page)
+        with house.progress("reading", 2) as step:
+            time.sleep(1.1)
+            step()
+            step()
+        assert ("reading" in page.getvalue()) is shown
+        monkeypatch.setenv("TQDM_DISABLE", "1")

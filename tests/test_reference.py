@@ -1,0 +1,97 @@
+"""docs/reference lists every public name, and each has an example; conf.py makes its pages."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import bayesnb
+
+PAGES = Path(__file__).parents[1] / "docs" / "reference"
+BLOCK = re.compile(r"^\.\. currentmodule:: (\S+)$(.*?)^```", re.MULTILINE | re.DOTALL)
+
+# Beyond `__all__` of bayesnb and of the modules in it: what these return, and what their arguments take.
+RESULTS = """
+    selection.LeaveOneOut selection.Tuned selection.BayesFactor selection.Prequential selection.PermutationNull
+    prediction.Conformal prediction.PredictionSets prediction.Prevalence prediction.Terms prediction.Weights
+    estimators.semi_supervised.EM model.Statistics streaming.read_table
+    families.EmpiricalNormal families.EmpiricalRate families.EmpiricalDuration families.IndependentCuts
+""".split()  # noqa: SIM905
+
+
+def public() -> set[str]:
+    """Names as they follow `bayesnb.`; what a module has of the package itself goes by the shorter one."""
+    top = {name: getattr(bayesnb, name) for name in bayesnb.__all__}
+    modules = {name: module for name, module in top.items() if isinstance(module, ModuleType)}
+    modules["evaluation"] = importlib.import_module("bayesnb.evaluation")
+    own = {name for name, value in top.items() if callable(value)}
+    parts = {
+        f"{module}.{name}"
+        for module, value in modules.items()
+        for name in value.__all__
+        if callable(getattr(value, name)) and getattr(value, name) is not top.get(name)
+    }
+    return own | parts | set(RESULTS)
+
+
+def listed(page: Path) -> list[str]:
+    found = []
+    for module, block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        prefix = f"{module}.".removeprefix("bayesnb.")
+        found += [prefix + name for name in re.findall(r"^   (\w[\w.]*)$", block, re.MULTILINE)]
+    return found
+
+
+def found(name: str) -> object:
+    """What a name of the reference is: as autosummary finds it."""
+    *path, last = f"bayesnb.{name}".split(".")
+    owner = importlib.import_module(path[0])
+    for n in range(1, len(path)):
+        try:
+            owner = importlib.import_module(".".join(path[: n + 1]))
+        except ModuleNotFoundError:
+            owner = getattr(owner, path[n])
+    return getattr(owner, last)
+
+
+NAMES = sorted({name for page in PAGES.glob("*.md") for name in listed(page)})
+
+
+def test_the_reference_lists_every_public_name_once():
+    every = [name for page in sorted(PAGES.glob("*.md")) for name in listed(page)]
+    assert len(every) == len(set(every)), sorted(name for name in every if every.count(name) > 1)
+    assert set(every) == public()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_has_an_example(name):
+    assert ">>>" in (inspect.getdoc(found(name)) or ""), f"bayesnb.{name} has no example in its docstring"
+
+
+def test_constants_are_told_in_words():
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES.glob("*.md"))
+    constants = {name for name in bayesnb.decision.__all__ if not callable(getattr(bayesnb.decision, name))}
+    assert constants == {"REJECT"}
+    assert all(f"decision.{name}" in text for name in constants)
+    assert "__version__" in text
+
+
+def test_every_topic_is_on_the_index():
+    text = (PAGES / "index.md").read_text(encoding="utf-8")
+    topics = {page.stem for page in PAGES.glob("*.md")} - {"index"}
+    assert topics == set(re.findall(r"\]\((\w+)\.md\)", text))
+    toctree = re.search(r"```\{toctree\}(.*?)```", text, re.DOTALL)
+    assert toctree is not None
+    assert topics == set(re.findall(r"^(\w+)$", toctree[1], re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.glob("*.md")), ids=lambda page: page.stem)
+def test_a_topic_opens_with_what_to_take(page):
+    if page.stem != "index":
+        opening = page.read_text(encoding="utf-8").split("\n", 2)[2].split("```")[0].split("##")[0]
+        assert 2 <= len(re.findall(r"[.?](?:\s|$)", opening)) <= 6
