@@ -26,7 +26,7 @@ exclude_patterns = ["_*"]
 templates_path = ["_templates"]
 nitpicky = False
 
-# Pages are run in an empty folder, with examples/ importable; each time, as a cache would not see that the code changed.
+# Pages are run in an empty folder, with examples/ importable, and each time: a cache would not see that code changed.
 nb_execution_mode = "force"
 nb_execution_show_tb = True
 nb_execution_timeout = 300
