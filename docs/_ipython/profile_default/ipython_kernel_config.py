@@ -2,3 +2,4 @@
 
 c = get_config()
 c.InlineBackend.figure_formats = {"svg"}
+c.IPKernelApp.log_level = "ERROR"  # not that a kernel on this machine talks to it without encryption
