@@ -50,7 +50,7 @@ def test_the_readme_is_one_that_is_read():
 
 
 def test_its_pictures_are_those_of_the_script(tmp_path):
-    """Other versions of matplotlib draw the same in other words: names, and that each is a picture with marks."""
+    """As many letters and marks as those that are committed, under the same names."""
     spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "pictures.py")
     pictures = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(pictures)
