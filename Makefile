@@ -82,7 +82,7 @@ quality: $(DEV)
 	$(BIN)/python -m benchmarks.quality --out docs
 
 docs: $(DOCS)
-	$(BIN)/sphinx-build -q -W --keep-going --fresh-env -b html -d .doctrees docs site
+	$(BIN)/sphinx-build -q -W --keep-going --fresh-env $(SPHINXOPTS) -b html -d .doctrees docs site
 	$(BIN)/linkchecker --config docs/_linkcheck.ini --no-status site/index.html
 	@echo 'Open site/index.html'
 

@@ -39,7 +39,8 @@ os.environ["IPYTHONDIR"] = str(HERE / "_ipython")  # figures as SVG
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "substitution"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
-suppress_warnings = ["mystnb.unknown_mime_type"]
+# A notebook that was not run, as in CI, does not say in which language it is.
+suppress_warnings = ["mystnb.unknown_mime_type", "myst-nb.lexer", "mystnb.lexer"]
 
 autosummary_generate = True
 autodoc_typehints = "none"  # the docstrings say types and shapes
