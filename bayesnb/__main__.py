@@ -16,6 +16,7 @@ from threading import Timer
 
 from bayesnb.cli import command, files, folder, job, report
 from bayesnb.cli.holdout import Settings
+from bayesnb.cli.marks import Marks
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
 from bayesnb.cli.text import fill, printable
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
@@ -157,21 +158,29 @@ def _warnings_as_notes() -> Iterator[None]:
 def _datasets(args: argparse.Namespace) -> list[Dataset]:
     named = [(column, kind) for kind in KINDS for column in _split(getattr(args, kind))]
     if args.csv is None:
-        marks = args.missing or args.not_missing
+        marks = args.missing or args.missing_in or args.not_missing
         if args.target is not None or named or args.drop or marks or args.estimator != "auto":
             raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
         return job.embedded()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
-    missing, values = ([mark.strip() for mark in marks] for marks in (args.missing, args.not_missing))
-    if both := set(missing) & set(values):
-        raise InputError(f"{min(both)!r} is given to --missing and to --not-missing; choose one.")
     kinds, target, drop = dict(named), args.target.strip(), _split(args.drop)
     for column, kind in named:
         if kinds[column] != kind or column == target or column in drop:
             raise InputError(f"Column {column!r} is named by two flags; choose one.")
     default = args.estimator if args.estimator in KINDS else None
-    return [load_csv(args.csv, target, missing, kinds, default, drop, values)]
+    return [load_csv(args.csv, target, _marks(args), kinds, default, drop)]
+
+
+def _marks(args: argparse.Namespace) -> Marks:
+    everywhere, values = (frozenset(map(str.strip, given)) for given in (args.missing, args.not_missing))
+    if both := everywhere & values:
+        raise InputError(f"{min(both)!r} is given to --missing and to --not-missing; choose one.")
+    within: dict[str, frozenset[str]] = {}
+    for mark, columns in args.missing_in:
+        for column in _split([columns]):
+            within[column] = within.get(column, frozenset()) | {mark.strip()}
+    return Marks(everywhere, within, values)
 
 
 def _split(groups: Sequence[str]) -> list[str]:
@@ -203,6 +212,14 @@ def _parser() -> argparse.ArgumentParser:
         default=[],
         metavar="MARK",
         help="mark of a missing cell, such as '?', besides empty cells, NA, nan, null and the like; repeatable",
+    )
+    file.add_argument(
+        "--missing-in",
+        action="append",
+        default=[],
+        nargs=2,
+        metavar=("MARK", "COLS"),
+        help="mark of a missing cell in these columns only, such as the 0 of a blood pressure; repeatable",
     )
     file.add_argument(
         "--not-missing",

@@ -97,6 +97,22 @@ def test_a_mark_that_is_a_value(capsys, monkeypatch, tmp_path):
     assert "'NA' is given to --missing and to --not-missing" in err
 
 
+def test_a_mark_of_some_columns_only(capsys, monkeypatch, tmp_path):
+    path = tmp_path / "patients.csv"
+    path.write_text("births,glucose,bmi,y\n" + "0,0,0,x\n2,99.5,0.0,y\n0,NA,31.5,x\n" * 10)
+    flags = ["--csv", path, "--target", "y"]
+    data = typed(monkeypatch, *flags, "--missing-in", 0, "glucose,bmi", "--missing-in", "0.0", "bmi")
+    assert data.rows.X.isna().sum().to_dict() == {"births": 0, "glucose": 20, "bmi": 20}
+    assert data.levels["births"] == [0, 2]
+    assert data.notes == {}
+    data = typed(monkeypatch, *flags, "--missing-in", -9, "bmi")
+    assert data.notes == {"bmi": "no cell is '-9', which is to mark its missing cells"}
+    capsys.readouterr()
+    code, _, err = run(capsys, "compare", *flags, "--missing-in", 0, "glukose")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "patients.csv has no column 'glukose'; its first line names births, glucose, bmi, y." in err
+
+
 def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path):
     path = tmp_path / "severity.csv"
     path.write_text("a,y\n" + "p,None\nq,mild\np,mild\n" * 10)

@@ -16,6 +16,7 @@ from bayesnb import GaussianNB, MixedNB
 from bayesnb.__main__ import main
 from bayesnb.cli import job, reading, stream, tables
 from bayesnb.cli.holdout import InMemory, Sample, Settings, split
+from bayesnb.cli.marks import Marks
 from bayesnb.cli.survey import Survey
 from bayesnb.evaluation import compare_folds
 from bayesnb.evaluation.compare import compare_fitted
@@ -29,8 +30,9 @@ def small_memory(monkeypatch):
     monkeypatch.setattr(reading, "_ROWS", 7)
 
 
-def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=()):
-    return tables.load_csv(path, target, list(missing), kinds or {}, default, list(drop), list(values))
+def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=(), within=None):
+    marks = Marks(frozenset(missing), {name: frozenset(of) for name, of in (within or {}).items()}, frozenset(values))
+    return tables.load_csv(path, target, marks, kinds or {}, default, list(drop))
 
 
 def both(monkeypatch, *args, **kwargs):

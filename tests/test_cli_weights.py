@@ -12,6 +12,7 @@ from bayesnb import GaussianNB, WeightedNB
 from bayesnb.__main__ import main
 from bayesnb.cli import job, reading, stream, tables
 from bayesnb.cli.holdout import Sample, Settings, split
+from bayesnb.cli.marks import Marks
 from tests.test_cli import cells, run, section, weather
 
 TITLE = "How much the evidence of each feature counts"
@@ -128,7 +129,7 @@ def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     asked = []
     weigh = WeightedNB.weigh
     monkeypatch.setattr(WeightedNB, "weigh", lambda self, X, y: asked.append((X.index, y)) or weigh(self, X, y))
-    loaded = tables.load_csv(tmp_path / "weather.csv", "play", [], {}, None, [], [])
+    loaded = tables.load_csv(tmp_path / "weather.csv", "play", Marks(), {}, None, [])
     fits = loaded.rows.fit(WeightedNB(GaussianNB(), "temperature"), Settings(), "")
     ((rows, labels),), (fold,) = asked, fits.folds
     plain = loaded.rows.fit(GaussianNB(), Settings(), "").folds[0]
@@ -165,7 +166,7 @@ def test_other_words_are_refused(capsys):
 
 def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
     path, X, y = witnesses
-    loaded = tables.load_csv(path, "play", [], {}, None, [], [])
+    loaded = tables.load_csv(path, "play", Marks(), {}, None, [])
     outcome, other = (job.run(loaded, Settings(weights=kind)) for kind in ("feature", "none"))
     assert isinstance(outcome.fits.nb, GaussianNB)
     assert all(isinstance(fold.nb, WeightedNB) for fold in outcome.weighted.folds)

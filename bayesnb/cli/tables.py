@@ -12,12 +12,12 @@ import numpy as np
 
 from bayesnb import families
 from bayesnb.cli.holdout import InMemory
+from bayesnb.cli.marks import Marks
 from bayesnb.cli.reading import Cells, InputError, read, title
 from bayesnb.cli.stream import Batch, Streamed, join, larger_than_memory, room
 from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many
 from bayesnb.cli.text import enumerate_names
 from bayesnb.estimators.mixed import KINDS
-from bayesnb.streaming import MISSING
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,11 +72,10 @@ class Dataset:
 def load_csv(
     path: Path,
     target: str,
-    missing: Sequence[str],
+    marks: Marks,
     kinds: Mapping[str, str],
     default: str | None,
     drop: Sequence[str],
-    values: Sequence[str] = (),
 ) -> Dataset:
     """Read a file and type its columns; a file larger than memory is read in pieces, now and whenever rows are needed.
 
@@ -84,16 +83,14 @@ def load_csv(
     ----------
     target : str
         Column with the labels.
-    missing : sequence of str
-        Marks of a missing cell, besides those of `bayesnb.streaming.MISSING`.
+    marks : Marks
+        Cells that are missing.
     kinds : dict
         Kinds that the user decided, by column.
     default : str or None
         Kind of all other columns; None: guess.
     drop : sequence of str
         Columns to leave out.
-    values : sequence of str
-        Cells that are values although they are among these marks.
 
     Raises
     ------
@@ -101,19 +98,18 @@ def load_csv(
         If the file cannot be read or is no table, a column does not exist, the labels are no classes, or a
         cell is no number where one is needed.
     """
-    marks = MISSING.union(missing).difference(values)
-    assumed = MISSING.difference(missing, [""])
     streamed = larger_than_memory(path)
     pieces: Iterable[Cells] = read(path) if streamed else list(read(path))
-    surveys = _survey(path, pieces, (target, *kinds, *drop), drop, marks, _MOST_LEVELS if streamed else np.inf)
+    named, limit = (target, *kinds, *drop, *marks.within), _MOST_LEVELS if streamed else np.inf
+    surveys = _survey(path, pieces, named, drop, marks, limit)
     classes = _classes(path, target, surveys[target])
-    chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default, assumed)
+    chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default, marks)
     if _all_numbers(list(surveys)):
         notes["the first line"] = "taken for the columns' names; if it is a row of data, add a line of names above it"
     if not chosen:
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
     levels = {name: as_levels(surveys[name].values) for name, kind in chosen.items() if kind == "categorical"}
-    meant = {name: {**of, **dict.fromkeys(marks)} for name, of in levels.items()} | {target: classes}
+    meant = {name: {**of, **dict.fromkeys(marks.of(name))} for name, of in levels.items()} | {target: classes}
     typed = partial(_typed, path, target, list(chosen), meant, marks)
     class_count = {classes[cell]: n for cell, n in surveys[target].values.items()}
     rows: InMemory | Streamed
@@ -122,8 +118,8 @@ def load_csv(
     else:
         rows = InMemory(*join(list(map(typed, pieces))))
     about = f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed
-    named = {name: list(of.values()) for name, of in levels.items()}
-    return Dataset(title(path), rows, chosen, named, class_count, left_out, notes, about, default is None)
+    values = {name: list(of.values()) for name, of in levels.items()}
+    return Dataset(title(path), rows, chosen, values, class_count, left_out, notes, about, default is None)
 
 
 def _typed(
@@ -131,7 +127,7 @@ def _typed(
     target: str,
     names: Sequence[str],
     meant: Mapping[str, Mapping[str, Any]],
-    marks: frozenset[str],
+    marks: Marks,
     piece: Cells,
 ) -> Batch:
     """Features of these names, and labels.
@@ -141,7 +137,7 @@ def _typed(
     import pandas as pd
 
     rows, cells = piece
-    columns = {name: as_numbers(cells[name], marks) for name in names if name not in meant}
+    columns = {name: as_numbers(cells[name], marks.of(name)) for name in names if name not in meant}
     for name, values in meant.items():
         code, found = pd.factorize(cells[name])
         new = [cell for cell in found if cell not in values]
@@ -165,7 +161,7 @@ def _survey(
     pieces: Iterable[Cells],
     named: Sequence[str],
     drop: Sequence[str],
-    marks: frozenset[str],
+    marks: Marks,
     limit: float,
 ) -> dict[str, Survey]:
     surveys: dict[str, Survey] = {}
@@ -174,7 +170,7 @@ def _survey(
             unknown = [name for name in named if name not in cells]
             if unknown:
                 raise InputError(f"{path.name} has no column {unknown[0]!r}; {_header([*cells])}")
-            surveys = {name: Survey(marks, limit) for name in cells if name not in drop}
+            surveys = {name: Survey(marks.of(name), limit) for name in cells if name not in drop}
         for name, survey in surveys.items():
             survey.add(cells[name], rows + 2)
     return surveys
@@ -214,7 +210,7 @@ def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
 
 
 def _kinds(
-    path: Path, surveys: Mapping[str, Survey], kinds: Mapping[str, str], default: str | None, assumed: frozenset[str]
+    path: Path, surveys: Mapping[str, Survey], kinds: Mapping[str, str], default: str | None, marks: Marks
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     """Kinds of the columns that are used; those left out, and notes."""
     chosen, left_out, notes = {}, {}, {}
@@ -230,10 +226,12 @@ def _kinds(
             continue
         if kind != "categorical":
             _require_numbers(path, name, survey, kind if kind in KINDS else "numeric")
-        marked = sorted(survey.marked & assumed) if kind == "categorical" else []
-        taken = f"{enumerate_names([*map(repr, marked)], 5)} marks missing cells{_unless(marked[0])}" if marked else ""
-        if note or taken:
-            notes[name] = "; ".join(filter(None, [note, taken]))
+        marked = marks.assumed(name, survey.marked) if kind == "categorical" else []
+        taken = f"{_quoted(marked)} marks missing cells{_unless(marked[0])}" if marked else ""
+        unseen = marks.unseen(name, survey.marked)
+        nowhere = f"no cell is {_quoted(unseen)}, which is to mark its missing cells" if unseen else ""
+        if said := [*filter(None, [note, taken, nowhere])]:
+            notes[name] = "; ".join(said)
         chosen[name] = kind
     return chosen, left_out, notes
 
@@ -255,6 +253,10 @@ def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
         if what in column.first:
             cell = column.first[what][0]
             raise InputError(f"{_at(path, name, column, what)}: {repr(cell) if cell else 'the cell'} {why}")
+
+
+def _quoted(marks: Sequence[str]) -> str:
+    return enumerate_names([*map(repr, marks)], 5)
 
 
 def _unless(mark: str) -> str:
