@@ -174,6 +174,29 @@ def test_weights_that_were_off():
     assert found(table, weights=False, kinds=["gaussian"]).steps == ()
 
 
+VOTES = {  # of the US House of 1984
+    "mle = map": row(0.1098, accuracy=0.938, confidence=0.99, impossible=2),
+    "mean = predictive": row(0.2326, (0.123, 0.042), accuracy=0.862, confidence=0.975),
+    "weighted": row(0.0775, (-0.032, 0.029), accuracy=0.946, confidence=0.960),
+}
+
+
+def test_weights_that_mend_what_a_prior_loses():
+    c = found(VOTES, weighting=(-0.155, 0.050), dependent=(65, 120))
+    assert c.verdict.startswith("Nothing is better than maximum likelihood beyond noise: weighted has the lowest")
+    assert "Weights change the score of mean = predictive by -0.155 ± 0.050, which is more than noise." in c.verdict
+    assert [step.why for step in c.steps] == [
+        "Weights have the lowest score, and a better one than none beyond noise: predict with them."
+    ]
+    within = found(VOTES, weighting=(-0.155, 0.080), dependent=(65, 120))
+    assert "Weights change" not in within.verdict
+    assert "weights are not better beyond noise" in within.steps[0].why
+    higher = found(VOTES | {"mle = map": row(0.05)}, weighting=(-0.155, 0.050), dependent=(65, 120))
+    assert "Weights change" not in higher.verdict
+    assert higher.steps == ()
+    assert found(WIN, weighting=(-0.095, 0.010)).verdict == found(WIN).verdict
+
+
 @pytest.mark.parametrize(("moved", "asked"), [((1, 17), False), ((2, 17), True), ((8, 400), False), ((9, 400), True)])
 def test_a_prior_that_decides(moved, asked):
     steps = found(TIE, moved=moved).steps

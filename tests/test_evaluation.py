@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -396,20 +397,35 @@ def two_normals(n=90, seed=4):
     return rng.normal(size=(n, 2)) + 0.8 * y[:, None], y
 
 
-def test_differences_are_paired_by_row():
+@pytest.mark.parametrize("against", ["mle", "predictive", "logistic"])
+def test_differences_are_paired_by_row(against):
     X, y = two_normals()
     train, test = slice(0, 20), slice(20, None)
-    table = compare_estimates(GaussianNB(), X[train], y[train], X[test], y[test], baselines=[LogisticRegression()])
-    assert table.loc["mle", DIFFERENCES].tolist() == [0, 0, 0, 0]
+    rows = X[train], y[train], X[test], y[test]
+    table = compare_estimates(GaussianNB(), *rows, baselines={"logistic": LogisticRegression()}, against=against)
+    assert table.loc[against, DIFFERENCES].tolist() == [0, 0, 0, 0]
     nb = GaussianNB().fit(X[train], y[train])
     other = {name: nb.predict_proba(X[test], estimate=name) for name in ("mle", "map", "mean", "predictive")}
-    other["LogisticRegression()"] = LogisticRegression().fit(X[train], y[train]).predict_proba(X[test])
+    other["logistic"] = LogisticRegression().fit(X[train], y[train]).predict_proba(X[test])
     for name, proba in other.items():
         for title, score in (("brier", brier), ("log_loss", clipped)):
-            difference = score(proba, y[test]) - score(other["mle"], y[test])
+            difference = score(proba, y[test]) - score(other[against], y[test])
             assert table.loc[name, f"{title}_difference"] == pytest.approx(difference.mean(), rel=1e-9)
             error = np.sqrt(np.sum((difference - difference.mean()) ** 2) / (70 * 69))
             assert table.loc[name, f"{title}_difference_se"] == pytest.approx(error, rel=1e-9)
+
+
+def test_differences_are_from_a_row_that_there_is():
+    X, y = two_normals()
+    for compare in (partial(compare_estimates, repeats=2), partial(compare_folds, folds=[])):
+        refused(
+            "against='weighted' is no row of the table; choose from 'mle',",
+            compare,
+            GaussianNB(),
+            X,
+            y,
+            against="weighted",
+        )
 
 
 def test_of_one_row_there_is_no_standard_error():
@@ -419,9 +435,11 @@ def test_of_one_row_there_is_no_standard_error():
     assert table["brier_difference_se"].isna().all()
 
 
-def test_repeats_are_the_corrected_resampled_t():
+@pytest.mark.parametrize("against", ["mle", "predictive"])
+def test_repeats_are_the_corrected_resampled_t(against):
     X, y = two_normals()
-    table = compare_estimates(GaussianNB(), X, y, repeats=6, test_size=0.2, seed=5, baselines=[LogisticRegression()])
+    baselines, settings = [LogisticRegression()], {"repeats": 6, "test_size": 0.2, "seed": 5}
+    table = compare_estimates(GaussianNB(), X, y, baselines=baselines, **settings, against=against)
     splits = stratified_splits(y, 6, 0.2, 5)
     found = {name: [] for name in ("mle", "predictive", "LogisticRegression()")}
     evidence = []
@@ -437,7 +455,7 @@ def test_repeats_are_the_corrected_resampled_t():
         mean = np.mean(rows, axis=0)
         assert table.loc[name, ["brier", "log_loss_clipped", "accuracy"]].tolist() == pytest.approx(mean, rel=1e-9)
         for k, title in enumerate(("brier", "log_loss")):
-            d = np.array([a[k] - b[k] for a, b in zip(rows, found["mle"], strict=True)])
+            d = np.array([a[k] - b[k] for a, b in zip(rows, found[against], strict=True)])
             assert table.loc[name, f"{title}_difference"] == pytest.approx(d.mean(), rel=1e-9, abs=1e-15)
             # Of 60 and 30 rows a fifth is tested: 18 of 90.
             error = np.sqrt((1 / 6 + 18 / 72) * np.sum((d - d.mean()) ** 2) / 5)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bayesnb.evaluation.estimates import WEIGHTED
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -45,6 +47,8 @@ class Findings:
         Pairs of features that depend on each other given the class by strong evidence, of how many.
     more : bool
         Whether there may be more of them than were counted.
+    weighting : (float, float) or None
+        Brier score with weights less that without, row by row, and the standard error.
     """
 
     comparison: pd.DataFrame
@@ -58,11 +62,17 @@ class Findings:
     moved: tuple[int, int] | None = None
     dependent: tuple[int, int] | None = None
     more: bool = False
+    weighting: tuple[float, float] | None = None
 
     @property
     def noise(self) -> float:
         """Standard errors from which a difference is more than noise."""
         return NOISE_OF_FOLDS if self.fits > 1 else NOISE
+
+    @property
+    def weights_help(self) -> bool:
+        """Whether weights are better than none, beyond noise."""
+        return self.weighting is not None and _Difference(*self.weighting, self.noise).sign < 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +96,7 @@ class Conclusion:
 
 @dataclass(frozen=True, eq=False)
 class _Difference:
-    """A mean difference from maximum likelihood, and its standard error."""
+    """A mean difference, and its standard error."""
 
     mean: float
     se: float
@@ -138,7 +148,13 @@ def conclude(found: Findings) -> Conclusion:
         min(scores, key=lambda name: scores[name]["brier"]) if _brier(scores[plain], found).sign > 0 else plain
     )
     return Conclusion(
-        " ".join([_verdict(scores, won, plain, found), *_reservations(scores, plain, found)]),
+        " ".join(
+            [
+                _verdict(scores, won, plain, found),
+                *_of_weights(scores, won, plain, found),
+                *_reservations(scores, plain, found),
+            ]
+        ),
         tuple(_confidence(name, scores[name], found) for name in dict.fromkeys([subject, plain])),
         tuple(_details(scores, won, subject, plain, found)),
         tuple(_steps(scores, won, found)),
@@ -201,6 +217,19 @@ def _verdict(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, 
         f"No difference beyond noise: {_called(lowest)} has the lowest Brier score, {scores[lowest]['brier']:.4f}, "
         f"{against} differ{'s from it' * (lowest == first)} by {difference.text}."
     )
+
+
+def _leads(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Findings) -> bool:
+    """Whether weights won; or nothing did, they have the lowest score, and it is better than without beyond noise."""
+    best = won or min(scores, key=lambda name: scores[name]["brier"])
+    return WEIGHTED in best.split(" = ") and (won is not None or found.weights_help)
+
+
+def _of_weights(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, found: Findings) -> list[str]:
+    if won is not None or found.weighting is None or not _leads(scores, won, found):
+        return []
+    gain = _Difference(*found.weighting, found.noise)
+    return [f"Weights change the score of {plain} by {gain.text}, which is more than noise."]
 
 
 def _gap(row: Mapping[Any, Any], found: Findings) -> _Difference:
@@ -275,8 +304,8 @@ def _reservations(scores: Mapping[str, dict[Any, Any]], plain: str, found: Findi
 
 def _steps(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Findings) -> list[Step]:
     steps, several = [], len(found.kinds) > 1
-    weighted = next((name for name in scores if "weighted" in name.split(" = ")), None)
-    best = won is not None and won == weighted
+    weighted = next((name for name in scores if WEIGHTED in name.split(" = ")), None)
+    lead = _leads(scores, won, found)
     if not found.weights and several:
         steps.append(
             Step(
@@ -285,8 +314,9 @@ def _steps(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Finding
                 {"weights": "auto"},
             )
         )
-    if best:
-        steps.append(Step("Weights won: predict with them.", code=f"bayesnb.WeightedNB({found.model}).fit(X, y)"))
+    if lead:
+        why = "won" if won else "have the lowest score, and a better one than none beyond noise"
+        steps.append(Step(f"Weights {why}: predict with them.", code=f"bayesnb.WeightedNB({found.model}).fit(X, y)"))
     alpha = next((part[6:] for part in (won or "").split(" = ") if part.startswith("alpha=")), None)
     if alpha is not None:
         steps.append(Step(f"The prior alpha={alpha} won: make it that of the model.", {"alpha": alpha}))
@@ -297,21 +327,22 @@ def _steps(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Finding
             Step(
                 f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: let "
                 "leave-one-out choose it.",
-                code=f"bayesnb.WeightedNB({tuned}).fit(X, y)" if best and not binned else tuned,
+                code=f"bayesnb.WeightedNB({tuned}).fit(X, y)" if lead and not binned else tuned,
             )
         )
-    mended = best and weighted is not None and _gap(scores[weighted], found).sign <= 0
+    helped = lead or found.weights_help
+    mended = helped and weighted is not None and _gap(scores[weighted], found).sign <= 0
     if found.weights and several and not mended:
-        steps += _structures(found, weighted is not None, best)
+        steps += _structures(found, weighted is not None, helped)
     return steps
 
 
-def _structures(found: Findings, weighed: bool, best: bool) -> list[Step]:
+def _structures(found: Findings, weighed: bool, helped: bool) -> list[Step]:
     """Where features depend on each other, and weights have not mended it."""
     strong, pairs = found.dependent or (0, 0)
     if not strong:
         return []
-    because = "still state too much" if best else "are not better beyond noise" if weighed else "take more rows"
+    because = "still state too much" if helped else "are not better beyond noise" if weighed else "take more rows"
     count = f"{strong:,}{' or more' * found.more} of {pairs:,}"
     why = f"By strong evidence {count} pairs of features depend on each other given the class, and weights {because}: "
     steps = []

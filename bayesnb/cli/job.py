@@ -16,7 +16,8 @@ from bayesnb.cli.text import enumerate_names
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
-from bayesnb.evaluation import compare_fitted
+from bayesnb.evaluation.compare import score_fitted
+from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.fitted import Fitted
 from bayesnb.selection.left_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
@@ -37,6 +38,8 @@ class Outcome:
         The same with weights of terms, where there are some.
     comparison : DataFrame
         One row an estimate, see `bayesnb.evaluation.compare_estimates`.
+    weighting : (float, float) or None
+        Brier score with weights less that without, "predictive", and the standard error; None without weights.
     parameters : DataFrame or None
         See `bayesnb.uncertainty.parameter_table`; None where the posterior is improper.
     uncertain : DataFrame or None
@@ -50,6 +53,7 @@ class Outcome:
     fits: Fits
     weighted: Fits | None
     comparison: pd.DataFrame
+    weighting: tuple[float, float] | None
     parameters: pd.DataFrame | None
     uncertain: pd.DataFrame | None
     notes: Sequence[str]
@@ -102,7 +106,7 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         kinds = _kinds(data, settings)
         undecided = UNDECIDED in kinds.values()
         data = replace(data, kinds=fits.unweighted.nb.kinds_ if undecided else kinds)
-        comparison = compare_fitted(fits.nb, parts, _priors(data, settings), progress=data.name)
+        scored = score_fitted(fits.nb, parts, _priors(data, settings), progress=data.name)
     except (ValueError, TypeError) as error:
         raise InputError(f"{data.name}: {' '.join(str(error).split())}") from None
     fits = fits.unweighted
@@ -112,7 +116,8 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         uncertain = most_uncertain(parameters, fits.nb, data.kinds)
     except ImproperPosteriorError as error:
         notes.append(f"No parameter table. {error}")
-    return Outcome(data, fits, weighted, comparison, parameters, uncertain, notes, density_open)
+    gain = scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None
+    return Outcome(data, fits, weighted, scored.table(), gain, parameters, uncertain, notes, density_open)
 
 
 def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:

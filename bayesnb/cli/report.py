@@ -54,6 +54,7 @@ def conclusion(outcome: Outcome, settings: Settings, sections: Sequence[Section]
             moved,
             strong,
             strong is not None and pairs is not None and strong[0] == len(pairs) < strong[1],
+            outcome.weighting,
         )
     )
 

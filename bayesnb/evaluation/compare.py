@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
+MLE = "mle"
 
 
 def compare_estimates(
@@ -29,6 +31,7 @@ def compare_estimates(
     priors: Mapping[str, Any] | None = None,
     baselines: Mapping[str, Any] | Iterable[Any] = (),
     *,
+    against: str = MLE,
     repeats: int | None = None,
     test_size: float = 0.3,
     seed: int = 0,
@@ -53,6 +56,8 @@ def compare_estimates(
     baselines : dict of str to classifier, or iterable of classifiers, optional
         Further rows, of any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names they are
         named by their `repr`.
+    against : str, default "mle"
+        The row from which differences are taken, such as "predictive", to see what weights add to it.
     repeats : int, optional
         In place of `X_test`: that many random splits of (X, y), stratified, see
         `bayesnb.evaluation.stratified_splits`; 2 or more.
@@ -75,8 +80,8 @@ def compare_estimates(
             with `repeats` their means over the splits, also of the numbers of rows. Confidence is
             the accuracy that the probabilities state; beside it stands the observed one.
         brier_difference, log_loss_difference
-            mean score less that of "mle", paired by row; negative is
-            better than "mle". Of the clipped log loss, as the strict one may be infinite.
+            mean score less that of the row `against`, paired by row; negative is
+            better than it. Of the clipped log loss, as the strict one may be infinite.
         brier_difference_se, log_loss_difference_se
             their standard errors, see Notes.
         log_evidence
@@ -87,7 +92,7 @@ def compare_estimates(
     ------
     ValueError
         If the data or a hyperparameter cannot be used; if both or neither of test rows and `repeats` are
-        given.
+        given; if `against` is no row of the table.
 
     Notes
     -----
@@ -115,17 +120,18 @@ def compare_estimates(
     """
     priors, others = estimates.named(priors, baselines)
     names = estimates.row_names(nb, priors, others)
+    _require_row(against, names)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
         once = ((clone(nb).fit(X, y), estimates.fit_baselines(others, X, y), X_test, y_test) for _ in range(1))
         (rows,), same, (evidence,) = _over_splits(once, 1, priors, names, classes, progress)
-        return _of_rows(rows, same, evidence)
+        return Scored(rows, same, evidence).table(against)
     splits = stratified_splits(y, repeats, test_size, seed)
     fitted = _fits(nb, X, y, splits, others)
     parts, same, evidences = _over_splits(fitted, len(splits), priors, names, classes, progress)
-    return _of_splits(parts, same, evidences, len(splits[0][0]), len(splits[0][1]))
+    return _of_splits(parts, same, evidences, len(splits[0][0]), len(splits[0][1]), against)
 
 
 def compare_folds(
@@ -136,6 +142,8 @@ def compare_folds(
     priors: Mapping[str, Any] | None = None,
     baselines: Mapping[str, Any] | Iterable[Any] = (),
     progress: str | None = None,
+    *,
+    against: str = MLE,
 ) -> pd.DataFrame:
     """As `compare_estimates`, the held-out rows of several splits pooled before they are scored.
 
@@ -145,7 +153,7 @@ def compare_folds(
     y : (N,) array-like
     folds : iterable of (train, test)
         Indices of the rows, such as `StratifiedKFold().split(X, y)` gives.
-    nb, priors, baselines, progress
+    nb, priors, baselines, progress, against
         As for `compare_estimates`.
 
     Returns
@@ -173,11 +181,12 @@ def compare_folds(
     """
     (priors, others), folds = estimates.named(priors, baselines), list(folds)
     names = estimates.row_names(nb, priors, others)
+    _require_row(against, names)
     classes, y = estimates.labels(X, y, type(nb).__name__)
     whole = estimates.alternatives(clone(nb).unweighted.fit(X, y), priors)
     fits = _fits(nb, X, y, folds, others)
     parts, same, _ = _over_splits(fits, len(folds), priors, names, classes, progress)
-    return _pooled(parts, same, whole)
+    return _pooled(parts, same, whole).table(against)
 
 
 def compare_fitted(
@@ -218,6 +227,16 @@ def compare_fitted(
     mean           0.109      0.96
     predictive     0.108      0.96
     """
+    return score_fitted(nb, parts, priors, progress).table()
+
+
+def score_fitted(
+    nb: Classifier,
+    parts: Iterable[tuple[Any, Any, Any]],
+    priors: Mapping[str, Any] | None = None,
+    progress: str | None = None,
+) -> Scored:
+    """What `compare_fitted` makes its table of."""
     priors, parts = dict(priors or {}), list(parts)
     names = estimates.row_names(nb, priors, [])
     whole = estimates.alternatives(nb, priors)
@@ -226,9 +245,48 @@ def compare_fitted(
     return _pooled(found, same, whole)
 
 
-def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: Mapping[str, Any]) -> pd.DataFrame:
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """The same rows scored by each estimate.
+
+    Parameters
+    ----------
+    rows : dict {estimate: RowScores}
+    same : (E, E) bool
+        Which estimates coincide.
+    evidence : dict {estimate: float}
+        Log evidence of those that have one.
+    """
+
+    rows: Mapping[str, RowScores]
+    same: np.ndarray
+    evidence: Mapping[str, float]
+
+    def difference(self, name: str, against: str, score: str = "brier") -> tuple[float, float]:
+        """Mean over the rows of one estimate's score less another's, and its standard error."""
+        difference = getattr(self.rows[name], score) - getattr(self.rows[against], score)
+        return float(np.mean(difference)), standard_error(difference)
+
+    def table(self, against: str = MLE) -> pd.DataFrame:
+        """See `compare_estimates`."""
+        table = {}
+        for name, mine in self.rows.items():
+            table[name] = dict(summarize(mine))
+            for title, score in DIFFERENCES.items():
+                mean, se = self.difference(name, against, score)
+                table[name] |= {f"{title}_difference": mean, f"{title}_difference_se": se}
+            table[name]["log_evidence"] = self.evidence.get(name, np.nan)
+        return _frame(table, self.same)
+
+
+def _require_row(against: str, names: Sequence[str]) -> None:
+    if against not in names:
+        raise ValueError(f"against={against!r} is no row of the table; choose from {', '.join(map(repr, names))}.")
+
+
+def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: Mapping[str, Any]) -> Scored:
     rows = {name: pool([part[name] for part in parts]) for name in parts[0]}
-    return _of_rows(rows, same, estimates.log_evidence(whole))
+    return Scored(rows, same, estimates.log_evidence(whole))
 
 
 def _fits(
@@ -267,27 +325,13 @@ def _over_splits(
     return parts, same, evidence
 
 
-def _of_rows(rows: Mapping[str, RowScores], same: np.ndarray, evidence: Mapping[str, float]) -> pd.DataFrame:
-    """The table of one set of rows."""
-    mle, table = rows["mle"], {}
-    for name, mine in rows.items():
-        table[name] = dict(summarize(mine))
-        for title, score in DIFFERENCES.items():
-            difference = getattr(mine, score) - getattr(mle, score)
-            table[name] |= {
-                f"{title}_difference": float(np.mean(difference)),
-                f"{title}_difference_se": standard_error(difference),
-            }
-        table[name]["log_evidence"] = evidence.get(name, np.nan)
-    return _frame(table, same)
-
-
 def _of_splits(
     parts: Sequence[Mapping[str, RowScores]],
     same: np.ndarray,
     evidence: Sequence[Mapping[str, float]],
     n_train: int,
     n_test: int,
+    against: str,
 ) -> pd.DataFrame:
     """The table of means over splits of the same sizes."""
     found = {name: [summarize(part[name]) for part in parts] for name in parts[0]}
@@ -295,7 +339,7 @@ def _of_splits(
     for name, mine in found.items():
         table[name] = average(mine)
         for title, score in DIFFERENCES.items():
-            difference = paired(mine, found["mle"], score)
+            difference = paired(mine, found[against], score)
             table[name] |= {
                 f"{title}_difference": float(np.mean(difference)),
                 f"{title}_difference_se": corrected_error(difference, n_train, n_test),
