@@ -105,8 +105,9 @@ def test_a_mark_of_some_columns_only(capsys, monkeypatch, tmp_path):
     assert data.rows.X.isna().sum().to_dict() == {"births": 0, "glucose": 20, "bmi": 20}
     assert data.levels["births"] == [0, 2]
     assert data.notes == {}
-    data = typed(monkeypatch, *flags, "--missing-in", -9, "bmi")
-    assert data.notes == {"bmi": "no cell is '-9', which is to mark its missing cells"}
+    for mark, said in {-9: "", "0.00": "; '0' is"}.items():
+        data = typed(monkeypatch, *flags, "--missing-in", mark, "bmi")
+        assert data.notes == {"bmi": f"no cell is '{mark}', which is to mark its missing cells{said}"}
     capsys.readouterr()
     code, _, err = run(capsys, "compare", *flags, "--missing-in", 0, "glukose")
     assert (code, err.count("\n")) == (2, 1)

@@ -227,10 +227,9 @@ def _kinds(
         if kind != "categorical":
             _require_numbers(path, name, survey, kind if kind in KINDS else "numeric")
         marked = marks.assumed(name, survey.marked) if kind == "categorical" else []
-        taken = f"{_quoted(marked)} marks missing cells{_unless(marked[0])}" if marked else ""
-        unseen = marks.unseen(name, survey.marked)
-        nowhere = f"no cell is {_quoted(unseen)}, which is to mark its missing cells" if unseen else ""
-        if said := [*filter(None, [note, taken, nowhere])]:
+        taken = f"{enumerate_names([*map(repr, marked)], 5)} marks missing cells{_unless(marked[0])}" if marked else ""
+        nowhere = [_nowhere(mark, survey) for mark in marks.unseen(name, survey.marked)]
+        if said := [*filter(None, [note, taken, *nowhere])]:
             notes[name] = "; ".join(said)
         chosen[name] = kind
     return chosen, left_out, notes
@@ -255,8 +254,12 @@ def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
             raise InputError(f"{_at(path, name, column, what)}: {repr(cell) if cell else 'the cell'} {why}")
 
 
-def _quoted(marks: Sequence[str]) -> str:
-    return enumerate_names([*map(repr, marks)], 5)
+def _nowhere(mark: str, column: Survey) -> str:
+    """That a mark which the user named does not occur; how the cells spell it, if it is a number."""
+    cells = list(column.values)
+    same = np.flatnonzero(as_numbers(cells) == as_numbers([mark]))
+    spelt = f"; {cells[same[0]]!r} is" if len(same) else ""
+    return f"no cell is {mark!r}, which is to mark its missing cells{spelt}"
 
 
 def _unless(mark: str) -> str:
