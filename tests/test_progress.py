@@ -28,6 +28,7 @@ CALLS = {
     "evidence": lambda: bnb.prequential(nb(), X, Y, points=3),
     "tune_alpha": lambda: bnb.tune_alpha(nb(), X, Y),
     "learning curve": lambda: bnb.learning_curve(bnb.CategoricalNB(), X, Y, [3, 5], repeats=2),
+    "estimates": lambda: bnb.compare_estimates(bnb.CategoricalNB(), X, Y, repeats=2),
     "Pairs of features": lambda: bnb.check_independence(nb(), X, Y, draws=5),
     "EM: iterations": lambda: bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB(), n_init=2).fit(X),
     "AODE": lambda: bnb.AODE().fit(X, Y).predict(X),
@@ -86,7 +87,7 @@ def test_a_call_on_few_rows_makes_none(bars):
 
 def test_where_none_is_wanted_there_is_none_inside_either(bars):
     bnb.learning_curve(bnb.AODE(), X, Y, [3, 5], repeats=2, progress=None)
-    bnb.compare_estimates(bnb.CategoricalNB(), X, Y, MANY, np.tile(Y, 200))
+    bnb.compare_estimates(bnb.CategoricalNB(), X, Y, MANY, np.tile(Y, 200), progress=None)
     assert bars == []
     nb().predict(MANY)
     assert len(bars) == 1, "and after it there is one again"

@@ -35,7 +35,7 @@ def compare_estimates(
     repeats: int | None = None,
     test_size: float = 0.3,
     seed: int = 0,
-    progress: str | None = None,
+    progress: str | None = "estimates",
 ) -> pd.DataFrame:
     """Maximum likelihood beside the Bayesian estimates, scored on held-out rows.
 
@@ -66,7 +66,7 @@ def compare_estimates(
     seed : int, default 0
         Of `repeats`.
     progress : str, optional
-        Title of a progress bar on a terminal, shown after a second; default: none.
+        Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def compare_folds(
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
     priors: Mapping[str, Any] | None = None,
     baselines: Mapping[str, Any] | Iterable[Any] = (),
-    progress: str | None = None,
+    progress: str | None = "estimates",
     *,
     against: str = MLE,
 ) -> pd.DataFrame:
@@ -193,7 +193,7 @@ def compare_fitted(
     nb: Classifier,
     parts: Iterable[tuple[Any, Any, Any]],
     priors: Mapping[str, Any] | None = None,
-    progress: str | None = None,
+    progress: str | None = "estimates",
 ) -> pd.DataFrame:
     """As `compare_folds`, with classifiers that are fitted already.
 
@@ -234,7 +234,7 @@ def score_fitted(
     nb: Classifier,
     parts: Iterable[tuple[Any, Any, Any]],
     priors: Mapping[str, Any] | None = None,
-    progress: str | None = None,
+    progress: str | None = "estimates",
 ) -> Scored:
     """What `compare_fitted` makes its table of."""
     priors, parts = dict(priors or {}), list(parts)

@@ -48,7 +48,7 @@ def learning_curve(
     priors, baselines
         As for `compare_estimates`.
     progress : str or None
-        Title of a progress bar on a terminal, shown after a second.
+        Title of a progress bar on a terminal or in a notebook, shown after a second.
 
     Returns
     -------
