@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from contextlib import nullcontext
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -354,3 +355,13 @@ def test_sparse_arrays_that_scikit_learn_takes(unknown, binary):
             assert X.shape == (6, len(bag.vocabulary_))
         pipeline = make_pipeline(bag, TfidfTransformer(), LogisticRegression())
         assert pipeline.fit(documents, [0, 1] * 3).predict_proba(documents).shape == (6, 2)
+
+
+@pytest.mark.parametrize("form", [list, np.array, pd.Series])
+def test_texts_whose_words_are_not_counted(form):
+    texts, model = form(["the cat sat", "a dog"]), bnb.MultinomialNB()
+    for method in (partial(model.fit, y=[0, 1]), bnb.MultinomialNB().fit([[1, 2], [2, 1]], [0, 1]).predict_proba):
+        refused(
+            "of texts: 'the cat sat', ...; MultinomialNB takes a row of features for each sample. Count", method, texts
+        )
+    assert not hasattr(model, "classes_")

@@ -229,6 +229,11 @@ def check_table(X: Any, owner: str) -> Table:
         X = (_summable(X) if X.format == "coo" else X).tocsr()  # which adds up the duplicates of such a matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
+    if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
+        raise ValueError(
+            f"Input X is one-dimensional, of texts: {shown(plain(first))}, ...; {owner} takes a row of features for "
+            "each sample. Count the words of texts first, as bayesnb.text.BagOfWords().fit_transform(X) does."
+        )
     array = check_array(
         X,
         dtype=None,
