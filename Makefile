@@ -87,7 +87,7 @@ docs: $(DOCS)
 	@echo 'Open site/index.html'
 
 clean:
-	rm -rf build dist site .doctrees docs/reference/generated docs/jupyter_execute .hypothesis .import_linter_cache .jax_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build dist site .doctrees docs/reference/generated jupyter_execute .hypothesis .import_linter_cache .jax_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name .git -prune -o -path './.venv*' -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 	@for env in $(VENV) .venv*; do \
 	    if [ -f "$$env/pyvenv.cfg" ]; then echo "rm -rf $$env"; rm -rf "$$env"; fi; \

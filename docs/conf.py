@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from docutils import nodes
+
 from bayesnb import __version__
 
 HERE = Path(__file__).parent
@@ -47,6 +49,7 @@ autodoc_typehints = "none"  # the docstrings say types and shapes
 autodoc_class_signature = "mixed"
 default_role = "code"
 numpydoc_show_class_members = False  # they follow, each with its own docstring
+toc_object_entries_show_parents = "hide"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "bayesnb"
@@ -71,5 +74,19 @@ def of_another_package(app, what, name, obj, skip, options):
     return skip or not (getattr(obj, "__module__", None) or "bayesnb").startswith("bayesnb")
 
 
+def thumbnails(app, doctree, docname):
+    """The gallery's index shows, in each entry, the first figure of the section that the entry leads to."""
+    if docname != "gallery/index":
+        return
+    for entry in list(doctree.findall(nodes.list_item)):
+        link = next(entry.findall(nodes.reference))
+        page, _, anchor = link["refuri"].partition(".html#")
+        (section,) = (s for s in app.env.get_doctree(f"gallery/{page}").findall(nodes.section) if anchor in s["ids"])
+        for figure in list(section.findall(nodes.image))[:1]:
+            entry.insert(0, nodes.paragraph("", "", link.deepcopy()))
+            entry[0][0][:] = [nodes.image(uri=figure["uri"], candidates=figure["candidates"], alt=link.astext())]
+
+
 def setup(app):
     app.connect("autodoc-skip-member", of_another_package)
+    app.connect("doctree-resolved", thumbnails)
