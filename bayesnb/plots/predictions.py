@@ -28,7 +28,8 @@ def prediction_intervals(
     """Class probabilities of rows in ascending order, with their intervals.
 
     Read it from left to right: the line climbs from the rows that the classifier holds for another class to those that
-    it is surest of; the band is what the data leave open, and a cross is a row whose predicted label is wrong.
+    it is surest of; the band is what the data leave open, and a cross is a row whose predicted label is wrong (a tick
+    at the bottom where there are more than a hundred).
 
     Parameters
     ----------
@@ -95,11 +96,14 @@ def prediction_intervals(
     handles: list[Any] = [line, band]
     if y is not None:
         wrong = _wrong(nb, top, y)[order]
-        cross: dict[str, Any] = {"marker": "x", "s": 26, "linewidths": 1.1, "color": WRONG, "zorder": 3}
-        if wrong.sum() > _FEW:  # or they would hide the line
-            cross |= {"s": 9, "linewidths": 0.7, "alpha": 0.5}
         said = f"predicted label wrong: {wrong.sum():,} of {len(p):,}"
-        handles.append(ax.scatter(rank[wrong], p[wrong], label=said, **cross))
+        mark: dict[str, Any] = {"label": said, "color": WRONG, "zorder": 3}
+        if wrong.sum() > _FEW:  # crosses would hide the line, and each other
+            at_the_bottom: dict[str, Any] = {"marker": "|", "s": 60, "transform": ax.get_xaxis_transform()}
+            marks = ax.scatter(rank[wrong], np.full(wrong.sum(), 0.03), linewidths=0.6, **at_the_bottom, **mark)
+        else:
+            marks = ax.scatter(rank[wrong], p[wrong], marker="x", s=26, linewidths=1.1, **mark)
+        handles.append(marks)
     ax.axhline(0.5, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
     ax.set_xlim(-0.5, max(len(p) - 0.5, 0.5))
     ax.locator_params(axis="x", integer=True)

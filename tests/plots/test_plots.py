@@ -300,6 +300,16 @@ class TestPredictionIntervals:
         assert f"predicted label wrong: {wrong.sum()} of 40" in said(ax)
         assert "50% interval" in said(ax)
 
+    def test_many_wrong_rows_are_ticks_under_their_place(self, monkeypatch):
+        nb, X, y = stub_rows(400, 2, monkeypatch)
+        wrong = nb.classes_[X.argmax(axis=1)] != y
+        assert wrong.sum() > 100
+        ax = check(plots.prediction_intervals(nb, X, y))
+        np.testing.assert_array_equal(dots(ax)[:, 0], np.flatnonzero(wrong[np.argsort(X[:, 1])]))
+        assert (dots(ax)[:, 1] < 0.1).all()
+        assert ax.collections[-1].get_offset_transform() == ax.get_xaxis_transform()
+        assert f"predicted label wrong: {wrong.sum()} of 400" in said(ax)
+
     def test_of_many_classes_the_predicted_one(self, monkeypatch):
         nb, X, _ = stub_rows(30, 4, monkeypatch)
         ax = check(plots.prediction_intervals(nb, X))
