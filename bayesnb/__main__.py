@@ -275,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
         "--test-size",
         type=_number(0, 1),
         metavar="SHARE",
-        help="share of the rows to hold out (default 0.3; fewer than 200 rows are cross-validated instead)",
+        help="share of the rows to hold out (default 0.3; fewer than 1,000 rows are cross-validated instead)",
     )
     model.add_argument("--seed", type=_seed, default=0, help="of the choice of held-out rows (default 0)")
     compare.add_argument(

@@ -82,8 +82,9 @@ def table(tmp_path):
 def test_without_a_file_it_runs_on_the_embedded_data(capsys):
     code, out, err = run(capsys, "compare")
     assert (code, err) == (0, "")
-    assert "breast_cancer: GaussianNB on 569 rows, 30 features, 2 classes (benign 357, malignant 212)" in out
-    assert "watermelon: MixedNB on 17 rows, 8 features, 2 classes (no 9, yes 8)" in out
+    said = "breast_cancer: diagnosis by GaussianNB on 569 rows, 30 features, 2 classes (benign 357, malignant 212)"
+    assert said in " ".join(out.split())
+    assert "watermelon: ripe by MixedNB on 17 rows, 8 features, 2 classes (no 9, yes 8)" in out
     assert "5-fold cross-validation" in out
     assert "not the probability that a prediction is right" in re.sub(r"\s+", " ", out)
     assert max(columns_of(line) for line in out.splitlines() if not line.startswith("wrote ")) <= 100

@@ -34,6 +34,7 @@ def found(table, rows=ROWS, fits=1, shares=EVEN, kinds=("gaussian", "gaussian"),
     return conclude(Findings(frame, rows, fits, shares, "bayesnb.GaussianNB()", named, **more))
 
 
+GAIN = (-0.095, 0.010)
 WIN = {
     "mle": row(0.30, confidence=0.95),
     "predictive": row(0.295, (-0.005, 0.004), confidence=0.94),
@@ -44,15 +45,26 @@ LOSS = {"mle": row(0.30), "predictive": row(0.35, (0.05, 0.01)), "weighted": row
 
 
 def test_a_clear_win():
-    c = found(WIN)
+    c = found(WIN, weighting=GAIN)
     assert c.verdict == (
         "Weighted wins: Brier score 0.2000 against 0.3000 of maximum likelihood, a difference of -0.100 ± 0.020, 5.0 "
-        "standard errors; that is more than noise."
+        "standard errors; that is more than noise. Weights change the score of predictive by -0.095 ± 0.010, which is "
+        "more than noise."
     )
     assert c.details[0] == "Predictive: -0.0050 ± 0.0040 from maximum likelihood, no difference beyond noise."
     assert c.steps == (
         Step("Weights won: predict with them.", code="bayesnb.WeightedNB(bayesnb.GaussianNB()).fit(X, y)"),
     )
+    assert "y is the column y, and X the table without y:" in c.about
+    about = found(WIN, target="diagnosis", left_out=("number",)).about
+    assert "y is the column diagnosis, and X the table without diagnosis, number:" in about
+
+
+def test_a_win_over_maximum_likelihood_need_not_be_one_over_no_weights():
+    c = found(WIN, weighting=(-0.095, 0.060))
+    assert c.verdict.startswith("Weighted wins")
+    assert c.verdict.endswith("Weights change the score of predictive by -0.095 ± 0.060, which is within noise.")
+    assert c.steps == ()
 
 
 def test_a_tie_is_a_conclusion_and_asks_for_nothing():
@@ -130,16 +142,26 @@ def test_every_row_impossible():
     assert "has no probabilities at all in 3 of 400 rows; predictive in none." in both.verdict
 
 
-def test_less_than_the_share_of_each_class_is_said():
+def test_what_is_free():
+    """Brier scores say whether the features tell anything, as labels of a rare class may all be wrong where they do."""
     poor = {"mle": row(0.7, accuracy=0.3), "predictive": row(0.55, (-0.15, 0.02), accuracy=0.4)}
-    c = found(poor)
-    assert (
-        "No estimate is better than stating the share of each class, whatever the row (Brier score 0.5000)" in c.verdict
-    )
-    assert any("Always saying a, the most frequent class, would be right in 0.500" in text for text in c.details)
-    assert not any("Always saying" in text for text in found(WIN).details)
-    rare = found(WIN, shares={"a": 0.9, "b": 0.1})
-    assert any("Always saying a" in text for text in rare.details)  # .8 right where .9 are free
+    free = "No estimate is better than stating the share of each class, whatever the row (Brier score 0.5000)"
+    assert free in found(poor).verdict
+    always = "Always saying sick = a, the most frequent class, would be right in 0.900; weighted is, in 0.800."
+    for idle, said in (
+        ((-0.1, 0.03), "its Brier score is better beyond noise: -0.100 ± 0.030."),
+        ((-0.1, 0.06), "its Brier score is not better beyond noise: -0.100 ± 0.060. Either the features tell little"),
+        ((0.1, 0.03), "its Brier score is not better beyond noise: +0.100 ± 0.030. Either the features tell little"),
+    ):
+        details = found(WIN, shares={"a": 0.9, "b": 0.1}, target="sick", idle={"weighted": idle}).details
+        assert always in details
+        assert any(said in text for text in details)
+
+
+def test_a_score_too_good_to_be_true():
+    for brier, accuracy, told in ((0.0002, 1.0, True), (0.02, 1.0, False), (0.0002, 0.999, False)):
+        details = found({"mle": row(0.3), "predictive": row(brier, (-0.3, 0.01), accuracy=accuracy)}).details
+        assert any("look whether a column says the class in other words" in text for text in details) is told
 
 
 def test_confidence_against_accuracy():
@@ -194,7 +216,6 @@ def test_weights_that_mend_what_a_prior_loses():
     higher = found(VOTES | {"mle = map": row(0.05)}, weighting=(-0.155, 0.050), dependent=(65, 120))
     assert "Weights change" not in higher.verdict
     assert higher.steps == ()
-    assert found(WIN, weighting=(-0.095, 0.010)).verdict == found(WIN).verdict
 
 
 @pytest.mark.parametrize(("moved", "asked"), [((1, 17), False), ((2, 17), True), ((8, 400), False), ((9, 400), True)])
@@ -207,10 +228,10 @@ def test_a_prior_that_decides(moved, asked):
 
 
 def test_dependence_that_weights_do_not_mend():
-    assert not found(WIN, dependent=(5, 10)).steps[1:]  # they do
+    assert not found(WIN, weighting=GAIN, dependent=(5, 10)).steps[1:]  # they do
     assert found(TIE, dependent=(0, 10), density_open=True).steps == ()
     sure = WIN | {"weighted": row(0.2, (-0.1, 0.02), confidence=0.95)}
-    (_, step) = found(sure, dependent=(5, 10)).steps
+    (_, step) = found(sure, weighting=GAIN, dependent=(5, 10)).steps
     assert "5 of 10 pairs" in step.why
     assert "weights still state too much" in step.why
     assert step.code == "bayesnb.WeightedNB(bayesnb.KDB()).fit(X, y)"

@@ -105,13 +105,20 @@ def test_a_mark_of_some_columns_only(capsys, monkeypatch, tmp_path):
     assert data.rows.X.isna().sum().to_dict() == {"births": 0, "glucose": 20, "bmi": 20}
     assert data.levels["births"] == [0, 2]
     assert data.notes == {}
-    for mark, said in {-9: "", "0.00": "; '0' is"}.items():
-        data = typed(monkeypatch, *flags, "--missing-in", mark, "bmi")
-        assert data.notes == {"bmi": f"no cell is '{mark}', which is to mark its missing cells{said}"}
+    for mark in (0, "0.0", "-0", "0e0"):  # a number, however it is spelt
+        data = typed(monkeypatch, *flags, "--missing-in", mark, "bmi,births")
+        assert data.missing == {"births": 20, "glucose": 10, "bmi": 20}
+    data = typed(monkeypatch, *flags, "--missing", "0.00")
+    assert data.missing == {"births": 20, "glucose": 20, "bmi": 20}
+    data = typed(monkeypatch, *flags, "--missing-in", -9, "bmi")
+    assert data.notes == {"bmi": "no cell is '-9', which is to mark its missing cells"}
     capsys.readouterr()
     code, _, err = run(capsys, "compare", *flags, "--missing-in", 0, "glukose")
     assert (code, err.count("\n")) == (2, 1)
-    assert "patients.csv has no column 'glukose'; its first line names births, glucose, bmi, y." in err
+    assert (
+        "patients.csv has no column 'glukose' (is 'glucose' meant?); its first line names births, glucose, bmi, y."
+        in err
+    )
 
 
 def test_a_label_that_is_missing_or_is_called_none(capsys, monkeypatch, tmp_path):
@@ -164,7 +171,7 @@ def test_a_pipe_and_packed_files_whose_names_do_not_say_so(monkeypatch, tmp_path
 
 def test_quotes_after_blanks_and_columns_without_names(tmp_path):
     path = tmp_path / "cities.csv"
-    path.write_text('"city", ,"state", y,\n' + ' "Yuma" ,1.5, AZ,"p",\n  Reno,2.5,"""NV""", "q",x\n' * 9)
+    path.write_text('"city", ,"state", y,\n' + ' "Yuma" ,1.5, AZ,"p",z\n  Reno,2.5,"""NV""", "q",x\n' * 9)
     data = load(path, "y", default="categorical")
     assert data.levels["city"] == ["Yuma", "Reno"]
     assert data.levels["state"] == ["AZ", '"NV"']
@@ -291,3 +298,42 @@ def test_a_header_of_many_columns_is_checked_at_once(tmp_path):
     path.write_text(",".join([*names, "c7"]) + "\n")
     with pytest.raises(tables.InputError, match="names 'c7' twice"):
         next(reading.read(path))
+
+
+def test_zeros_that_may_be_missing_cells_are_told(tmp_path):
+    """Where no other number is near: not of counts, nor of amounts of which some are small."""
+    rng = np.random.default_rng(0)
+    n = 200
+    often = rng.random(n) < 0.1
+    columns = {
+        "glucose": np.where(often, 0, rng.normal(120, 20, n).round()),
+        "bmi": np.where(often, 0, rng.normal(30, 3, n).round(1)),
+        "visits": rng.poisson(8, n),
+        "rain": np.where(often, 0, rng.exponential(4, n).round(1)),
+        "height": rng.normal(170, 9, n).round(),
+        "balance": np.where(often, 0, rng.normal(0, 900, n).round(2)),
+        "y": rng.choice(["a", "b"], n),
+    }
+    path = tmp_path / "clinic.csv"
+    pd.DataFrame(columns).to_csv(path, index=False)
+    data = load(path, "y")
+    assert {name for name, note in data.notes.items() if "some cells are 0" in note} == {"glucose", "bmi"}
+    assert load(path, "y", kinds={"glucose": "gaussian"}).notes.keys() == {"bmi"}
+    assert load(path, "y", within={"glucose": ["0"], "bmi": ["0"]}).notes == {}
+
+
+def test_columns_of_one_value_are_left_out_unless_they_are_named(tmp_path):
+    path = tmp_path / "constant.csv"
+    path.write_text("unit,zero,gap,x,y\n" + "kg,0,a,1.5,p\nkg,0,,2.25,q\n" * 9)
+    data = load(path, "y")
+    assert data.left_out == {"unit": "every cell is 'kg'", "zero": "every cell is '0'"}
+    assert [*data.kinds] == ["gap", "x"]
+    assert [*load(path, "y", kinds={"unit": "categorical"}).kinds] == ["unit", "gap", "x"]
+
+
+def test_labels_that_may_not_be_meant_are_told(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("x,y\n" + "1.5,yes\n2.5,Yes\n3.5,no\n" * 9)
+    assert load(path, "y").notes == {"y": "'yes' and 'Yes' are different classes, as they are spelt"}
+    path.write_text("x,age\n" + "".join(f"{i % 7}.5,{20 + i % 25}\n" for i in range(100)))
+    assert "each of its 25 numbers is a class" in load(path, "age").notes["age"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from bayesnb.cli.job import Outcome
 from bayesnb.cli.readable import Columns, Table, amount, number, p_value, probability
 from bayesnb.cli.tables import NUMBERS
 from bayesnb.evaluation import reliability
-from bayesnb.uncertainty import CLASS, decompose_uncertainty, predict_interval
+from bayesnb.uncertainty import decompose_uncertainty, predict_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 #: Of the sections that write files.
 NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
+_OF_PREDICTIONS = ("sensitivity", "rows")
 _SHOWN = 12
 _DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than
@@ -87,7 +88,9 @@ def analyse(outcome: Outcome, prob: float) -> list[Section]:
         f"The rows that are most uncertain, {percent} intervals": partial(_rows, folds, prob),
         "Do features depend on each other, given the class?": partial(_pairs, outcome),
     }
-    return [_or_why_not(title, part) for title, part in parts.items()]
+    made = [_or_why_not(title, part) for title, part in parts.items()]
+    plain = " This is of naive Bayes without weights." * (outcome.weighted is not None)
+    return [replace(own, means=own.means + plain) if own.name in _OF_PREDICTIONS else own for own in made]
 
 
 def _or_why_not(title: str, part: Callable[[str], Section]) -> Section:
@@ -116,7 +119,7 @@ def _reliability(outcome: Outcome, title: str) -> Section:
     shown: pd.DataFrame | dict[str, pd.DataFrame] = plain
     said = f"the predictive estimate {_stated(plain)}"
     if outcome.weighted is not None:
-        shown = {"plain": plain, "weighted": _bins(outcome.weighted.folds)}
+        shown = {"predictive": plain, "weighted": _bins(outcome.weighted.folds)}
         said += f", the weighted one {_stated(shown['weighted'])}"
         mended = " Weights, found on the rows that were fitted, are to mend that."
     return Section(
@@ -181,16 +184,18 @@ def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
     if outcome.parameters is None:
         return Section(title, "Not here: there is no parameter table, for the reason given above.")
     moved = (outcome.parameters["mean"] - outcome.parameters["mle"]) / outcome.parameters["sd"]
-    moved = moved[np.isfinite(moved) & (outcome.parameters["feature"] != CLASS)]
+    kinds = outcome.data.kinds
+    asked = np.array([kinds.get(feature, "binned") != "binned" for feature in outcome.parameters["feature"]])
+    moved = moved[np.isfinite(moved) & asked]
     if moved.empty:
-        return Section(
-            title, "Not here: no parameter has a maximum likelihood estimate.", "parameters", outcome.parameters
-        )
+        only = "" if "binned" not in kinds.values() else "; densities are averages over all binnings, and those smooth"
+        why = f"Not here: no parameter has a maximum likelihood estimate to be held against{only}."
+        return Section(title, why, "parameters", outcome.parameters)
     moved = moved.reindex(moved.abs().sort_values(ascending=False, kind="stable").index)
     kind = outcome.parameters.loc[moved.index, ["feature", "level"]].apply(tuple, axis=1)
-    kind = kind.map(partial(_kind, outcome.data.kinds))
+    kind = kind.map(partial(_kind, kinds))
     chosen, others = kind.iloc[0], moved[kind != kind.iloc[0]].abs()
-    rest = f" No parameter of another kind was moved by more than {others.max():.2f} sd." * bool(len(others))
+    rest = f" No parameter of another kind was moved by more than {others.max():.2g} sd." * bool(len(others))
     own = moved[kind == chosen]
     by = [["moved (sd)"], *([f"{sd:+.2f}"] for sd in own[:_SHOWN])]
     table = outcome.parameters.loc[own.index[:_SHOWN]]
@@ -199,8 +204,8 @@ def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
         "Where maximum likelihood (MLE) and the posterior mean differ most, in posterior standard deviations (sd): "
         "the prior speaks where the data say little. An interval says what the rows leave unknown about a parameter "
         f"if naive Bayes holds. The parameter that moved most is {_KINDS.get(chosen, chosen)}. The figure shows "
-        f"all {len(own):,} of this kind{', each feature in its own unit' * (chosen != 'theta')}; the table, in the "
-        f"units of the data, the {len(table)} that moved most.{rest}",
+        f"all {len(own):,} of this kind{', each feature in its own unit' * (chosen != 'theta')}; the table"
+        f"{', in the units of the data' * (chosen != 'theta')}, the {len(table)} that moved most.{rest}",
         "parameters",
         outcome.parameters,
         readable.beside(readable.parameters(table, outcome.data.kinds, prob), by),
@@ -307,7 +312,7 @@ def _uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
     return frame.join(decompose_uncertainty(fold.nb, fold.X).reset_index(drop=True))
 
 
-_KINDS = {"theta": "a probability of a level, bin or word", "mu": "a mean", "sigma2": "a variance", "rate": "a rate"}
+_KINDS = {"theta": "a probability of a level or word", "mu": "a mean", "sigma2": "a variance", "rate": "a rate"}
 _PREDICTION: Columns = {
     "row": ("row (from 0)", str),
     "truth": ("true class", str),

@@ -24,25 +24,26 @@ class Command:
         return _quoted(self.arguments)
 
     def again(self, flags: Mapping[str, str]) -> str:
-        """The same command with these flags, printing only.
+        """The same command with these flags, and another folder to write into.
 
         Examples
         --------
         >>> from bayesnb.cli.command import Command
         >>> Command(("compare", "--csv", "my file.csv", "--weig=none", "--out", "x"), "").again({"weights": "auto"})
-        "python -m bayesnb compare --csv 'my file.csv' --weights auto"
+        "python -m bayesnb compare --csv 'my file.csv' --weights auto --out x-weights"
         """
         named = {f"--{name}": value for name, value in flags.items()}
         dropped = dict.fromkeys(named, True) | _OUTPUT
         kept, arguments = [], iter(self.arguments)
         for argument in arguments:
-            name, given, _ = argument.partition("=")
+            name, given, value = argument.partition("=")
             # Flags may be abbreviated, as argparse allows.
             flag = next((flag for flag in dropped if len(name) > 2 and flag.startswith(name)), None)
             if flag is None:
                 kept.append(argument)
-            elif dropped[flag] and not given:
-                next(arguments, None)
+            elif dropped[flag]:
+                value = value if given else next(arguments, "")
+                named |= {flag: "-".join([value.rstrip("/"), *flags])} if flag == "--out" else {}
         return _quoted([*kept, *(part for pair in named.items() for part in pair)])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from bayesnb.cli.text import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ STRONG = 5
 _FEW_ROWS = 30
 _MANY_MOVE = 0.02
 _LEVELS = ("categorical", "bernoulli")
+_NOISE = {True: "more than noise", False: "within noise"}
+_PERFECT = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,12 @@ class Findings:
         Whether there may be more of them than were counted.
     weighting : (float, float) or None
         Brier score with weights less that without, row by row, and the standard error.
+    idle : dict {str: (float, float)}
+        The same of each estimate less that of stating the shares of the classes, whatever the row.
+    target : str
+        What the labels are called.
+    left_out : tuple of str
+        Columns that the model does not use.
     """
 
     comparison: pd.DataFrame
@@ -63,6 +72,9 @@ class Findings:
     dependent: tuple[int, int] | None = None
     more: bool = False
     weighting: tuple[float, float] | None = None
+    idle: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    target: str = "y"
+    left_out: tuple[str, ...] = ()
 
     @property
     def noise(self) -> float:
@@ -86,12 +98,16 @@ class Step:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """Which estimate won, how sure it is of itself and others are, what qualifies that, and what to try next."""
+    """Which estimate won, how sure it is of itself and others are, what qualifies that, and what to try next.
+
+    `about` says what the steps take for granted.
+    """
 
     verdict: str
     confidence: tuple[str, ...]
     details: tuple[str, ...]
     steps: tuple[Step, ...]
+    about: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +174,16 @@ def conclude(found: Findings) -> Conclusion:
         tuple(_confidence(name, scores[name], found) for name in dict.fromkeys([subject, plain])),
         tuple(_details(scores, won, subject, plain, found)),
         tuple(_steps(scores, won, found)),
+        _about(found),
+    )
+
+
+def _about(found: Findings) -> str:
+    """What X and y are, where a step is in Python."""
+    without = enumerate_names([found.target, *found.left_out], 8)
+    return (
+        f"In Python y is the column {found.target}, and X the table without {without}: numbers as floats, levels as "
+        "text. What is new was not scored here; hold it against these numbers before you believe in it."
     )
 
 
@@ -220,16 +246,17 @@ def _verdict(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, 
 
 
 def _leads(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Findings) -> bool:
-    """Whether weights won; or nothing did, they have the lowest score, and it is better than without beyond noise."""
+    """Whether weights have the best score, of those that count if some do, and one better than without beyond noise."""
     best = won or min(scores, key=lambda name: scores[name]["brier"])
-    return WEIGHTED in best.split(" = ") and (won is not None or found.weights_help)
+    return WEIGHTED in best.split(" = ") and found.weights_help
 
 
 def _of_weights(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, found: Findings) -> list[str]:
-    if won is not None or found.weighting is None or not _leads(scores, won, found):
+    """How much of a win is owed to the weights, and how much to what is weighted."""
+    if found.weighting is None or not (_leads(scores, won, found) or (won and WEIGHTED in won.split(" = "))):
         return []
     gain = _Difference(*found.weighting, found.noise)
-    return [f"Weights change the score of {plain} by {gain.text}, which is more than noise."]
+    return [f"Weights change the score of {plain} by {gain.text}, which is {_NOISE[gain.sign != 0]}."]
 
 
 def _gap(row: Mapping[Any, Any], found: Findings) -> _Difference:
@@ -264,11 +291,21 @@ def _details(
         )
     label, share = max(found.shares.items(), key=lambda item: item[1])
     accuracy = scores[subject]["accuracy"]
-    if accuracy - share <= found.noise * math.sqrt(share * (1 - share) / found.rows):
+    details.append(
+        f"Always saying {found.target} = {label}, the most frequent class, would be right in {share:.3f}; "
+        f"{_called(subject)} is, in {accuracy:.3f}."
+    )
+    if (idle := found.idle.get(subject)) is not None:
+        gain = _Difference(*idle, found.noise)
+        better = "better beyond noise" if gain.sign < 0 else "not better beyond noise"
+        why = " Either the features tell little of the class, or the rows are too few to show it." * (gain.sign >= 0)
         details.append(
-            f"Always saying {label}, the most frequent class, would be right in {share:.3f}; {_called(subject)}, in "
-            f"{accuracy:.3f}, is not better beyond noise. Either the features tell little of the class, or the rows "
-            "are too few to show it."
+            f"Against stating the share of each class, whatever the row, its Brier score is {better}: {gain.text}.{why}"
+        )
+    if accuracy == 1 and scores[subject]["brier"] < _PERFECT:
+        details.append(
+            "Every held-out row is predicted right, and with next to no doubt: look whether a column says the class in "
+            "other words, or was known only after it."
         )
     if found.fits > 1:
         details.append(
@@ -276,7 +313,10 @@ def _details(
             f"too small. So {NOISE_OF_FOLDS:g} of them count as more than noise here, not {NOISE:g}."
         )
     else:
-        details.append("Standard errors are of these fits on other rows; another training set is not in them.")
+        details.append(
+            "Standard errors are those of these fits on other rows; how much fits to other rows would differ is not in "
+            "them."
+        )
     if found.rows < _FEW_ROWS:
         details.append(f"From {found.rows} rows a standard error is itself a rough guess.")
     return details

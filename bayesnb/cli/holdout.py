@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SHARE = 0.3
 NONE_HELD_OUT = "No row can be held out: every class needs two rows or more, or a larger --test-size."
 _FOLDS = 5
-_FEW_ROWS = 200
+_FEW_ROWS = 1000
 
 
 @dataclass(frozen=True)

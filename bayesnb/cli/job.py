@@ -18,6 +18,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation.compare import score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
+from bayesnb.evaluation.resampling import standard_error
 from bayesnb.fitted import Fitted
 from bayesnb.selection.left_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
@@ -40,6 +41,8 @@ class Outcome:
         One row an estimate, see `bayesnb.evaluation.compare_estimates`.
     weighting : (float, float) or None
         Brier score with weights less that without, "predictive", and the standard error; None without weights.
+    idle : dict {str: (float, float)}
+        The same of each row of `comparison`, less that of stating the shares of the classes whatever the row.
     parameters : DataFrame or None
         See `bayesnb.uncertainty.parameter_table`; None where the posterior is improper.
     uncertain : DataFrame or None
@@ -54,6 +57,7 @@ class Outcome:
     weighted: Fits | None
     comparison: pd.DataFrame
     weighting: tuple[float, float] | None
+    idle: Mapping[str, tuple[float, float]]
     parameters: pd.DataFrame | None
     uncertain: pd.DataFrame | None
     notes: Sequence[str]
@@ -72,6 +76,7 @@ def embedded() -> list[Dataset]:
             cancer.data,
             cancer.target_names[cancer.target],
             dict.fromkeys(cancer.data, UNDECIDED),
+            "diagnosis",
             "scikit-learn's copy of the Wisconsin diagnostic data",
         ),
         from_frame(
@@ -79,6 +84,7 @@ def embedded() -> list[Dataset]:
             melon.data,
             melon.target.to_numpy(),
             melon_kinds,
+            "ripe",
             "Zhou Zhihua, Machine Learning (2016), table 4.3",
         ),
     ]
@@ -117,7 +123,17 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     except ImproperPosteriorError as error:
         notes.append(f"No parameter table. {error}")
     gain = scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None
-    return Outcome(data, fits, weighted, scored.table(), gain, parameters, uncertain, notes, density_open)
+    comparison = scored.table()
+    idle = {name: _against_shares(scored.rows[name.split(" = ")[0]].brier, fits, data) for name in comparison.index}
+    return Outcome(data, fits, weighted, comparison, gain, idle, parameters, uncertain, notes, density_open)
+
+
+def _against_shares(brier: np.ndarray, fits: Fits, data: Dataset) -> tuple[float, float]:
+    """Brier scores of the held-out rows less those of stating the share of each class, and the standard error."""
+    share = {label: n / data.n_rows for label, n in data.class_count.items()}
+    true = np.array([share[label] for fold in fits.folds for label in fold.y.tolist()])
+    difference = brier - (1 - 2 * true + sum(p**2 for p in share.values()))
+    return float(difference.mean()), standard_error(difference)
 
 
 def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bayesnb.streaming import MISSING
+
+
+@dataclass(frozen=True)
+class ColumnMarks:
+    """The marks of one column: these texts, and every spelling of those that are numbers, as 0.0 is 0."""
+
+    texts: frozenset[str]
+    numbers: frozenset[float] = frozenset()
+
+    def __contains__(self, cell: object) -> bool:
+        return cell in self.texts or (bool(self.numbers) and _number(str(cell)) in self.numbers)
+
+
+def column_marks(assumed: Iterable[str], named: Iterable[str]) -> ColumnMarks:
+    """Marks of which those that the user named are meant as numbers, where they are some."""
+    named = frozenset(named)
+    return ColumnMarks(named.union(assumed), frozenset(filter(math.isfinite, map(_number, named))))
 
 
 @dataclass(frozen=True)
@@ -25,17 +43,17 @@ class Marks:
     --------
     >>> from bayesnb.cli.marks import Marks
     >>> marks = Marks(within={"bmi": frozenset(["0"])})
-    >>> "0" in marks.of("bmi"), "0" in marks.of("age"), "NA" in marks.of("age")
-    (True, False, True)
+    >>> "0" in marks.of("bmi"), "0.0" in marks.of("bmi"), "0" in marks.of("age"), "NA" in marks.of("age")
+    (True, True, False, True)
     """
 
     everywhere: frozenset[str] = frozenset()
     within: Mapping[str, frozenset[str]] = field(default_factory=dict)
     values: frozenset[str] = frozenset()
 
-    def of(self, column: str) -> frozenset[str]:
+    def of(self, column: str) -> ColumnMarks:
         """What marks a missing cell of this column."""
-        return (MISSING | self.everywhere) - self.values | self._within(column)
+        return column_marks(MISSING - self.values, self.everywhere | self._within(column))
 
     def assumed(self, column: str, marked: Iterable[str]) -> list[str]:
         """Those of these marks that the user did not name, but an empty cell."""
@@ -43,10 +61,18 @@ class Marks:
 
     def unseen(self, column: str, marked: Iterable[str]) -> list[str]:
         """Those that the user named of this column, if only these occur."""
-        return sorted(self._within(column).difference(marked))
+        seen = list(marked)
+        return sorted(m for m in self._within(column) if not any(map(column_marks((), [m]).__contains__, seen)))
 
     def _within(self, column: str) -> frozenset[str]:
         return self.within.get(column, frozenset())
 
 
-__all__ = ["Marks"]
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+__all__ = ["ColumnMarks", "Marks"]

@@ -48,7 +48,7 @@ def _data_set(anchor: str, part: Part, command: Command) -> str:
         _paragraph(f"{summary(outcome)}."),
         _conclusion(conclusion, command),
         *(_paragraph(note, "note") for note in outcome.notes),
-        "<details><summary>Columns, with the number of levels</summary>",
+        "<details><summary>Columns</summary>",
         *(_paragraph(f"{kind}: {names}") for kind, names in columns(outcome.data)),
         "</details>",
         f"<details><summary>Sections</summary><nav>{'<br>'.join(links)}</nav></details>",
@@ -59,12 +59,12 @@ def _data_set(anchor: str, part: Part, command: Command) -> str:
 
 def _conclusion(conclusion: Conclusion, command: Command) -> str:
     details = "".join(f"<li>{escape(text)}</li>" for text in conclusion.details)
-    steps = "\n".join(_step(step, command) for step in conclusion.steps)
+    steps = "\n".join([*(_step(step, command) for step in conclusion.steps), _paragraph(conclusion.about)])
     sure, nothing = " ".join(conclusion.confidence), _paragraph("These numbers ask for no other model.")
     return (
         '<div class="conclusion"><h3>Conclusion</h3>\n'
         f"{_paragraph(conclusion.verdict, 'verdict')}\n{_paragraph(sure)}\n<ul>{details}</ul>\n"
-        f"<h3>What to try next</h3>\n{steps or nothing}</div>"
+        f"<h3>What to try next</h3>\n{steps if conclusion.steps else nothing}</div>"
     )
 
 

@@ -55,6 +55,9 @@ def conclusion(outcome: Outcome, settings: Settings, sections: Sequence[Section]
             strong,
             strong is not None and pairs is not None and strong[0] == len(pairs) < strong[1],
             outcome.weighting,
+            outcome.idle,
+            data.target,
+            tuple(data.left_out),
         )
     )
 
@@ -112,15 +115,15 @@ def summary(outcome: Outcome) -> str:
     classes = [f"{f'“{label}”' if ' ' in str(label) else label} {n:,}" for label, n in counts]
     features = f"{len(data.kinds)} feature{'s' * (len(data.kinds) != 1)}"
     return (
-        f"{type(outcome.fits.nb).__name__} on {data.n_rows:,} rows, {features}, {len(classes)} classes "
-        f"({enumerate_names(classes, 6)}); {data.about}"
+        f"{data.target} by {type(outcome.fits.nb).__name__} on {data.n_rows:,} rows, {features}, "
+        f"{len(classes)} classes ({enumerate_names(classes, 6)}); {data.about}"
     )
 
 
 def columns(data: Dataset) -> Iterator[tuple[str, str]]:
     """Kinds of columns, each with the names of its own; then the columns left out, and why."""
     for kind in KINDS:
-        names = [_with_levels(name, data) for name, k in data.kinds.items() if k == kind]
+        names = [_with_numbers(name, data) for name, k in data.kinds.items() if k == kind]
         if names:
             yield kind, enumerate_names(names, 40)
     for name, why in data.left_out.items():
@@ -133,8 +136,11 @@ def _columns(data: Dataset) -> str:
     return "\n".join([f"Columns{how}:", *lines]) + "\n"
 
 
-def _with_levels(name: str, data: Dataset) -> str:
-    return f"{name} ({len(data.levels[name])})" if data.kinds[name] == "categorical" else name
+def _with_numbers(name: str, data: Dataset) -> str:
+    """The name of a column, with its numbers of levels and of missing cells."""
+    levels = [f"{len(data.levels[name])} levels"] if data.kinds[name] == "categorical" else []
+    missing = [f"{data.missing[name]:,} missing"] if name in data.missing else []
+    return f"{name} ({', '.join([*levels, *missing])})" if levels or missing else name
 
 
 def _unit(data: Dataset) -> str:

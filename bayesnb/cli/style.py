@@ -32,7 +32,7 @@ figure { margin: .8rem 0; max-width: 100%; overflow-x: auto; }
 img { display: block; max-width: 100%; height: auto; background: #fff; padding: 6px; border-radius: 6px; }
 @media (max-width: 40rem) { body { padding: 1.2rem .9rem 3rem; } h1 { font-size: 1.3rem; } h2 { font-size: 1.2rem; }
   .conclusion { padding: .1rem .8rem .5rem; }
-  img { max-width: none; width: max(100%, 28rem); } th, td { padding: .25rem .45rem; } }
+  th, td { padding: .25rem .45rem; } }
 @media print {
   h2 { break-before: page; } figure, table, .conclusion { break-inside: avoid; } .wide { overflow: visible; }
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
 
 _FEW_LEVELS = 10
 _ROWS_A_LEVEL = 5
+_APART = 5  # steps between the values of a column
+_FEW_ZEROS = 5
 _DIFFERENT = ("every value is different, an identifier?", "no value was seen twice, an identifier?")
 
 
@@ -18,7 +20,7 @@ class Survey:
 
     Parameters
     ----------
-    marks : set of str
+    marks : container of str
         Cells that are missing.
     limit : number
         Most distinct values that are remembered, about.
@@ -44,8 +46,8 @@ class Survey:
         The first cell that is "missing", "odd" (no number), "infinite" or "negative", and its row.
     """
 
-    def __init__(self, marks: Iterable[str] = ("",), limit: float = np.inf) -> None:
-        self.marks, self.limit = frozenset(marks), limit
+    def __init__(self, marks: Container[str] = ("",), limit: float = np.inf) -> None:
+        self.marks, self.limit = marks, limit
         self.present = self.missing = self.numbers = 0
         self.values: Counter[str] = Counter()
         self.marked: set[str] = set()
@@ -100,11 +102,14 @@ def guess(column: Survey) -> tuple[str | None, str]:
     Numbers are numbers, but integers of at most 10 distinct values with five rows a value or more are
     categorical, and a run of consecutive integers without repetition numbers the rows: it is left out. Other
     strings are categorical, and left out where every one is different, or where there are too many to remember.
+    So is a column of one value, which tells nothing of the class.
     """
     n, levels = column.present, len(column.values)
     several = column.distinct and n > 1
     if not n:
         return None, "no cell has a value"
+    if levels == 1 < n and not column.missing:
+        return None, f"every cell is {next(iter(column.values))!r}"
     if column.numbers < n:
         if several:
             return None, _DIFFERENT[column.beyond]
@@ -115,7 +120,7 @@ def guess(column: Survey) -> tuple[str | None, str]:
         elif "?" in column.values:
             note = "has the level '?'; if that marks a missing cell: --missing '?'"
         elif levels > max(_FEW_LEVELS, n / _ROWS_A_LEVEL) and not column.beyond:
-            note = f"{levels:,} levels in {n:,} rows"
+            note = f"{levels:,} levels in {n:,} rows, of which rare ones tell little: make coarser ones, or --drop it"
         return (None, "; ".join(filter(None, [too_many(column), note]))) if column.beyond else ("categorical", note)
     if column.whole:
         if several and column.high - column.low == n - 1:
@@ -126,12 +131,25 @@ def guess(column: Survey) -> tuple[str | None, str]:
     return "numbers", ""
 
 
+def zeros_stand_apart(column: Survey) -> bool:
+    """Whether some cells are 0 and none is near, as where 0 stands for "not measured".
+
+    Near is within five times the least step between two values, so that counts 0, 1, 2 … are not meant.
+    """
+    if column.beyond or column.low != 0 or column.numbers < column.present:
+        return False
+    values = as_numbers(column.values)
+    above = np.unique(values[values > 0])
+    often = sum(n for n, value in zip(column.values.values(), values, strict=True) if value == 0)
+    return often >= _FEW_ZEROS and len(above) > 1 and above[0] > _APART * np.diff(above).min()
+
+
 def too_many(column: Survey) -> str:
     """Why a column beyond its limit cannot be categorical."""
     return f"more than {column.limit:,} levels, too many to remember of a file that does not fit into memory"
 
 
-def as_numbers(cells: Iterable[str], marks: Collection[str] = ()) -> np.ndarray:
+def as_numbers(cells: Iterable[str], marks: Container[str] = ()) -> np.ndarray:
     """Strings as numbers, NaN where one is none, or a mark of a missing cell."""
     import pandas as pd
 

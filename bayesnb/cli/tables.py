@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from bayesnb.cli.holdout import InMemory
 from bayesnb.cli.marks import Marks
 from bayesnb.cli.reading import Cells, InputError, read, title
 from bayesnb.cli.stream import Batch, Streamed, join, larger_than_memory, room
-from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many
+from bayesnb.cli.survey import Survey, as_levels, as_numbers, guess, too_many, zeros_stand_apart
 from bayesnb.cli.text import enumerate_names
 from bayesnb.estimators.mixed import KINDS
 
@@ -27,6 +28,8 @@ UNDECIDED = "numbers"
 """Kind of a column of numbers whose density the rows are to decide."""
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
+_MANY_CLASSES = 20
+_ZEROS = "some cells are 0, and no other is near it; if 0 means “not measured”: --missing-in 0 COLUMNS"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +47,10 @@ class Dataset:
         Values of each categorical column.
     class_count : dict
         Number of rows of each label.
+    target : str
+        What the labels are called.
+    missing : dict
+        Number of missing cells of each column that has some.
     left_out : dict
         Columns that are not used, and why.
     notes : dict
@@ -59,6 +66,8 @@ class Dataset:
     kinds: Mapping[str, str]
     levels: Mapping[str, Sequence[Any]]
     class_count: Mapping[Any, int]
+    target: str
+    missing: Mapping[str, int] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     about: str = ""
@@ -104,12 +113,14 @@ def load_csv(
     surveys = _survey(path, pieces, named, drop, marks, limit)
     classes = _classes(path, target, surveys[target])
     chosen, left_out, notes = _kinds(path, {n: s for n, s in surveys.items() if n != target}, kinds, default, marks)
+    if said := _odd_classes(surveys[target]):
+        notes[target] = said
     if _all_numbers(list(surveys)):
         notes["the first line"] = "taken for the columns' names; if it is a row of data, add a line of names above it"
     if not chosen:
         raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
     levels = {name: as_levels(surveys[name].values) for name, kind in chosen.items() if kind == "categorical"}
-    meant = {name: {**of, **dict.fromkeys(marks.of(name))} for name, of in levels.items()} | {target: classes}
+    meant = {name: {**of, **dict.fromkeys(surveys[name].marked)} for name, of in levels.items()} | {target: classes}
     typed = partial(_typed, path, target, list(chosen), meant, marks)
     class_count = {classes[cell]: n for cell, n in surveys[target].values.items()}
     rows: InMemory | Streamed
@@ -119,7 +130,9 @@ def load_csv(
         rows = InMemory(*join(list(map(typed, pieces))))
     about = f"from {path.name}" + ", read in pieces as it does not fit into memory" * streamed
     values = {name: list(of.values()) for name, of in levels.items()}
-    return Dataset(title(path), rows, chosen, values, class_count, left_out, notes, about, default is None)
+    missing = {name: surveys[name].missing for name in chosen if surveys[name].missing}
+    guessed = default is None
+    return Dataset(title(path), rows, chosen, values, class_count, target, missing, left_out, notes, about, guessed)
 
 
 def _typed(
@@ -148,12 +161,12 @@ def _typed(
     return X, np.array(columns[target].tolist())
 
 
-def from_frame(name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, str], about: str) -> Dataset:
-    """A data set that is in memory already."""
+def from_frame(name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, str], target: str, about: str) -> Dataset:
+    """A data set that is in memory already, without missing cells."""
     levels = {name: X[name].dropna().unique().tolist() for name, kind in kinds.items() if kind == "categorical"}
     labels, counts = np.unique(y, return_counts=True)
     class_count = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    return Dataset(name, InMemory(X, y), kinds, levels, class_count, about=about)
+    return Dataset(name, InMemory(X, y), kinds, levels, class_count, target, about=about)
 
 
 def _survey(
@@ -169,11 +182,18 @@ def _survey(
         if not surveys:
             unknown = [name for name in named if name not in cells]
             if unknown:
-                raise InputError(f"{path.name} has no column {unknown[0]!r}; {_header([*cells])}")
+                meant = _meant(unknown[0], [*cells])
+                raise InputError(f"{path.name} has no column {unknown[0]!r}{meant}; {_header([*cells])}")
             surveys = {name: Survey(marks.of(name), limit) for name in cells if name not in drop}
         for name, survey in surveys.items():
             survey.add(cells[name], rows + 2)
     return surveys
+
+
+def _meant(name: str, names: Sequence[str]) -> str:
+    """The name that was perhaps meant."""
+    alike = get_close_matches(name.lower(), dict.fromkeys(map(str.lower, names)), 1)
+    return f" (is {next(own for own in names if own.lower() == alike[0])!r} meant?)" if alike else ""
 
 
 def _header(names: Sequence[str]) -> str:
@@ -209,6 +229,21 @@ def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
     return as_levels(labels.values)
 
 
+def _odd_classes(labels: Survey) -> str:
+    """What a user may not have meant by the labels."""
+    said: list[str] = []
+    alike: dict[str, list[str]] = {}
+    for cell in labels.values:
+        alike.setdefault(cell.casefold(), []).append(cell)
+    if labels.numbers == labels.present and len(labels.values) > _MANY_CLASSES:
+        said.append(
+            f"each of its {len(labels.values)} numbers is a class; of a number cut into ranges each range is one"
+        )
+    if twice := [cells for cells in alike.values() if len(cells) > 1]:
+        said.append(f"{' and '.join(map(repr, twice[0]))} are different classes, as they are spelt")
+    return "; ".join(said)
+
+
 def _kinds(
     path: Path, surveys: Mapping[str, Survey], kinds: Mapping[str, str], default: str | None, marks: Marks
 ) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
@@ -228,8 +263,10 @@ def _kinds(
             _require_numbers(path, name, survey, kind if kind in KINDS else "numeric")
         marked = marks.assumed(name, survey.marked) if kind == "categorical" else []
         taken = f"{enumerate_names([*map(repr, marked)], 5)} marks missing cells{_unless(marked[0])}" if marked else ""
-        nowhere = [_nowhere(mark, survey) for mark in marks.unseen(name, survey.marked)]
-        if said := [*filter(None, [note, taken, *nowhere])]:
+        unseen = marks.unseen(name, survey.marked)
+        nowhere = [f"no cell is {mark!r}, which is to mark its missing cells" for mark in unseen]
+        apart = _ZEROS if kind != "categorical" and name not in kinds and zeros_stand_apart(survey) else ""
+        if said := [*filter(None, [note, taken, apart, *nowhere])]:
             notes[name] = "; ".join(said)
         chosen[name] = kind
     return chosen, left_out, notes
@@ -252,14 +289,6 @@ def _require_numbers(path: Path, name: str, column: Survey, kind: str) -> None:
         if what in column.first:
             cell = column.first[what][0]
             raise InputError(f"{_at(path, name, column, what)}: {repr(cell) if cell else 'the cell'} {why}")
-
-
-def _nowhere(mark: str, column: Survey) -> str:
-    """That a mark which the user named does not occur; how the cells spell it, if it is a number."""
-    cells = list(column.values)
-    same = np.flatnonzero(as_numbers(cells) == as_numbers([mark]))
-    spelt = f"; {cells[same[0]]!r} is" if len(same) else ""
-    return f"no cell is {mark!r}, which is to mark its missing cells{spelt}"
 
 
 def _unless(mark: str) -> str:
