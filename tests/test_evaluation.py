@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
@@ -571,3 +572,31 @@ def test_a_class_that_a_fold_lacks_is_impossible():
     assert (table["impossible_rows"] == 1).all()
     frame = compare_folds(PoissonNB(), pd.DataFrame(X), y, folds)
     pd.testing.assert_frame_equal(table, frame)
+
+
+def test_probabilities_in_place_of_their_logarithms_are_refused():
+    proba = np.array([[0.9, 0.1], [0.4, 0.6]])
+    for score in (scores, reliability):
+        with pytest.raises(ValueError, match=r"log_proba of row 0 and class 'a' is 0.9.*pass what predict_log_proba"):
+            score(proba, ["a", "b"], ["a", "b"])
+        score(np.log(proba), ["a", "b"], ["a", "b"])
+        with pytest.raises(ValueError, match="the label of row 1 is missing"):
+            score(np.log(proba), ["a", None], ["a", "b"])
+
+
+def test_a_missing_label_of_a_test_row_is_refused():
+    X, y = load_iris(return_X_y=True)
+    test = y[1::2].astype(float)
+    test[3] = np.nan
+    with pytest.raises(ValueError, match=r"y_test contains NaN. The label of row 3 is nan; drop the row or label it"):
+        compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], test)
+
+
+def test_a_row_of_several_estimates_is_a_row_to_take_differences_from():
+    X, y = [["sun"], ["rain"], ["sun"], ["rain"]] * 3, ["out", "in", "in", "out"] * 3
+    settings = {"X": X, "y": y, "X_test": X[:5], "y_test": y[:5]}
+    merged = compare_estimates(CategoricalNB(), **settings).index[-1]
+    assert " = " in merged
+    one, other = (compare_estimates(CategoricalNB(), **settings, against=a) for a in (merged, merged.split(" = ")[0]))
+    pd.testing.assert_frame_equal(one, other)
+    assert (one.loc[merged, ["brier_difference", "log_loss_difference"]] == 0).all()

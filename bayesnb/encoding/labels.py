@@ -108,7 +108,7 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         kind = "NaN" if np.isnan(y[row]) else "infinity or a value too large for dtype('float64')"
-        raise ValueError(f"Input {name} contains {kind}. The label of row {row} is {y[row]}.")
+        raise ValueError(f"Input {name} contains {kind}. The label of row {row} is {y[row]}; drop the row or label it.")
     check_classification_targets(y)
 
 

@@ -232,7 +232,8 @@ def check_table(X: Any, owner: str) -> Table:
     if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
         raise ValueError(
             f"Input X is one-dimensional, of texts: {shown(plain(first))}, ...; {owner} takes a row of features for "
-            "each sample. Count the words of texts first, as bayesnb.text.BagOfWords().fit_transform(X) does."
+            "each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); words.fit_transform(X) of "
+            "those to learn from, words.transform(X) of all others."
         )
     array = check_array(
         X,

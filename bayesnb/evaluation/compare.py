@@ -78,7 +78,8 @@ def compare_estimates(
 
         `scores`
             with `repeats` their means over the splits, also of the numbers of rows. Confidence is
-            the accuracy that the probabilities state; beside it stands the observed one.
+            the accuracy that the probabilities state; beside it stands the observed one. In rows where an estimate has
+            no probabilities (`undefined_rows`) its label is the most probable one a priori, as `predict` has it.
         brier_difference, log_loss_difference
             mean score less that of the row `against`, paired by row; negative is
             better than it. Of the clipped log loss, as the strict one may be infinite.
@@ -120,11 +121,12 @@ def compare_estimates(
     """
     priors, others = estimates.named(priors, baselines)
     names = estimates.row_names(nb, priors, others)
-    _require_row(against, names)
+    against = _row(against, names)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
+        _, y_test = estimates.labels(X_test, y_test, type(nb).__name__, "_test")
         once = ((clone(nb).fit(X, y), estimates.fit_baselines(others, X, y), X_test, y_test) for _ in range(1))
         (rows,), same, (evidence,) = _over_splits(once, 1, priors, names, classes, progress)
         return Scored(rows, same, evidence).table(against)
@@ -181,7 +183,7 @@ def compare_folds(
     """
     (priors, others), folds = estimates.named(priors, baselines), list(folds)
     names = estimates.row_names(nb, priors, others)
-    _require_row(against, names)
+    against = _row(against, names)
     classes, y = estimates.labels(X, y, type(nb).__name__)
     whole = estimates.alternatives(clone(nb).unweighted.fit(X, y), priors)
     fits = _fits(nb, X, y, folds, others)
@@ -279,9 +281,12 @@ class Scored:
         return _frame(table, self.same)
 
 
-def _require_row(against: str, names: Sequence[str]) -> None:
-    if against not in names:
-        raise ValueError(f"against={against!r} is no row of the table; choose from {', '.join(map(repr, names))}.")
+def _row(against: str, names: Sequence[str]) -> str:
+    """The estimate of that name, of a row of several any."""
+    for name in (against, *str(against).split(" = ")):
+        if name in names:
+            return name
+    raise ValueError(f"against={against!r} is no row of the table; choose from {', '.join(map(repr, names))}.")
 
 
 def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: Mapping[str, Any]) -> Scored:

@@ -146,12 +146,14 @@ def merge_names(names: Sequence[str], same: np.ndarray) -> list[list[str]]:
     return [[names[j] for j in group] for group in groups]
 
 
-def labels(X: Any, y: Any, owner: str) -> tuple[np.ndarray, np.ndarray]:
-    """Classes, and the labels of the rows of X as an array."""
+def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Classes, and the labels of the rows of X as an array; `which` is what the names of the arguments end in."""
     if not getattr(X, "shape", None) and not hasattr(X, "__len__"):
-        raise ValueError(f"X={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows.")
+        raise ValueError(
+            f"X{which}={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows."
+        )
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    classes, index = check_labels(y, n_rows, owner)
+    classes, index = check_labels(y, n_rows, owner, f"y{which}")
     return classes.array(), classes.array()[index]
 
 

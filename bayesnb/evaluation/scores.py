@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import require_integer
-from bayesnb.encoding import Levels
+from bayesnb.encoding import Levels, check_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _CLIP = 1e-15
 _BINS = 15
+_ROUNDING = 1e-6
 
 
 def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[str, float]:
@@ -58,7 +59,8 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
     Raises
     ------
     ValueError
-        If the shapes do not agree or there is no row.
+        If the shapes do not agree or there is no row; if a label is missing; if a log probability is above 0, as where
+        probabilities are passed.
 
     Examples
     --------
@@ -92,7 +94,7 @@ def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, pred
     Raises
     ------
     ValueError
-        If the shapes do not agree, there is no row, or `bins` is not a positive integer.
+        As `scores`; if `bins` is not a positive integer.
 
     Examples
     --------
@@ -145,12 +147,20 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
     """The parts of `scores`, row by row."""
     log_proba = np.asarray(log_proba, dtype=np.float64)
     levels = Levels(tuple(classes))
-    true = levels.index(y)
-    if log_proba.shape != (len(true), len(levels)) or not len(true):
+    shape = (len(y), len(levels))
+    if log_proba.shape != shape or not len(y):
         raise ValueError(
-            f"log_proba has shape {log_proba.shape}; {len(true)} labels and {len(levels)} classes need "
-            f"{(len(true), len(levels))}, with at least one row."
+            f"log_proba has shape {log_proba.shape}; {len(y)} labels and {len(levels)} classes need {shape}, with at "
+            "least one row."
         )
+    if (above := log_proba > _ROUNDING).any():
+        i, c = (int(at[0]) for at in np.nonzero(above))
+        raise ValueError(
+            f"log_proba of row {i} and class {levels.values[c]!r} is {log_proba[i, c]:.4g}, and logarithms of "
+            "probabilities are at most 0: pass what predict_log_proba returns, or np.log of probabilities."
+        )
+    found, label = check_labels(y, None, "scores")
+    true = levels.index(found.values)[label]
     undefined = np.isnan(log_proba).any(axis=1)
     log_proba = np.where(undefined[:, None], -np.log(len(levels)), log_proba)
     proba = np.exp(log_proba)

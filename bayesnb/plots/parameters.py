@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 30
 _ROW = 1.45 * SMALL
-_SMALLEST, _LARGEST = 9.0, 90.0
+_SMALLEST, _LARGEST = 16.0, 90.0
 _MANY = 2000
 _MOST_COLOURS = 12
 _GAP = 0.5
@@ -159,8 +159,8 @@ def forest(
     Notes
     -----
     Filled marks are posterior means, hollow ones maximum likelihood estimates. Of a Bernoulli feature only
-    the probability that it is present is shown; the other is its mirror image. Groups are not cut, unless one alone
-    is more than has room: then its widest intervals are shown.
+    the probability that it is present is shown; the other is its mirror image. Features are left out whole, unless one
+    alone is more than has room: then its last levels are, and of a single level all but the widest intervals.
 
     Examples
     --------
@@ -219,7 +219,9 @@ def _grouped(table: pd.DataFrame, height: float) -> tuple[np.ndarray, np.ndarray
     bottom = np.arange(1, len(order) + 1) + _GAP * (np.cumsum(first) - 1)
     room = max(1, min(_MOST_ROWS, int((bottom <= height).sum())))
     if len(order) > room:
-        fits = int(np.flatnonzero(np.append(first, True)[: room + 1])[-1])
+        whole = np.append(np.diff(feature[order], prepend=-1) != 0, True)  # where features end, and begin
+        ends = (np.flatnonzero(of[: room + 1])[-1] for of in (whole, np.append(first, True)))
+        fits = next((int(end) for end in ends if end), 0)
         # Of one group alone, the widest intervals.
         alone = order[: np.flatnonzero(np.append(first[1:], True))[0] + 1]
         order = order[:fits] if fits else alone[np.sort(np.argsort(-width[alone], kind="stable")[:room])]
@@ -230,6 +232,8 @@ def _areas(count: np.ndarray) -> tuple[np.ndarray, list[tuple[float, float]]]:
     """Areas of the dots in square points, and a few (count, area) to explain them by."""
     most = max(float(count.max(initial=0.0)), 1e-300)
     area = _SMALLEST + (_LARGEST - _SMALLEST) * count / most
+    if (count == most).all():
+        return area, [(most, _LARGEST)] * len(count[:1])
     nice = 10.0 ** np.floor(np.log10(most))
     nice *= max(k for k in (1, 2, 5) if k * nice <= most)
     shown = [nice / 10, nice] if nice >= 10 else [nice]

@@ -54,7 +54,8 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     its own contribution and, the last one, of the log odds. They say what the data leave open about the parameters, if
     naive Bayes holds. Of words that share probabilities the last one, and that of the others together, are bounds from
     above, as `bayesnb.explain` has it: of text messages 1% too wide at most. The two classes have the first two
-    colours, which are their own if there are no others.
+    colours, which are their own if there are no others. Where they end is the mean of the log odds over the parameters;
+    that of `predict_proba`, an average of probabilities, is near it where rows are many.
 
     Examples
     --------
@@ -80,7 +81,7 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
         names = [*names[: room + 1], f"… and {len(lines) - room - 1} more"]
         contribution = np.append(contribution[: room + 1], contribution[rest].sum())
         sd = np.append(sd[: room + 1], np.linalg.norm(sd[rest]))
-    names = [*names, "log odds"]
+    names = [*names, "mean log odds"]
     end = np.cumsum(contribution)
     start = np.append(end - contribution, 0.0)
     end, spread = np.append(end, end[-1]), _NORMAL_90 * np.append(sd, np.linalg.norm(sd))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.plots.style import GREY, SMALL, axes, dot, extent, header, light_grid, look, require
+from bayesnb.evaluation.estimates import READINGS
+from bayesnb.plots.style import GREY, MARKS, SMALL, axes, dot, extent, header, light_grid, look, require
 from bayesnb.plots.text import columns, font, labels
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SMALLEST, _LARGEST = 20.0, 120.0
+_ASIDE = 1.012
 _UNITS = {
     "brier": "Brier score (0 best, 2 worst)",
     "log_loss": "log loss (nats a row)",
@@ -164,24 +167,29 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
     require(frame, ("size", "estimate", score), "bayesnb.learning_curve")
     ax = axes(ax, 7.0, 4.6)
     names = labels(frame["estimate"], 26)
-    marks, ends = [], []
+    marks, ends, looks = [], [], _looks(list(names))
     for i, (estimate, name) in enumerate(names.items()):
         own = frame[frame["estimate"] == estimate].sort_values("size")
         size, value = own["size"].to_numpy(dtype=float), own[score].to_numpy(dtype=float)
         value = np.where(np.isfinite(value), value, np.nan)
         error = own[f"{score}_se"].to_numpy(dtype=float) if f"{score}_se" in own else None
-        ax.errorbar(size, value, yerr=error, linewidth=1.4, elinewidth=0.8, markersize=4, label=name, **look(i))
-        marks.append(dot(name, linewidth=1.4, linestyle="-", **look(i)))
+        aside = _ASIDE ** (i - (len(names) - 1) / 2)  # or the bars would hide each other
+        ax.plot(size, value, linewidth=1.4, markersize=4, label=name, **looks[estimate])
+        if error is not None:
+            ax.vlines(size * aside, value - error, value + error, color=looks[estimate]["color"], linewidth=0.8)
+        if np.isfinite(value).any():
+            marks.append(dot(name, linewidth=1.4, linestyle="-", **looks[estimate]))
         last = np.flatnonzero(np.isfinite(value))
         ends.append((size[last[-1]], value[last[-1]]) if last.size else (np.nan, np.nan))
     _sizes(ax, frame["size"].to_numpy(dtype=float))
     ax.set_ylabel(_UNITS.get(score, score.replace("_", " ")))
     light_grid(ax, "y")
-    infinite = int((~np.isfinite(frame[score].to_numpy(dtype=float))).sum())
-    lines = [_repeats(frame, score), f"Without a point, since not finite: {infinite}" if infinite else ""]
+    infinite = frame[~np.isfinite(frame[score].to_numpy(dtype=float))]["estimate"].value_counts(sort=False)
+    points = ", ".join(f"{n} of {names[estimate]}" for estimate, n in infinite.items())
+    lines = [_repeats(frame, score), f"Without a point, since not finite: {points}" if points else ""]
     direct = _apart(ax, ends, frame["size"].max())
     if direct:
-        for i, (name, end) in enumerate(zip(names.values(), ends, strict=True)):
+        for (estimate, name), end in zip(names.items(), ends, strict=True):
             ax.annotate(
                 name,
                 (1, end[1]),
@@ -190,12 +198,20 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
                 textcoords="offset points",
                 va="center",
                 fontsize=SMALL + 1,
-                color=look(i)["color"],
+                color=looks[estimate]["color"],
                 annotation_clip=False,
                 **font([name]),
             )
     header(ax, lines, [] if direct else marks)
     return ax
+
+
+def _looks(estimates: list[Any]) -> dict[Any, dict[str, Any]]:
+    """Colour and mark of each estimate: those of the four readings are the same in every figure."""
+    taken = [next((i for i, own in enumerate(READINGS) if own in str(e).split(" = ")), None) for e in estimates]
+    free = (i for i in count(len(READINGS)))
+    places = [next(free) if i is None else i for i in taken]
+    return {e: {**look(i), "marker": MARKS[i % len(MARKS)]} for e, i in zip(estimates, places, strict=True)}
 
 
 def _sizes(ax: Axes, sizes: np.ndarray) -> None:

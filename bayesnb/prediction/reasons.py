@@ -14,6 +14,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.precision import float64
+from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Conditional, Rows, Table
 from bayesnb.families.powers import of_length
 from bayesnb.families.protocol import Cumulants
@@ -63,6 +64,11 @@ def explain(
         sd : float
             Posterior standard deviation of that, over the parameters.
 
+    Warns
+    -----
+    UserWarning
+        If contributions to a row add up to log odds for the other class than `predict_proba` has, see Notes.
+
     Raises
     ------
     ImproperPosteriorError
@@ -81,8 +87,12 @@ def explain(
     Contributions of a row add up to the mean that `log_odds_moments(nb, X, against)` has, and as the parameters of
     features are independent given the data, so do squares of `sd` to the square of its sd. Words share probabilities:
     each has the sd of its own contribution, they have negative covariances, and the root of the sum of squares is a
-    bound from above; `log_odds_moments` is exact. `predict_proba` integrates parameters out, which is near these
-    log odds and not the same.
+    bound from above; `log_odds_moments` is exact.
+
+    `predict_proba` averages over the parameters, and these are averages of logarithms: with many rows the two log odds
+    are near each other, and with few they are not, Gaussian ones least of all, as what is not known of a variance makes
+    a density of heavy tails. Where they are for different classes a warning says so; what adds up to `predict_proba`
+    itself, without an sd, is `terms(nb, X)`.
 
     A contribution says what the model makes of a cell, *if naive Bayes holds*: features that say the same are each
     counted in full (`WeightedNB` counts them for less), and none of it is what would happen were the cell another one.
@@ -116,7 +126,7 @@ def explain(
         f"Contributions of {encoding.n_terms:,} columns to {table.n_rows:,} rows",
         "Take some of the rows at a time.",
     )
-    c, k = _contrasts(fitted, X, of, against)
+    c, k, odds = _contrasts(fitted, X, of, against)
     rows = encoding.rows(table, lambda columns, unknown: None)
     _require_no_sums(rows)
     parts = [_of_classes(model, c, k)]
@@ -125,6 +135,7 @@ def explain(
         block = _Block(columns, own, model.blocks[b], table, [called[j] for j in columns.index], model.n_classes)
         parts.append(of_block(block, _weights_of(model.weights, b), c, k))
     lines = _Lines(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+    _warn_of_other_signs(np.bincount(lines.row, lines.contribution), odds, X)
     of_features = np.arange(len(lines.row)) >= table.n_rows
     order = np.lexsort((-abs(lines.contribution), of_features, lines.row))
     row, feature, value, contribution, variance = (field[order] for field in lines)
@@ -241,8 +252,19 @@ def _log_odds(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
     return jnp.stack([found.mean, found.variance], axis=1)
 
 
-def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray]:
-    """(N,) indices of the two classes that each row is about."""
+def _warn_of_other_signs(total: np.ndarray, odds: np.ndarray, X: Any) -> None:
+    """Of rows whose mean log odds (N,) and the log odds (N,) of the prediction are for different classes."""
+    if (apart := total * odds < 0).any():
+        first = row_labels(X, np.flatnonzero(apart))[0]
+        warn(
+            f"explain: the contributions to {int(apart.sum())} of {len(apart)} rows (first: row {first}) add up to log "
+            "odds for the other class than predict_proba has. The data leave the parameters so open that the mean of "
+            "log odds and the odds of the mean disagree; terms(nb, X) has parts that add up to predict_proba."
+        )
+
+
+def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(N,) indices of the two classes that each row is about, and the log odds of the prediction."""
     labels = fitted.encoding.classes.values
     if len(labels) < 2:
         raise ValueError(f"explain is about one class against another, and {fitted.name} knows {labels[0]!r} only.")
@@ -257,7 +279,10 @@ def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarra
         return np.where(order[:, 0] == but, order[:, 1], order[:, 0])
 
     c = np.full(len(order), first) if first is not None else likeliest(-1 if second is None else second)
-    return c, np.full(len(order), second) if second is not None else likeliest(c)
+    k = np.full(len(order), second) if second is not None else likeliest(c)
+    each = np.arange(len(order))
+    with np.errstate(invalid="ignore"):  # of two impossible classes
+        return c, k, scores[each, c] - scores[each, k]
 
 
 def _index_of(name: str, label: Any, labels: Sequence[Hashable]) -> int | None:

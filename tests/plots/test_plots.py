@@ -229,6 +229,19 @@ class TestForest:
         assert (heights[changes] > 1.2).all()
         np.testing.assert_allclose(heights[~changes], 1.0)
 
+    def test_features_are_left_out_whole(self):
+        """Not the levels of one that the class is told by; of one that is too large alone, its last levels."""
+        rng = np.random.default_rng(0)
+        y = np.arange(90) % 3
+        frame = pd.DataFrame({f"x{k}": rng.permutation(np.arange(90) % k) for k in (4, 3, 5)})
+        names = [t.get_text() for t in check(plots.forest(CategoricalNB().fit(frame, y))).get_yticklabels()]
+        assert len(names) in (21, 24, 27)
+        shown = pd.Series([name.partition(" = ")[0] for name in names]).value_counts().to_dict()
+        assert shown == {name: 3 * int(name[1:]) for name in shown}
+        many = CategoricalNB().fit(pd.DataFrame({"x": np.arange(90) % 15}), y)
+        names = [t.get_text() for t in check(plots.forest(many)).get_yticklabels()]
+        assert names == [f"x = {level} | {c}" for level in range(10) for c in range(3)]
+
     def test_features_by_name_and_index(self, gaussian):
         name = gaussian.feature_names_in_[1]
         for feature in ([name], name, [1]):
@@ -248,6 +261,11 @@ class TestForest:
         ax = check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1])))
         assert "Not in this figure: 2 mu, 2 sigma2" in said(ax)
         assert len(check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1]), features=["size"])).get_yticks()) == 2
+
+
+def test_where_all_cells_are_as_many_the_legend_says_how_many():
+    nb = GaussianNB().fit(np.random.default_rng(0).normal(size=(9, 4)), list("abc") * 3)
+    assert said(check(plots.shrinkage(nb))).rstrip().endswith("3 cells")
 
 
 class Stub:
@@ -464,6 +482,8 @@ class TestLearningCurve:
     def test_lines_that_end_together_are_named_in_the_header(self):
         ax = check(plots.learning_curve(self.frame({"mle": 0.4, "map": 0.4001, "predictive": 0.1})))
         assert not ax.texts
+        bars = np.sort(np.unique(segments(ax)[:, 0, 0]).reshape(3, 3), axis=1)
+        assert (np.diff(bars, axis=1) > 0).all(), "bars beside each other, not one behind the other"
         assert said(ax).split("\n")[1:] == ["mle", "map", "predictive"]
 
     def test_infinite_scores_have_no_point(self):
@@ -471,8 +491,17 @@ class TestLearningCurve:
         frame.loc[2, "log_loss"] = np.inf
         ax = check(plots.learning_curve(frame, "log_loss"))
         assert "nats" in ax.get_ylabel()
-        assert "not finite: 1" in said(ax)
+        assert "not finite: 1 of mle" in said(ax)
         assert not ax.texts
+
+    def test_estimates_keep_their_looks_whatever_others_there_are(self):
+        """And differ by more than colour."""
+        all_four = check(plots.learning_curve(self.frame({"mle": 0.4, "map": 0.3, "mean": 0.2, "predictive": 0.1})))
+        looks = [(line.get_color(), line.get_marker()) for line in all_four.lines]
+        assert len({mark for _, mark in looks}) == 4
+        other = check(plots.learning_curve(self.frame({"logistic": 0.5, "mle = map": 0.4, "mean = predictive": 0.1})))
+        assert [(line.get_color(), line.get_marker()) for line in other.lines][1:] == [looks[0], looks[2]]
+        assert (other.lines[0].get_color(), other.lines[0].get_marker()) not in looks
 
 
 @pytest.fixture(scope="module")

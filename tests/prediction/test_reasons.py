@@ -180,6 +180,25 @@ def test_the_other_way_round_it_speaks_for_the_other_class():
     np.testing.assert_array_equal(one[["row", "feature", "sd"]], other[["row", "feature", "sd"]])
 
 
+def test_where_they_speak_for_another_class_than_is_predicted_it_is_said():
+    """Three rows a class: the mean of a logarithm is far below the logarithm of the mean, where variances are open."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["p", "q"], [2, 30])
+    X = pd.DataFrame(np.where((y == "p")[:, None], rng.normal(0, 2, (32, 5)), rng.normal(2.5, 1, (32, 5))))
+    nb = bnb.GaussianNB().fit(X, y)
+    test = pd.DataFrame(rng.normal(1, 2, (80, 5)), index=[f"r{i}" for i in range(80)])
+    odds = np.diff(nb.predict_log_proba(test), axis=1)[:, 0]
+    mean = bnb.log_odds_moments(nb, test, against="p")[0][:, 1]
+    apart = odds * mean < 0
+    assert 0 < apart.sum() < 80
+    said = rf"contributions to {apart.sum()} of 80 rows \(first: row {test.index[apart][0]}\)"
+    with pytest.warns(UserWarning, match=said):
+        bnb.explain(nb, test)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bnb.explain(nb, test[~apart])
+
+
 def test_the_largest_come_first_and_rows_keep_their_labels():
     nb = bnb.CategoricalNB().fit(LEVELS, LABEL)
     X = pd.DataFrame(LEVELS[:5], index=list("zebra"), columns=["0", "1", "2", "3"])
