@@ -51,7 +51,9 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
     from tqdm import tqdm
 
     hidden = None if not _in_notebook() or "TQDM_DISABLE" in os.environ else False  # None: where there is no terminal
-    with tqdm(total=total, desc=title, unit=unit, unit_scale=unit == "B", delay=1, leave=False, disable=hidden) as bar:
+    scaled = unit == "B"
+    spaced = unit if scaled or unit == "it" else f" {unit}"
+    with tqdm(total=total, desc=title, unit=spaced, unit_scale=scaled, delay=1, leave=False, disable=hidden) as bar:
         yield bar.update
 
 

@@ -12,7 +12,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.html import card, table
 
 _MOST_CLASSES = 12
-_HOLDS = "Its posterior follows from these counts. Class probabilities and their intervals hold if the model does."
+_HOLDS = "Its posterior follows from these rows. Class probabilities and their intervals hold if the model does."
 
 
 def summary(nb: Any) -> str:

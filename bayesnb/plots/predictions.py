@@ -59,6 +59,7 @@ def prediction_intervals(
 
     Intervals are those of `predict_interval(nb, X, prob)`, for rows from the population of the data. They say what the
     data leave unknown about the parameters if naive Bayes holds: a row can be wrong far outside its interval.
+    Where rows are few the line may leave the band: it is a mean over the parameters, and the band has their quantiles.
 
     Examples
     --------

@@ -97,6 +97,9 @@ def predict_interval(
     given the structure: with a tree that was learned from the same rows 90% intervals cover .85–.86, with the true one
     .90.
 
+    `predict_proba` is the mean over the parameters, and the interval has quantiles. Where little is known of them most
+    draws are next to 0 or 1, and the mean, which is neither, may lie outside an interval of 90%.
+
     Examples
     --------
     With ten times the rows, all alike, the interval is narrower, whether or not naive Bayes holds.
