@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import bayesnb
 
@@ -22,6 +23,9 @@ RESULTS = """
     estimators.semi_supervised.EM model.Statistics streaming.read_table
     families.EmpiricalNormal families.EmpiricalRate families.EmpiricalDuration families.IndependentCuts
 """.split()  # noqa: SIM905
+
+# Whose methods are for the package itself, and documented where their protocol is.
+INNER = ("bayesnb.families", "bayesnb.model", "bayesnb.prediction.weights")
 
 
 def public() -> set[str]:
@@ -71,6 +75,30 @@ def test_the_reference_lists_every_public_name_once():
 @pytest.mark.parametrize("name", NAMES)
 def test_each_has_an_example(name):
     assert ">>>" in (inspect.getdoc(found(name)) or ""), f"bayesnb.{name} has no example in its docstring"
+
+
+def methods(name: str) -> list[str]:
+    """Public methods of a class that are the package's, and return; those of families are the protocol's business."""
+    owner = found(name)
+    if not inspect.isclass(owner) or owner.__module__.startswith(INNER):
+        return []
+    own = [(n, inspect.unwrap(m)) for n, m in inspect.getmembers(owner, callable) if n[0] != "_"]
+    return [
+        n
+        for n, m in own
+        if getattr(m, "__module__", "").startswith("bayesnb")
+        and m.__annotations__.get("return") != "NoReturn"
+        and n not in dir(BaseEstimator)
+    ]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if methods(name)])
+def test_each_method_is_in_an_example(name):
+    """Of its own docstring, or of its class's."""
+    owner = found(name)
+    shown = {n: ">>>" in (inspect.getdoc(getattr(owner, n)) or "") for n in methods(name)}
+    used = inspect.getdoc(owner) or ""
+    assert [n for n, own in shown.items() if not own and not re.search(rf"\.{n}\(", used)] == []
 
 
 def test_constants_are_told_in_words():

@@ -284,6 +284,13 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         Returns
         -------
         A copy of this classifier; what it has chosen of the columns is named, so that a later fit chooses no other.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+        >>> [float(nb.with_priors({"alpha": a}).predict_proba([["sun"]])[0, 1].round(2)) for a in (0.1, 1, 10)]
+        [0.94, 0.77, 0.63]
         """
         other = copy.copy(self)
         for name, value in priors.items():

@@ -29,5 +29,14 @@ class LearnedStructure(StructuredNB):
 
     @available_if(_has_structure)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Count further rows for the structure that `fit` has found; as `NaiveBayesClassifier.partial_fit`."""
+        """Count further rows for the structure that `fit` has found; as `NaiveBayesClassifier.partial_fit`.
+
+        Examples
+        --------
+        >>> from bayesnb import TAN
+        >>> X, y = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"], ["rain", "wet"]], ["out", "out", "in", "in"]
+        >>> tan = TAN().fit(X, y)
+        >>> tan.partial_fit([["sun", "dry"]], ["out"]).class_count_  # in, out
+        array([2., 3.])
+        """
         return super().partial_fit(X, y, classes, sample_weight)

@@ -20,7 +20,21 @@ class PairCounted(StructuredNB):
     """Base of the classifiers whose nodes have one parent or none, all pairs of columns being among them."""
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
-        """The categorical columns, and (C, L, L) weight of the rows of each class with both of two levels."""
+        """The categorical columns, and (C, L, L) weight of the rows of each class with both of two levels.
+
+        Examples
+        --------
+        >>> from bayesnb import AODE
+        >>> X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"]]
+        >>> columns, counts = AODE().fit(X, ["out", "out", "out"]).pair_counts()
+        >>> [levels.values for levels in columns.base.levels]
+        [('rain', 'sun'), ('dry', 'wet')]
+        >>> counts[0]  # rows and columns are these levels
+        array([[1., 0., 0., 1.],
+               [0., 2., 1., 1.],
+               [0., 1., 1., 0.],
+               [1., 1., 0., 2.]])
+        """
         self._require_fitted("pair_counts")
         columns, statistics = self._nodes, self.statistics_
         if columns is None:

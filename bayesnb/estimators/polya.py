@@ -90,8 +90,18 @@ class PolyaNB(ClassifierMixin, Displayed):
     --------
     >>> from bayesnb import PolyaNB
     >>> nb = PolyaNB().fit([[4, 0], [3, 1], [0, 5], [1, 3]], ["a", "a", "b", "b"])
-    >>> nb.predict([[2, 0]])
-    array(['a'], dtype='<U1')
+    >>> nb.predict([[2, 0]]), nb.score([[2, 0], [0, 3]], ["a", "a"])
+    (array(['a'], dtype='<U1'), 0.5)
+
+    The second and third "a" of a text say less than the first:
+
+    >>> odds = nb.predict_log_proba([[1, 0], [2, 0], [3, 0]]) @ [1, -1]
+    >>> bool(odds[0] > odds[1] - odds[0] > odds[2] - odds[1] > 0)
+    True
+    >>> nb.predict_joint_log_proba([[0, 0]]).round(2)  # a text without words
+    array([[-0.69, -0.69]])
+    >>> nb.predict_proba([[0, 0]], class_prior=[0.1, 0.9])
+    array([[0.1, 0.9]])
     """
 
     encoding_: Encoding

@@ -60,7 +60,16 @@ class Predictions:
     def predict_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
-        """(N, C) log P(class | row); as `predict_proba`."""
+        """(N, C) log P(class | row); as `predict_proba`.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB
+        >>> nb = GaussianNB().fit([[1.0], [1.5], [3.0], [2.5]], ["low", "low", "high", "high"])
+        >>> nb.predict_log_proba([[2.1], [9e9]]).round(2)  # Student's t is certain of nothing far away
+        array([[-0.39, -1.13],
+               [-0.69, -0.69]])
+        """
         log_proba = self._score(self.fitted_, X, Request(scoring.log_proba, estimate, class_prior, draws))
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
@@ -142,7 +151,15 @@ class Predictions:
         estimate: Estimate | None = None,
         class_prior: Any = None,
     ) -> float:
-        """Accuracy of `predict` on labelled rows; of dask collections it is computed at once."""
+        """Accuracy of `predict` on labelled rows; of dask collections it is computed at once.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB
+        >>> nb = GaussianNB().fit([[1.0], [1.2], [3.0], [3.1]], ["low", "low", "high", "high"])
+        >>> nb.score([[0.9], [2.9], [2.7]], ["low", "high", "low"], sample_weight=[1, 2, 1])
+        0.75
+        """
         choice, y, sample_weight = map(computed, (self._choose(X, estimate, class_prior), y, sample_weight))
         found, label = check_labels(y, len(choice), type(self).__name__)
         correct = self.encoding_.classes.index(found.values)[label] == choice

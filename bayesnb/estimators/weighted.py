@@ -151,7 +151,18 @@ class WeightedNB(NaiveBayesClassifier):
 
     @available_if(_counts)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Count further rows; the weights stay as they are. As `NaiveBayesClassifier.partial_fit`."""
+        """Count further rows; the weights stay as they are. As `NaiveBayesClassifier.partial_fit`.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> nb = WeightedNB(GaussianNB()).fit(X[::2], y[::2])
+        >>> before = nb.weights_
+        >>> nb.partial_fit(X[1::2], y[1::2]).weights_ is before, nb.class_count_
+        (True, array([50., 50., 50.]))
+        """
         self._require_arguments()
         return super().partial_fit(X, y, classes, sample_weight)
 

@@ -58,6 +58,9 @@ class PredictionSets:
     PredictionSets(75 rows, coverage 0.95: 0 with no label, 74 with one, 1 with several)
     >>> float(sets.covered(y[test]).mean().round(3)), sets.at(0.99).n_several
     (0.96, 75)
+    >>> sets.to_frame().loc[[40]].round(2)
+       labels  size  credibility  confidence
+    40   (1,)     1         0.54        0.99
     """
 
     members: np.ndarray
@@ -176,6 +179,8 @@ class Conformal:
     Conformal(149 rows, 3 classes, ties conservative)
     >>> found.p_values(X[:1]).round(3)
     array([[0.94 , 0.007, 0.007]])
+    >>> found.predict_set(X[:1], coverage=0.99).labels
+    [array([0])]
     """
 
     classes: np.ndarray

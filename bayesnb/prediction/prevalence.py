@@ -77,6 +77,11 @@ class Prevalence:
     (array([0.62, 0.38]), array([0.1, 0.9]), array([0.04, 0.04]))
     >>> found.draws.shape
     (1000, 2)
+    >>> found.to_frame()[["training", "mean"]].round(2)
+           training  mean
+    class
+    raw        0.62   0.1
+    ripe       0.38   0.9
     """
 
     classes: np.ndarray

@@ -106,6 +106,14 @@ class LeaveOneOut:
         -------
         arviz.ELPDData
             Exact, so without Pareto k; `p`, the effective number of parameters, is NaN.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, loo
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> type(loo(GaussianNB().fit(X, y), X, y).to_elpd()).__name__
+        'ELPDData'
         """
         from bayesnb.inference_data import elpd_data
 
