@@ -329,6 +329,7 @@ def test_columns_of_one_value_are_left_out_unless_they_are_named(tmp_path):
     assert data.left_out == {"unit": "every cell is 'kg'", "zero": "every cell is '0'"}
     assert [*data.kinds] == ["gap", "x"]
     assert [*load(path, "y", kinds={"unit": "categorical"}).kinds] == ["unit", "gap", "x"]
+    assert [*load(path, "y", kinds={"x": "gaussian"}, default="categorical").kinds] == ["unit", "zero", "gap", "x"]
 
 
 def test_labels_that_may_not_be_meant_are_told(tmp_path):

@@ -35,6 +35,7 @@ _PAIRS = 200  # of so many as are shown, if there are more than
 _MOST_PAIRS = 2000
 _REPLICATES = 200  # behind a p-value
 _STRENGTHS = (0.1, 10)
+_SURE, _NEARLY_ALL = 1e-9, 0.9
 _DPI = 150
 
 
@@ -166,17 +167,20 @@ def _weights(nb: Weighed, title: str) -> Section:
 
 def _prior(outcome: Outcome, title: str) -> Section:
     values = prior_predictive(outcome.fits.nb)
+    sure = float(np.mean(values > 1 - _SURE))
+    one_bar = sure > _NEARLY_ALL
     numbers = bool(NUMBERS.keys() & set(outcome.data.kinds.values()))
     scale = " Priors of numbers take their scale from the rows, though not from the labels." * numbers
     return Section(
         title,
-        "Parameters are drawn from the prior, then a class and a row from these parameters; the figure shows how "
-        f"probable Bayes' rule makes that class. The average, {probability(values.mean())}, is how sure of the true "
-        "class the prior expects naive Bayes to be. Features that are independent given the class add up: where they "
-        "are many, nearly all draws lie at 1 unless the prior is strong. This is what the model believes, not what was "
-        f"found; the scores above say how sure it may be.{scale}",
+        "Parameters are drawn from the prior, then a class and a row from these parameters, and Bayes' rule says how "
+        f"probable that class is. {sure:.1%} of {len(values):,} draws lie within a billionth of 1"
+        f"{', so that a figure would show a bar there and nothing else' * one_bar}. The average, "
+        f"{probability(values.mean())}, is how sure of the true class the prior expects naive Bayes to be. Features that "
+        "are independent given the class add up: where they are many, nearly all draws lie at 1 unless the prior is "
+        f"strong. This is what the model believes, not what was found; the scores above say how sure it may be.{scale}",
         "prior",
-        figure=plots.detach(plots.prior_predictive(values)),
+        figure=None if one_bar else plots.detach(plots.prior_predictive(values)),
     )
 
 

@@ -22,6 +22,7 @@ _MANY_MOVE = 0.02
 _LEVELS = ("categorical", "bernoulli")
 _NOISE = {True: "more than noise", False: "within noise"}
 _PERFECT = 0.001
+_LONG = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,8 +292,9 @@ def _details(
         )
     label, share = max(found.shares.items(), key=lambda item: item[1])
     accuracy = scores[subject]["accuracy"]
+    said = f"{found.target} = {label}" if len(found.target) <= _LONG else f"“{label}”"
     details.append(
-        f"Always saying {found.target} = {label}, the most frequent class, would be right in {share:.3f}; "
+        f"Always saying {said}, the most frequent class, would be right in {share:.3f}; "
         f"{_called(subject)} is, in {accuracy:.3f}."
     )
     if (idle := found.idle.get(subject)) is not None:

@@ -21,7 +21,12 @@ pre { background: var(--box); padding: .5rem .75rem; border-radius: 6px; margin:
   padding: .25rem 1.1rem .75rem; margin: 1.2rem 0; }
 .conclusion h3 { margin: .8rem 0 .2rem; } .conclusion p { margin: .5rem 0; } .conclusion .verdict { font-weight: 600; }
 .conclusion ul { margin: .3rem 0; padding-left: 1.2rem; } .conclusion pre { background: var(--page); }
-.wide { overflow-x: auto; max-width: 100%; margin: .8rem 0; }
+/* A shadow at an end tells that there is more, and goes with it. */
+.wide { overflow-x: auto; max-width: 100%; margin: .8rem 0; background:
+  linear-gradient(to right, var(--page) 30%, transparent) 0 / 2.5rem 100% no-repeat local,
+  linear-gradient(to left, var(--page) 30%, transparent) 100% / 2.5rem 100% no-repeat local,
+  linear-gradient(to right, var(--strong), transparent) 0 / .6rem 100% no-repeat,
+  linear-gradient(to left, var(--strong), transparent) 100% / .6rem 100% no-repeat; }
 table { border-collapse: collapse; font-size: .8rem; line-height: 1.4; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .6rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--line);
   white-space: nowrap; }

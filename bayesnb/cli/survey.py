@@ -95,6 +95,11 @@ class Survey:
         """Whether every value is different, as far as is known."""
         return self.present > 0 and not self.repeated
 
+    @property
+    def constant(self) -> str | None:
+        """The value that several cells have, and no other is there, nor a missing one."""
+        return next(iter(self.values)) if len(self.values) == 1 < self.present and not self.missing else None
+
 
 def guess(column: Survey) -> tuple[str | None, str]:
     """Kind of a column (None: leave it out), and a note.
@@ -102,14 +107,11 @@ def guess(column: Survey) -> tuple[str | None, str]:
     Numbers are numbers, but integers of at most 10 distinct values with five rows a value or more are
     categorical, and a run of consecutive integers without repetition numbers the rows: it is left out. Other
     strings are categorical, and left out where every one is different, or where there are too many to remember.
-    So is a column of one value, which tells nothing of the class.
     """
     n, levels = column.present, len(column.values)
     several = column.distinct and n > 1
     if not n:
         return None, "no cell has a value"
-    if levels == 1 < n and not column.missing:
-        return None, f"every cell is {next(iter(column.values))!r}"
     if column.numbers < n:
         if several:
             return None, _DIFFERENT[column.beyond]

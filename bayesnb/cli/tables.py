@@ -250,6 +250,9 @@ def _kinds(
     """Kinds of the columns that are used; those left out, and notes."""
     chosen, left_out, notes = {}, {}, {}
     for name, survey in surveys.items():
+        if default is None and name not in kinds and (value := survey.constant) is not None:
+            left_out[name] = f"every cell is {value!r}"
+            continue
         kind, note = guess(survey)
         kind = kinds.get(name, kind if kind is None or default is None else default)
         if kind == "categorical" and survey.beyond:
