@@ -191,7 +191,7 @@ def test_a_real_interrupt(tmp_path):
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
-    assert "large: MixedNB" in started.stdout.readline() + started.stdout.readline()
+    assert "large: play by MixedNB" in started.stdout.readline() + started.stdout.readline()
     time.sleep(0.5)
     started.send_signal(signal.SIGINT)
     _, err = started.communicate(timeout=120)

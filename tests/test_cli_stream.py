@@ -105,7 +105,7 @@ def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather(300).to_csv(path, index=False)
     whole, pieces = both(monkeypatch, path)
-    for settings in (Settings(), Settings(test_size=0.1, seed=2**70)):
+    for settings in (Settings(test_size=0.3), Settings(test_size=0.1, seed=2**70)):
         ((_, test),), _ = split(whole.rows.y, settings)
         (fold,) = pieces.rows.fit(job.classifier(pieces, settings), settings, "").folds
         assert fold.rows.tolist() == test.tolist()

@@ -35,10 +35,10 @@ def weighted(X, y, kind="feature"):
 
 def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     path, X, y = witnesses
-    flags = ["--csv", path, "--target", "play", "--weights", "feature", "--out", tmp_path]
+    flags = ["--csv", path, "--target", "play", "--weights", "feature", "--test-size", 0.3, "--out", tmp_path]
     code, out, err = run(capsys, "compare", *flags)
     assert (code, err) == (0, "")
-    ((train, test),), _ = split(y, Settings())
+    ((train, test),), _ = split(y, Settings(test_size=0.3))
     proba = weighted(X.iloc[train], y[train]).predict_proba(X.iloc[test])
     scores = pd.read_csv(tmp_path / "weather-comparison.csv", index_col="estimate")
     assert scores.index.tolist() == ["mle", "map", "mean", "predictive", "weighted"]

@@ -292,9 +292,9 @@ def _details(
         )
     label, share = max(found.shares.items(), key=lambda item: item[1])
     accuracy = scores[subject]["accuracy"]
-    said = f"{found.target} = {label}" if len(found.target) <= _LONG else f"“{label}”"
+    always = f"{found.target} = {label}" if len(found.target) <= _LONG else f"“{label}”"
     details.append(
-        f"Always saying {said}, the most frequent class, would be right in {share:.3f}; "
+        f"Always saying {always}, the most frequent class, would be right in {share:.3f}; "
         f"{_called(subject)} is, in {accuracy:.3f}."
     )
     if (idle := found.idle.get(subject)) is not None:

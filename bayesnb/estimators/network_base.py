@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from graphlib import CycleError
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -184,11 +185,20 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             return encoding, rows
         cells: Any = rows[0]
         columns = replace(first.network, nodes=self._arcs(encoding, first.network, cells, label, weight))
+        self._require_order(columns)
         self._warn_if_nothing_depends(encoding)
         columns.require_memory(len(encoding.classes))
         cells = replace(cells, nodes=columns.nodes, capacity=columns.capacity)
         encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
         return self._chosen_structure(encoding, table, (cells, *rows[1:]), label, weight)
+
+    def _require_order(self, columns: NodeColumns) -> None:
+        """Refuse a cycle, by which scores would be no probabilities."""
+        try:
+            columns.order()
+        except CycleError as error:
+            cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
+            raise ValueError(f"parents has a cycle, {cycle}: no column may depend on itself.") from None
 
     def _chosen_structure(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

@@ -52,6 +52,9 @@ class PairCounted(StructuredNB):
                 counts[:, own[child], own[p]] = pair.swapaxes(1, 2)
         return columns, counts
 
+    def _require_order(self, columns: NodeColumns) -> None:
+        """Nothing: pairs in both orders are counted, and none of them is a network."""
+
     def _weighted_counts(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:

@@ -19,6 +19,7 @@ from sklearn.preprocessing import KBinsDiscretizer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
+from bayesnb.estimators.network_base import StructuredNB
 from tests.estimators.cases import state
 from tests.refusals import refused
 from tests.structures.networks import table
@@ -359,3 +360,16 @@ def test_bad_batches_change_nothing(nb):
         with pytest.raises(ValueError):  # noqa: PT011
             call()
         assert state(fitted) == before
+
+
+def test_a_cycle_is_refused_whoever_found_it():
+    """Rows would score as products that are no probabilities."""
+
+    class Ring(StructuredNB):
+        def __init__(self):
+            vars(self).update(bnb.NetworkNB().get_params())
+
+        def _arcs(self, encoding, columns, rows, label, weight):
+            return tuple((j, (j + 1) % 4) for j in range(4))
+
+    refused("parents has a cycle, '0' → '3' → '2' → '1' → '0': no column", Ring().fit, X, Y)
