@@ -52,7 +52,7 @@ class GaussianNB(bnb.GaussianNB):
 
 
 class Outcomes:
-    """What came of each test: how many passed, and of the others the last line of the error."""
+    """What came of each test: how many passed, and of the others the first line of the error."""
 
     def __init__(self) -> None:
         self.passed = 0

@@ -76,7 +76,7 @@ def of_another_package(app, what, name, obj, skip, options):
 
 def thumbnails(app, doctree, docname):
     """The gallery's index shows, in each entry, the first figure of the section that the entry leads to."""
-    if docname != "gallery/index":
+    if docname != "gallery/index" or app.builder.name != "html":
         return
     for entry in list(doctree.findall(nodes.list_item)):
         link = next(entry.findall(nodes.reference))

@@ -6,7 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from bayesnb.cli.conclusion import Findings, Step, conclude
+from bayesnb.cli.conclusion import Base, Findings, Step, conclude
 
 ROWS = 400
 EVEN = {"a": 0.5, "b": 0.5}
@@ -28,10 +28,12 @@ def row(brier, difference=(0.0, 0.0), log=None, accuracy=0.8, confidence=0.8, im
     }
 
 
-def found(table, rows=ROWS, fits=1, shares=EVEN, kinds=("gaussian", "gaussian"), **more):
+def found(table, rows=ROWS, fits=1, shares=EVEN, kinds=("gaussian", "gaussian"), gains=None, **more):
     frame = pd.DataFrame(list(table.values()), index=pd.Index(list(table), name="estimate"))
     named = {f"x{i}": kind for i, kind in enumerate(kinds)}
-    return conclude(Findings(frame, rows, fits, shares, "bayesnb.GaussianNB()", named, **more))
+    label, share = max(shares.items(), key=lambda own: own[1])
+    base = Base(label, share, 1 - sum(p**2 for p in shares.values()), gains or {})
+    return conclude(Findings(frame, rows, fits, base, "bayesnb.GaussianNB()", named, **more))
 
 
 GAIN = (-0.095, 0.010)
@@ -147,15 +149,21 @@ def test_what_is_free():
     poor = {"mle": row(0.7, accuracy=0.3), "predictive": row(0.55, (-0.15, 0.02), accuracy=0.4)}
     free = "No estimate is better than stating the share of each class, whatever the row (Brier score 0.5000)"
     assert free in found(poor).verdict
-    always = "Always saying sick = a, the most frequent class, would be right in 0.900; weighted is, in 0.800."
-    for idle, said in (
-        ((-0.1, 0.03), "its Brier score is better beyond noise: -0.100 ± 0.030."),
-        ((-0.1, 0.06), "its Brier score is not better beyond noise: -0.100 ± 0.060. Either the features tell little"),
-        ((0.1, 0.03), "its Brier score is not better beyond noise: +0.100 ± 0.030. Either the features tell little"),
+    always = "Always saying sick = a, which no other class outnumbers, would be right in 0.900; weighted is, in 0.800."
+    little, sure = (
+        "the features tell little of the class, or the rows are too few to show it",
+        "it is too sure, and that",
+    )
+    for gain, confidence, said in (
+        ((-0.1, 0.03), 0.8, "its Brier score is better beyond noise: -0.100 ± 0.030."),
+        ((-0.1, 0.06), 0.8, f"its Brier score is not better beyond noise: -0.100 ± 0.060; {little}."),
+        ((-0.1, 0.06), 0.9, f"its Brier score is not better beyond noise: -0.100 ± 0.060; {sure}"),
+        ((0.1, 0.03), 0.98, f"its Brier score is worse beyond noise: +0.100 ± 0.030; {sure}"),
     ):
-        details = found(WIN, shares={"a": 0.9, "b": 0.1}, target="sick", idle={"weighted": idle}).details
+        table = WIN | {"weighted": row(0.20, (-0.10, 0.02), confidence=confidence)}
+        details = found(table, shares={"a": 0.9, "b": 0.1}, target="sick", gains={"weighted": gain}).details
         assert always in details
-        assert any(said in text for text in details)
+        assert any(said in text for text in details), details
 
 
 def test_a_score_too_good_to_be_true():

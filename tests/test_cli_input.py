@@ -338,3 +338,25 @@ def test_labels_that_may_not_be_meant_are_told(tmp_path):
     assert load(path, "y").notes == {"y": "'yes' and 'Yes' are different classes, as they are spelt"}
     path.write_text("x,age\n" + "".join(f"{i % 7}.5,{20 + i % 25}\n" for i in range(100)))
     assert "each of its 25 numbers is a class" in load(path, "age").notes["age"]
+
+
+def test_marks_that_are_numbers_leave_codes_and_values_alone(tmp_path):
+    path = tmp_path / "codes.csv"
+    path.write_text("zip,x,y\n" + "00,0,p\n0,0.0,q\n01,1.5,p\n1_0,10.0,q\n" * 9)
+    data = load(path, "y", missing=["0", "10"], kinds={"x": "gaussian"})
+    assert data.levels["zip"] == ["00", "01", "1_0"]
+    assert data.missing == {"zip": 9, "x": 27}
+    kept = load(path, "y", missing=["0"], values=["0.0"], kinds={"x": "gaussian"})
+    assert kept.missing == {"zip": 9, "x": 9}
+    path.write_text("x;label\n" + "-9,9;0\n1,5;1\n" * 9)
+    assert load(path, "label", missing=["-9,9"]).missing == {"x": 9}
+    with pytest.raises(tables.InputError, match="--not-missing '0'"):
+        load(path, "label", missing=["0.0"])
+    assert load(path, "label", missing=["0.0"], values=["0"]).class_count == {0: 9, 1: 9}
+
+
+def test_where_no_column_is_left_it_is_said_why(tmp_path):
+    path = tmp_path / "nothing.csv"
+    path.write_text("a,b,y\n" + "1,x,p\n1,x,q\n" * 9)
+    with pytest.raises(tables.InputError, match=r"no column is left .*'y'\. a: every cell is '1'\. b: "):
+        load(path, "y")

@@ -77,6 +77,13 @@ def test_a_command_again():
         "python -m bayesnb compare --csv 'a b.csv' --alpha .5 --drop ''\"'\"'w, h'\"'\"'' --weights auto "
         "--out 'x y-weights'"
     )
+    for typed, folder in (
+        (".", "report-weights"),
+        ("a/b/", "a/b-weights"),
+        ("../", "report-weights"),
+        ("..", "report-weights"),
+    ):
+        assert Command(("compare", "--out", typed), "").again({"weights": "none"}).endswith(f" --out {folder}")
     assert "--class-alpha 2 --alpha 0.5" in Command(("compare", "--class-alpha", "2"), "").again({"alpha": "0.5"})
 
 
@@ -166,3 +173,17 @@ def test_names_in_the_terminal_differ_where_they_end():
 def test_p_values():
     frame = pd.DataFrame({"p": [1 / 201, 0.2, np.nan]})
     assert columns(frame, {"p": ("p", p_value(1 / 201))}) == [["p"], ["≤0.005"], ["0.200"], ["-"]]
+
+
+def test_what_x_is_in_python_is_said_where_python_is_advised(made):
+    """Without the target, what was left out, and what the user dropped."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(["a", "b"], 60)
+    x = rng.normal(size=120) + (y == "b")
+    data = pd.DataFrame({"id": range(120), "x": x.round(3), "twin": x.round(2), "note": y, "y": y})
+    page, *_ = made("--drop", "note", data=data, target="y")
+    assert any(text.startswith("bayesnb.") for text in commands(section(page, "What to try next")))
+    assert "y is the column y, and X the table without y, id, note: numbers as floats" in page
+    page, *_ = made("--drop", "note,twin", "--weights", "none", "--overwrite", data=data, target="y")
+    assert not any(text.startswith("bayesnb.") for text in commands(section(page, "What to try next")))
+    assert "X the table without" not in page

@@ -70,7 +70,18 @@ def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, for
     path = tmp_path / "holes.csv"
     holes().to_csv(path, index=False, **form)
     whole, pieces = both(monkeypatch, path, **options)
-    for what in ("name", "kinds", "levels", "class_count", "left_out", "notes", "guessed", "n_rows"):
+    for what in (
+        "name",
+        "kinds",
+        "levels",
+        "class_count",
+        "left_out",
+        "notes",
+        "guessed",
+        "n_rows",
+        "missing",
+        "target",
+    ):
         assert getattr(pieces, what) == getattr(whole, what), what
     X = pd.concat([X for X, _ in pieces.rows.batches()])
     pd.testing.assert_frame_equal(X, whole.rows.X)

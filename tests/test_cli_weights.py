@@ -174,3 +174,35 @@ def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
     pd.testing.assert_frame_equal(outcome.parameters, other.parameters)
     pd.testing.assert_frame_equal(outcome.comparison.drop(index="weighted"), other.comparison)
     np.testing.assert_array_equal(outcome.fits.nb.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
+
+
+def test_of_what_the_page_speaks_where_weights_won(capsys, witnesses, tmp_path):
+    path, *_ = witnesses
+    for kind, told in (("feature", True), ("none", False)):
+        flags = ["--csv", path, "--target", "play", "--weights", kind, "--out", tmp_path / kind]
+        assert run(capsys, "compare", *flags)[0] == 0
+        page = (tmp_path / kind / "report.html").read_text(encoding="utf-8")
+        for title in ("Does the strength of the prior decide?", "The rows that are most uncertain, 90% intervals"):
+            assert ("naive Bayes without weights." in section(page, title)) is told
+        assert "naive Bayes without weights." not in section(page, "Do features depend on each other, given the class?")
+
+
+def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
+    """By hand, a row at a time: classes that are never held out have a share, and no row."""
+    path, X, y = witnesses
+    loaded = tables.load_csv(path, "play", Marks(), {}, None, [])
+    outcome = job.run(loaded, Settings(weights="feature", test_size=0.2))
+    ((_, test),) = split(y, Settings(test_size=0.2))[0]
+    counts, base = Counter(y.tolist()), outcome.base
+    (fold,) = outcome.weighted.folds
+    assert base.label in counts
+    assert counts[base.label] == max(counts.values())
+    assert base.accuracy == pytest.approx(np.mean(y[test] == base.label))
+    idle, gain = [], []
+    for i, proba in zip(test, fold.nb.predict_proba(X.iloc[test]), strict=True):
+        hit = fold.nb.classes_ == y[i]
+        idle.append(sum((counts[c] / len(y) - (c == y[i])) ** 2 for c in counts))
+        gain.append(((proba - hit) ** 2).sum() - idle[-1])
+    assert base.brier == pytest.approx(np.mean(idle))
+    assert base.gains["weighted"] == pytest.approx((np.mean(gain), np.std(gain, ddof=1) / np.sqrt(len(gain))))
+    assert base.gains.keys() == set(outcome.comparison.index)

@@ -600,3 +600,10 @@ def test_a_row_of_several_estimates_is_a_row_to_take_differences_from():
     one, other = (compare_estimates(CategoricalNB(), **settings, against=a) for a in (merged, merged.split(" = ")[0]))
     pd.testing.assert_frame_equal(one, other)
     assert (one.loc[merged, ["brier_difference", "log_loss_difference"]] == 0).all()
+    refused("no row of the table", compare_estimates, CategoricalNB(), **settings, against="nonsense = mle")
+
+
+def test_labels_that_are_numbers_are_scored_as_they_are():
+    found = scores(np.log([[0.9, 0.1], [0.4, 0.6]]), [0.5, 2.5], [0.5, 1.5])
+    assert found["accuracy"] == 0.5
+    assert found["impossible_rows"] == 1

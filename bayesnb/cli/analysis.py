@@ -175,7 +175,7 @@ def _prior(outcome: Outcome, title: str) -> Section:
         title,
         "Parameters are drawn from the prior, then a class and a row from these parameters, and Bayes' rule says how "
         f"probable that class is. {sure:.1%} of {len(values):,} draws lie within a billionth of 1"
-        f"{', so that a figure would show a bar there and nothing else' * one_bar}. The average, "
+        f"{', so that a figure would show a bar there and hardly anything else' * one_bar}. The average, "
         f"{probability(values.mean())}, is how sure of the true class the prior expects naive Bayes to be. Features "
         "that are independent given the class add up: where they are many, nearly all draws lie at 1 unless the prior "
         "is strong. This is what the model believes, not what was found; the scores above say how sure it may be."

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 _OUTPUT = {"--out": True, "--overwrite": False}
 
@@ -42,8 +43,9 @@ class Command:
             if flag is None:
                 kept.append(argument)
             elif dropped[flag]:
-                value = value if given else next(arguments, "")
-                named |= {flag: "-".join([value.rstrip("/"), *flags])} if flag == "--out" else {}
+                folder = Path(value if given else next(arguments, ""))
+                name = "report" if folder.name in ("", "..") else folder.name
+                named |= {flag: str(folder.parent / "-".join([name, *flags]))} if flag == "--out" else {}
         return _quoted([*kept, *(part for pair in named.items() for part in pair)])
 
 

@@ -20,9 +20,30 @@ STRONG = 5
 _FEW_ROWS = 30
 _MANY_MOVE = 0.02
 _LEVELS = ("categorical", "bernoulli")
-_NOISE = {True: "more than noise", False: "within noise"}
 _PERFECT = 0.001
 _LONG = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """The base rates: what is right of the scored rows without looking at any.
+
+    Parameters
+    ----------
+    label : str
+        A most frequent class.
+    accuracy : float
+        Of always saying it.
+    brier : float
+        Of stating the share of each class.
+    gains : dict {str: (float, float)}
+        Brier score of each estimate less that, row by row, and the standard error.
+    """
+
+    label: str
+    accuracy: float
+    brier: float
+    gains: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,8 +56,8 @@ class Findings:
         See `bayesnb.evaluation.compare_estimates`; the first row is maximum likelihood.
     rows, fits : int
         Rows that were scored, and fits that scored them; several are cross-validation.
-    shares : dict
-        Share of each class among the rows.
+    base : Base
+        What is right without looking at a row.
     model : str
         The classifier as an expression.
     kinds : dict
@@ -53,8 +74,6 @@ class Findings:
         Whether there may be more of them than were counted.
     weighting : (float, float) or None
         Brier score with weights less that without, row by row, and the standard error.
-    idle : dict {str: (float, float)}
-        The same of each estimate less that of stating the shares of the classes, whatever the row.
     target : str
         What the labels are called.
     left_out : tuple of str
@@ -64,7 +83,7 @@ class Findings:
     comparison: pd.DataFrame
     rows: int
     fits: int
-    shares: Mapping[str, float]
+    base: Base
     model: str
     kinds: Mapping[str, str]
     weights: bool = True
@@ -73,7 +92,6 @@ class Findings:
     dependent: tuple[int, int] | None = None
     more: bool = False
     weighting: tuple[float, float] | None = None
-    idle: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     target: str = "y"
     left_out: tuple[str, ...] = ()
 
@@ -184,7 +202,8 @@ def _about(found: Findings) -> str:
     without = enumerate_names([found.target, *found.left_out], 8)
     return (
         f"In Python y is the column {found.target}, and X the table without {without}: numbers as floats, levels as "
-        "text. What is new was not scored here; hold it against these numbers before you believe in it."
+        "text, missing cells as NaN. What is new was not scored here; hold it against these numbers before you believe "
+        "in it."
     )
 
 
@@ -257,7 +276,9 @@ def _of_weights(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: st
     if found.weighting is None or not (_leads(scores, won, found) or (won and WEIGHTED in won.split(" = "))):
         return []
     gain = _Difference(*found.weighting, found.noise)
-    return [f"Weights change the score of {plain} by {gain.text}, which is {_NOISE[gain.sign != 0]}."]
+    return [
+        f"Weights change the score of {plain} by {gain.text}, which is {'more than' if gain.sign else 'within'} noise."
+    ]
 
 
 def _gap(row: Mapping[Any, Any], found: Findings) -> _Difference:
@@ -290,19 +311,21 @@ def _details(
         details.append(
             f"By log loss (clipped) {of} differs from maximum likelihood by {difference.text}: {said[difference.sign]}."
         )
-    label, share = max(found.shares.items(), key=lambda item: item[1])
-    accuracy = scores[subject]["accuracy"]
-    always = f"{found.target} = {label}" if len(found.target) <= _LONG else f"“{label}”"
+    base, accuracy = found.base, scores[subject]["accuracy"]
+    always = f"{found.target} = {base.label}" if len(found.target) <= _LONG else f"“{base.label}”"
     details.append(
-        f"Always saying {always}, the most frequent class, would be right in {share:.3f}; "
+        f"Always saying {always}, which no other class outnumbers, would be right in {base.accuracy:.3f}; "
         f"{_called(subject)} is, in {accuracy:.3f}."
     )
-    if (idle := found.idle.get(subject)) is not None:
-        gain = _Difference(*idle, found.noise)
-        better = "better beyond noise" if gain.sign < 0 else "not better beyond noise"
-        why = " Either the features tell little of the class, or the rows are too few to show it." * (gain.sign >= 0)
+    if subject in base.gains:
+        gain = _Difference(*base.gains[subject], found.noise)
+        how = {-1: "better beyond noise", 0: "not better beyond noise", 1: "worse beyond noise"}[gain.sign]
+        why = "the features tell little of the class, or the rows are too few to show it"
+        if _gap(scores[subject], found).sign > 0:
+            why = "it is too sure, and that costs what the features tell"
         details.append(
-            f"Against stating the share of each class, whatever the row, its Brier score is {better}: {gain.text}.{why}"
+            f"Against stating the share of each class, whatever the row, its Brier score is {how}: {gain.text}"
+            f"{f'; {why}' * (gain.sign >= 0)}."
         )
     if accuracy == 1 and scores[subject]["brier"] < _PERFECT:
         details.append(
@@ -336,10 +359,10 @@ def _reservations(scores: Mapping[str, dict[Any, Any]], plain: str, found: Findi
             against = "" if plain == first else f"; {plain} in {f'{other:,}' if other else 'none'}"
             infinite = ". A log loss with such a row is infinite" * (column == "impossible_rows")
             details.append(f"{_called(first)} {what} {mine:,} of {rows:,} rows{against}{infinite}.")
-    idle = 1 - sum(share**2 for share in found.shares.values())
-    if idle <= min(row["brier"] for row in scores.values()):
+    if found.base.brier <= min(row["brier"] for row in scores.values()):
         details.append(
-            f"No estimate is better than stating the share of each class, whatever the row (Brier score {idle:.4f})."
+            "No estimate is better than stating the share of each class, whatever the row (Brier score "
+            f"{found.base.brier:.4f})."
         )
     return [*map(_sentence, details)]
 

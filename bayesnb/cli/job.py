@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import datasets
+from bayesnb.cli.conclusion import Base
 from bayesnb.cli.holdout import Fits, Settings
 from bayesnb.cli.tables import KINDS, NUMBERS, UNDECIDED, Dataset, InputError, from_frame
 from bayesnb.cli.text import enumerate_names
 from bayesnb.estimators import BernoulliNB, BinnedNB, CategoricalNB, MixedNB, MultinomialNB, WeightedNB
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.numbers import OF_KIND
-from bayesnb.evaluation.compare import score_fitted
+from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
 from bayesnb.fitted import Fitted
@@ -41,8 +42,8 @@ class Outcome:
         One row an estimate, see `bayesnb.evaluation.compare_estimates`.
     weighting : (float, float) or None
         Brier score with weights less that without, "predictive", and the standard error; None without weights.
-    idle : dict {str: (float, float)}
-        The same of each row of `comparison`, less that of stating the shares of the classes whatever the row.
+    base : Base
+        What is right of the rows held out without looking at them.
     parameters : DataFrame or None
         See `bayesnb.uncertainty.parameter_table`; None where the posterior is improper.
     uncertain : DataFrame or None
@@ -57,7 +58,7 @@ class Outcome:
     weighted: Fits | None
     comparison: pd.DataFrame
     weighting: tuple[float, float] | None
-    idle: Mapping[str, tuple[float, float]]
+    base: Base
     parameters: pd.DataFrame | None
     uncertain: pd.DataFrame | None
     notes: Sequence[str]
@@ -124,16 +125,28 @@ def run(data: Dataset, settings: Settings) -> Outcome:
         notes.append(f"No parameter table. {error}")
     gain = scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None
     comparison = scored.table()
-    idle = {name: _against_shares(scored.rows[name.split(" = ")[0]].brier, fits, data) for name in comparison.index}
-    return Outcome(data, fits, weighted, comparison, gain, idle, parameters, uncertain, notes, density_open)
+    base = base_rates(scored, data.class_count, np.concatenate([fold.y for fold in fits.folds]))
+    return Outcome(data, fits, weighted, comparison, gain, base, parameters, uncertain, notes, density_open)
 
 
-def _against_shares(brier: np.ndarray, fits: Fits, data: Dataset) -> tuple[float, float]:
-    """Brier scores of the held-out rows less those of stating the share of each class, and the standard error."""
-    share = {label: n / data.n_rows for label, n in data.class_count.items()}
-    true = np.array([share[label] for fold in fits.folds for label in fold.y.tolist()])
-    difference = brier - (1 - 2 * true + sum(p**2 for p in share.values()))
-    return float(difference.mean()), standard_error(difference)
+def base_rates(scored: Scored, class_count: Mapping[Any, int], y: np.ndarray) -> Base:
+    """What always saying a most frequent class, or stating the share of each, is worth in the rows that were scored.
+
+    Parameters
+    ----------
+    scored : Scored
+    class_count : dict
+        Rows of each class, of which the shares are.
+    y : (N,) array
+        Labels of the rows that were scored, in their order.
+    """
+    n = sum(class_count.values())
+    share = np.array([class_count[label] / n for label in y.tolist()])
+    brier = 1 - 2 * share + sum((count / n) ** 2 for count in class_count.values())
+    label = max(class_count, key=lambda own: class_count[own])
+    differences = {" = ".join(group): scored.rows[group[0]].brier - brier for group in scored.groups}
+    gains = {name: (float(d.mean()), standard_error(d)) for name, d in differences.items()}
+    return Base(str(label), float(np.mean(y == label)), float(brier.mean()), gains)
 
 
 def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bayesnb.streaming import MISSING
 
+_PLAIN = re.compile(r"[-+]?(0|[1-9]\d*)([.,]\d*)?([eE][-+]?\d+)?")
+
 
 @dataclass(frozen=True)
 class ColumnMarks:
-    """The marks of one column: these texts, and every spelling of those that are numbers, as 0.0 is 0."""
+    """The marks of one column: these texts, and all spellings of those that are numbers, as 0.0 is 0; but no values."""
 
     texts: frozenset[str]
     numbers: frozenset[float] = frozenset()
+    values: frozenset[str] = frozenset()
 
     def __contains__(self, cell: object) -> bool:
+        if cell in self.values:
+            return False
         return cell in self.texts or (bool(self.numbers) and _number(str(cell)) in self.numbers)
 
 
-def column_marks(assumed: Iterable[str], named: Iterable[str]) -> ColumnMarks:
+def column_marks(assumed: Iterable[str], named: Iterable[str], values: frozenset[str] = frozenset()) -> ColumnMarks:
     """Marks of which those that the user named are meant as numbers, where they are some."""
     named = frozenset(named)
-    return ColumnMarks(named.union(assumed), frozenset(filter(math.isfinite, map(_number, named))))
+    numbers = frozenset(number for number in map(_number, named) if number is not None)
+    return ColumnMarks(named.union(assumed), numbers, values)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,8 @@ class Marks:
 
     def of(self, column: str) -> ColumnMarks:
         """What marks a missing cell of this column."""
-        return column_marks(MISSING - self.values, self.everywhere | self._within(column))
+        named = self.everywhere | self._within(column)
+        return column_marks(MISSING, named, self.values - self._within(column))
 
     def assumed(self, column: str, marked: Iterable[str]) -> list[str]:
         """Those of these marks that the user did not name, but an empty cell."""
@@ -68,11 +75,9 @@ class Marks:
         return self.within.get(column, frozenset())
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+def _number(text: str) -> float | None:
+    """The number that a text spells as numbers are written; 007 is a code, and 1_0 none."""
+    return float(text.replace(",", ".")) if _PLAIN.fullmatch(text) else None
 
 
 __all__ = ["ColumnMarks", "Marks"]

@@ -59,7 +59,12 @@ def _data_set(anchor: str, part: Part, command: Command) -> str:
 
 def _conclusion(conclusion: Conclusion, command: Command) -> str:
     details = "".join(f"<li>{escape(text)}</li>" for text in conclusion.details)
-    steps = "\n".join([*(_step(step, command) for step in conclusion.steps), _paragraph(conclusion.about)])
+    steps = "\n".join(
+        [
+            *(_step(step, command) for step in conclusion.steps),
+            *([_paragraph(conclusion.about)] if any(step.code for step in conclusion.steps) else []),
+        ]
+    )
     sure, nothing = " ".join(conclusion.confidence), _paragraph("These numbers ask for no other model.")
     return (
         '<div class="conclusion"><h3>Conclusion</h3>\n'

@@ -46,7 +46,7 @@ def conclusion(outcome: Outcome, settings: Settings, sections: Sequence[Section]
             outcome.comparison,
             sum(len(fold.y) for fold in fits.folds),
             len(fits.folds),
-            {str(label): n / data.n_rows for label, n in data.class_count.items()},
+            outcome.base,
             _expression(outcome, settings),
             data.kinds,
             settings.weights != "none",
@@ -55,7 +55,6 @@ def conclusion(outcome: Outcome, settings: Settings, sections: Sequence[Section]
             strong,
             strong is not None and pairs is not None and strong[0] == len(pairs) < strong[1],
             outcome.weighting,
-            outcome.idle,
             data.target,
             tuple(data.left_out),
         )

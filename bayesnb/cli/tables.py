@@ -118,7 +118,9 @@ def load_csv(
     if _all_numbers(list(surveys)):
         notes["the first line"] = "taken for the columns' names; if it is a row of data, add a line of names above it"
     if not chosen:
-        raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.")
+        why = "".join(f" {name}: {reason}." for name, reason in list(left_out.items())[:3])
+        raise InputError(f"{path.name}: no column is left to learn from beside the target {target!r}.{why}")
+    left_out |= dict.fromkeys(drop, "by --drop")
     levels = {name: as_levels(surveys[name].values) for name, kind in chosen.items() if kind == "categorical"}
     meant = {name: {**of, **dict.fromkeys(surveys[name].marked)} for name, of in levels.items()} | {target: classes}
     typed = partial(_typed, path, target, list(chosen), meant, marks)

@@ -198,7 +198,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             columns.order()
         except CycleError as error:
             cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
-            raise ValueError(f"parents has a cycle, {cycle}: no column may depend on itself.") from None
+            raise ValueError(f"The structure has a cycle, {cycle}: no column may depend on itself.") from None
 
     def _chosen_structure(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,8 @@ class NetworkNB(StructuredNB):
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
-        self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
+        given = self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
+        self._require_order(replace(columns, nodes=given))
 
 
 class SPODE(StructuredNB):

@@ -264,6 +264,11 @@ class Scored:
     same: np.ndarray
     evidence: Mapping[str, float]
 
+    @property
+    def groups(self) -> list[list[str]]:
+        """Estimates that are one row of the table."""
+        return estimates.merge_names(list(self.rows), self.same)
+
     def difference(self, name: str, against: str, score: str = "brier") -> tuple[float, float]:
         """Mean over the rows of one estimate's score less another's, and its standard error."""
         difference = getattr(self.rows[name], score) - getattr(self.rows[against], score)
@@ -282,10 +287,10 @@ class Scored:
 
 
 def _row(against: str, names: Sequence[str]) -> str:
-    """The estimate of that name, of a row of several any."""
-    for name in (against, *str(against).split(" = ")):
-        if name in names:
-            return name
+    """The estimate of that name, of a row of several the first."""
+    parts = str(against).split(" = ")
+    if against in names or all(part in names for part in parts):
+        return against if against in names else parts[0]
     raise ValueError(f"against={against!r} is no row of the table; choose from {', '.join(map(repr, names))}.")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import require_integer
-from bayesnb.encoding import Levels, check_labels
+from bayesnb.encoding import Levels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,8 +159,8 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
             f"log_proba of row {i} and class {levels.values[c]!r} is {log_proba[i, c]:.4g}, and logarithms of "
             "probabilities are at most 0: pass what predict_log_proba returns, or np.log of probabilities."
         )
-    found, label = check_labels(y, None, "scores")
-    true = levels.index(found.values)[label]
+    true = levels.index(y)
+    _require_labels(y, np.flatnonzero(true < 0))
     undefined = np.isnan(log_proba).any(axis=1)
     log_proba = np.where(undefined[:, None], -np.log(len(levels)), log_proba)
     proba = np.exp(log_proba)
@@ -174,6 +174,16 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
         correct=(chosen == true) & known,
         undefined=undefined,
     )
+
+
+def _require_labels(y: Any, unknown: np.ndarray) -> None:
+    """Refuse missing labels, which are among those that are no class."""
+    import pandas as pd
+
+    labels = list(y) if len(unknown) else []
+    for i in unknown.tolist():
+        if pd.api.types.is_scalar(labels[i]) and pd.isna(labels[i]):
+            raise ValueError(f"y: the label of row {i} is missing; drop the row or label it.")
 
 
 def summarize(rows: RowScores) -> dict[str, float]:

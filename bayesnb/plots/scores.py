@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb.evaluation.estimates import READINGS
-from bayesnb.plots.style import GREY, MARKS, SMALL, axes, dot, extent, header, light_grid, look, require
+from bayesnb.plots.style import COLOURS, GREY, MARKS, SMALL, axes, dot, extent, header, light_grid, look, require
 from bayesnb.plots.text import columns, font, labels
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _SMALLEST, _LARGEST = 20.0, 120.0
-_ASIDE = 1.012
+_ASIDE = 1.05
 _UNITS = {
     "brier": "Brier score (0 best, 2 worst)",
     "log_loss": "log loss (nats a row)",
@@ -173,7 +173,7 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
         size, value = own["size"].to_numpy(dtype=float), own[score].to_numpy(dtype=float)
         value = np.where(np.isfinite(value), value, np.nan)
         error = own[f"{score}_se"].to_numpy(dtype=float) if f"{score}_se" in own else None
-        aside = _ASIDE ** (i - (len(names) - 1) / 2)  # or the bars would hide each other
+        aside = _ASIDE ** (i / max(len(names) - 1, 1) - 0.5)  # or the bars would hide each other
         ax.plot(size, value, linewidth=1.4, markersize=4, label=name, **looks[estimate])
         if error is not None:
             ax.vlines(size * aside, value - error, value + error, color=looks[estimate]["color"], linewidth=0.8)
@@ -207,11 +207,12 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
 
 
 def _looks(estimates: list[Any]) -> dict[Any, dict[str, Any]]:
-    """Colour and mark of each estimate: those of the four readings are the same in every figure."""
+    """Colour and mark of each estimate: those of the four readings are the same whatever others there are."""
     taken = [next((i for i, own in enumerate(READINGS) if own in str(e).split(" = ")), None) for e in estimates]
     free = (i for i in count(len(READINGS)))
     places = [next(free) if i is None else i for i in taken]
-    return {e: {**look(i), "marker": MARKS[i % len(MARKS)]} for e, i in zip(estimates, places, strict=True)}
+    mark = [MARKS[(i + i // len(COLOURS)) % len(MARKS)] for i in places]
+    return {e: {**look(i), "marker": m} for e, i, m in zip(estimates, places, mark, strict=True)}
 
 
 def _sizes(ax: Axes, sizes: np.ndarray) -> None:

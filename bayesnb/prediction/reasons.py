@@ -135,7 +135,7 @@ def explain(
         block = _Block(columns, own, model.blocks[b], table, [called[j] for j in columns.index], model.n_classes)
         parts.append(of_block(block, _weights_of(model.weights, b), c, k))
     lines = _Lines(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    _warn_of_other_signs(np.bincount(lines.row, lines.contribution), odds, X)
+    _warn_of_other_signs(np.bincount(lines.row, lines.contribution), odds, fitted.estimate, X)
     of_features = np.arange(len(lines.row)) >= table.n_rows
     order = np.lexsort((-abs(lines.contribution), of_features, lines.row))
     row, feature, value, contribution, variance = (field[order] for field in lines)
@@ -252,14 +252,14 @@ def _log_odds(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
     return jnp.stack([found.mean, found.variance], axis=1)
 
 
-def _warn_of_other_signs(total: np.ndarray, odds: np.ndarray, X: Any) -> None:
+def _warn_of_other_signs(total: np.ndarray, odds: np.ndarray, estimate: str, X: Any) -> None:
     """Of rows whose mean log odds (N,) and the log odds (N,) of the prediction are for different classes."""
     if (apart := total * odds < 0).any():
         first = row_labels(X, np.flatnonzero(apart))[0]
         warn(
             f"explain: the contributions to {int(apart.sum())} of {len(apart)} rows (first: row {first}) add up to log "
-            "odds for the other class than predict_proba has. The data leave the parameters so open that the mean of "
-            "log odds and the odds of the mean disagree; terms(nb, X) has parts that add up to predict_proba."
+            f"odds for the other class than predict_proba has by the estimate {estimate!r}: they are means of log odds "
+            "over the posterior. terms(nb, X) has parts that add up to predict_proba."
         )
 
 

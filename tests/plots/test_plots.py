@@ -502,6 +502,11 @@ class TestLearningCurve:
         other = check(plots.learning_curve(self.frame({"logistic": 0.5, "mle = map": 0.4, "mean = predictive": 0.1})))
         assert [(line.get_color(), line.get_marker()) for line in other.lines][1:] == [looks[0], looks[2]]
         assert (other.lines[0].get_color(), other.lines[0].get_marker()) not in looks
+        many = check(plots.learning_curve(self.frame({f"prior {i}": 0.1 * i for i in range(20)} | {"mle": 0.0})))
+        assert len({(line.get_color(), line.get_marker()) for line in many.lines}) == 21
+        low, high = many.get_xlim()
+        assert (segments(many)[:, 0, 0] > low).all()
+        assert (segments(many)[:, 0, 0] < high).all()
 
 
 @pytest.fixture(scope="module")

@@ -372,4 +372,10 @@ def test_a_cycle_is_refused_whoever_found_it():
         def _arcs(self, encoding, columns, rows, label, weight):
             return tuple((j, (j + 1) % 4) for j in range(4))
 
-    refused("parents has a cycle, '0' → '3' → '2' → '1' → '0': no column", Ring().fit, X, Y)
+    refused("The structure has a cycle, '0' → '3' → '2' → '1' → '0': no column", Ring().fit, X, Y)
+
+
+def test_a_cycle_among_the_hyperparameters_is_not_written(tmp_path):
+    nb = bnb.NetworkNB({"sky": "wind"}).fit(FRAME, Y)
+    nb.parents = {"sky": "wind", "wind": "sky"}
+    refused("NetworkNB is not as fit left it: The structure has a cycle", bnb.save, nb, tmp_path / "nb.safetensors")
