@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 REJECT = "reject"
 _SHOWN = 12
 _MEANING = (
-    "Expected risk is what class probabilities say of themselves; `observed_risk(y)` is what labels say. P(optimal) is "
+    "Expected risk is what class probabilities say of themselves; observed_risk(y) is what labels say. P(optimal) is "
     "about the parameters, if the model holds: not the probability that an action turns out well."
 )
 

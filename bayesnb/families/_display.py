@@ -20,7 +20,10 @@ def as_text(tree: Any) -> str:
 def as_html(tree: Any) -> str:
     """A row for each array and number, with its shape and range."""
     rows = [(name, *cells) for name, cells in _rows(tree, "")]
-    return card(type(tree).__name__, "", table(rows, ("", "shape", "least", "greatest")))
+    notes = ["A distribution, by class and feature; parameter_table(nb) names them, with intervals."] * hasattr(
+        tree, "update"
+    )
+    return card(type(tree).__name__, "", table(rows, ("", "shape", "least", "greatest")), notes=notes)
 
 
 def _rows(tree: Any, name: str) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
@@ -31,6 +34,8 @@ def _rows(tree: Any, name: str) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
         for n, part in enumerate(tree):
             yield from _rows(part, f"{name}[{n}] {type(part).__name__}")
     elif _is_array(tree):
+        if np.asarray(tree).dtype.kind == "i":  # where levels stand, not what is known of them
+            return
         ends = _ends(tree) or ("", "")
         yield name, (str(np.shape(tree)) if np.ndim(tree) else "", *ends)
     elif tree is not None and not callable(tree):
