@@ -95,9 +95,11 @@ class Decisions:
         return float(self.loss.to_numpy()[action, truth].mean())
 
     def __repr__(self) -> str:
+        known = f", mean P(optimal) {self.p_optimal.mean():.4g}, expected regret {self.regret.mean():.4g}"
+        if np.isnan(self.p_optimal).all():
+            known = "; P(optimal) and regret are not known, see the docs of Decisions"
         return (
-            f"Decisions of {len(self.action)} rows: expected risk {self.expected_risk:.4g}, mean P(optimal) "
-            f"{self.p_optimal.mean():.4g}, expected regret {self.regret.mean():.4g}\n"
+            f"Decisions of {len(self.action)} rows: expected risk {self.expected_risk:.4g}{known}\n"
             f"loss[action, truth], each row an action:\n{self.loss}"
         )
 
