@@ -91,19 +91,13 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     ['cash', 'now', '<UNK>']
     >>> words.transform(["cash for you"]).toarray()
     array([[1, 0, 2]])
-    >>> BagOfWords().fit_transform(["win cash now", "cash now", "see you"]).toarray()  # fit, then transform the same
-    array([[1, 1, 1],
-           [1, 1, 0],
-           [0, 0, 2]])
-
-    A dictionary has a file, without pickle:
-
+    >>> BagOfWords().fit_transform(["win cash now", "cash now"]).toarray().tolist()  # of the same texts
+    [[1, 1, 1], [1, 1, 0]]
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     words.save(f"{folder}/words.json")
-    ...     again = BagOfWords.load(f"{folder}/words.json")
-    >>> (again.transform(["cash for you"]) != words.transform(["cash for you"])).nnz
-    0
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     words.save(file.name)
+    ...     BagOfWords.load(file.name).transform(["cash for you"]).toarray()
+    array([[1, 0, 2]])
     """
 
     def __init__(

@@ -6,7 +6,8 @@ import re
 import pandas as pd
 import pytest
 
-from bayesnb.cli.conclusion import Base, Findings, Step, conclude
+from bayesnb.cli.conclusion import Step, conclude
+from bayesnb.cli.findings import Base, Findings
 
 ROWS = 400
 EVEN = {"a": 0.5, "b": 0.5}

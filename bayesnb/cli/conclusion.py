@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bayesnb.cli.findings import NOISE, NOISE_OF_FOLDS, Difference, Findings
 from bayesnb.cli.text import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-NOISE, NOISE_OF_FOLDS = 2.0, 3.0
-"""Standard errors from which a difference is called more than noise; cross-validated ones are too small."""
 STRONG = 5
 """Log Bayes factor, in nats, from which the evidence of dependence is called strong."""
 _FEW_ROWS = 30
@@ -22,88 +18,6 @@ _MANY_MOVE = 0.02
 _LEVELS = ("categorical", "bernoulli")
 _PERFECT = 0.001
 _LONG = 40
-
-
-@dataclass(frozen=True, eq=False)
-class Base:
-    """The base rates: what is right of the scored rows without looking at any.
-
-    Parameters
-    ----------
-    label : str
-        A most frequent class.
-    accuracy : float
-        Of always saying it.
-    brier : float
-        Of stating the share of each class.
-    gains : dict {str: (float, float)}
-        Brier score of each estimate less that, row by row, and the standard error.
-    """
-
-    label: str
-    accuracy: float
-    brier: float
-    gains: Mapping[str, tuple[float, float]]
-
-
-@dataclass(frozen=True, eq=False)
-class Findings:
-    """What is known of a data set once it was analysed.
-
-    Parameters
-    ----------
-    comparison : DataFrame
-        See `bayesnb.evaluation.compare_estimates`; the first row is maximum likelihood.
-    rows, fits : int
-        Rows that were scored, and fits that scored them; several are cross-validation.
-    base : Base
-        What is right without looking at a row.
-    model : str
-        The classifier as an expression.
-    kinds : dict
-        Kind of each column.
-    weights : bool
-        Whether weights were asked for.
-    density_open : bool
-        Whether `--numbers` would decide another density of some columns.
-    moved : (int, int) or None
-        Held-out rows whose label depends on the strength of the prior, of how many; None: not known.
-    dependent : (int, int) or None
-        Pairs of features that depend on each other given the class by strong evidence, of how many.
-    more : bool
-        Whether there may be more of them than were counted.
-    weighting : (float, float) or None
-        Brier score with weights less that without, row by row, and the standard error.
-    target : str
-        What the labels are called.
-    left_out : tuple of str
-        Columns that the model does not use.
-    """
-
-    comparison: pd.DataFrame
-    rows: int
-    fits: int
-    base: Base
-    model: str
-    kinds: Mapping[str, str]
-    weights: bool = True
-    density_open: bool = False
-    moved: tuple[int, int] | None = None
-    dependent: tuple[int, int] | None = None
-    more: bool = False
-    weighting: tuple[float, float] | None = None
-    target: str = "y"
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def noise(self) -> float:
-        """Standard errors from which a difference is more than noise."""
-        return NOISE_OF_FOLDS if self.fits > 1 else NOISE
-
-    @property
-    def weights_help(self) -> bool:
-        """Whether weights are better than none, beyond noise."""
-        return self.weighting is not None and _Difference(*self.weighting, self.noise).sign < 0
 
 
 @dataclass(frozen=True)
@@ -129,36 +43,6 @@ class Conclusion:
     about: str
 
 
-@dataclass(frozen=True, eq=False)
-class _Difference:
-    """A mean difference, and its standard error."""
-
-    mean: float
-    se: float
-    noise: float
-
-    @property
-    def sign(self) -> int:
-        """-1 better beyond noise, 1 worse, 0 neither."""
-        if not (math.isfinite(self.se) and abs(self.mean) > self.noise * self.se):
-            return 0
-        return -1 if self.mean < 0 else 1
-
-    @property
-    def text(self) -> str:
-        if not math.isfinite(self.se):
-            return f"{self.mean:+.2g}, with too few rows for a standard error"
-        digits = decimals(self.se)
-        return f"{self.mean:+.{digits}f} ± {self.se:.{digits}f}"
-
-
-def decimals(sd: float) -> int:
-    """Decimals that show two digits of a standard deviation; 4 where it has none."""
-    if not (math.isfinite(sd) and sd > 0):
-        return 4
-    return min(12, max(0, 1 - math.floor(math.log10(sd))))
-
-
 def conclude(found: Findings) -> Conclusion:
     """What the findings come to.
 
@@ -169,10 +53,11 @@ def conclude(found: Findings) -> Conclusion:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from bayesnb import GaussianNB, compare_estimates
-    >>> from bayesnb.cli.conclusion import Findings, conclude
+    >>> from bayesnb.cli.conclusion import conclude
+    >>> from bayesnb.cli.findings import Base, Findings
     >>> X, y = load_iris(return_X_y=True)
     >>> table = compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
-    >>> conclude(Findings(table, 75, 1, {"0": 1 / 3, "1": 1 / 3, "2": 1 / 3}, "GaussianNB()", {})).verdict[:27]
+    >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:27]
     'No difference beyond noise:'
     """
     table = found.comparison
@@ -207,12 +92,12 @@ def _about(found: Findings) -> str:
     )
 
 
-def _brier(row: Mapping[Any, Any], found: Findings) -> _Difference:
-    return _Difference(row["brier_difference"], row["brier_difference_se"], found.noise)
+def _brier(row: Mapping[Any, Any], found: Findings) -> Difference:
+    return Difference(row["brier_difference"], row["brier_difference_se"], found.noise)
 
 
-def _log_loss(row: Mapping[Any, Any], found: Findings) -> _Difference:
-    return _Difference(row["log_loss_difference"], row["log_loss_difference_se"], found.noise)
+def _log_loss(row: Mapping[Any, Any], found: Findings) -> Difference:
+    return Difference(row["log_loss_difference"], row["log_loss_difference_se"], found.noise)
 
 
 def _winner(scores: Mapping[str, dict[Any, Any]], found: Findings) -> str | None:
@@ -275,17 +160,17 @@ def _of_weights(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: st
     """How much of a win is owed to the weights, and how much to what is weighted."""
     if found.weighting is None or not (_leads(scores, won, found) or (won and WEIGHTED in won.split(" = "))):
         return []
-    gain = _Difference(*found.weighting, found.noise)
+    gain = Difference(*found.weighting, found.noise)
     return [
         f"Weights change the score of {plain} by {gain.text}, which is {'more than' if gain.sign else 'within'} noise."
     ]
 
 
-def _gap(row: Mapping[Any, Any], found: Findings) -> _Difference:
+def _gap(row: Mapping[Any, Any], found: Findings) -> Difference:
     """Stated confidence less observed accuracy; the standard error is that of a share of so many rows."""
     rows = found.rows
     share = (row["accuracy"] * rows + 1) / (rows + 2)  # so that a share of 1 has a standard error, too
-    return _Difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows), found.noise)
+    return Difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows), found.noise)
 
 
 def _confidence(name: str, row: Mapping[Any, Any], found: Findings) -> str:
@@ -318,7 +203,7 @@ def _details(
         f"{_called(subject)} is, in {accuracy:.3f}."
     )
     if subject in base.gains:
-        gain = _Difference(*base.gains[subject], found.noise)
+        gain = Difference(*base.gains[subject], found.noise)
         how = {-1: "better beyond noise", 0: "not better beyond noise", 1: "worse beyond noise"}[gain.sign]
         why = "the features tell little of the class, or the rows are too few to show it"
         if _gap(scores[subject], found).sign > 0:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb import datasets
-from bayesnb.cli.conclusion import Base
+from bayesnb.cli.findings import Base
 from bayesnb.cli.holdout import Fits, Settings
 from bayesnb.cli.tables import KINDS, NUMBERS, UNDECIDED, Dataset, InputError, from_frame
 from bayesnb.cli.text import enumerate_names

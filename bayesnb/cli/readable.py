@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from bayesnb.cli.conclusion import decimals
+from bayesnb.cli.findings import decimals
 from bayesnb.cli.tables import NUMBERS
 from bayesnb.cli.text import tell_apart, width
 from bayesnb.evaluation.compare import DIFFERENCES

@@ -7,7 +7,8 @@ from typing import Any
 
 from bayesnb.cli import readable, weights
 from bayesnb.cli.analysis import Section
-from bayesnb.cli.conclusion import STRONG, Conclusion, Findings, conclude
+from bayesnb.cli.conclusion import STRONG, Conclusion, conclude
+from bayesnb.cli.findings import Findings
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.job import Outcome
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset

@@ -275,15 +275,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         raise NotImplementedError
 
     def with_priors(self, priors: Mapping[str, Any]) -> Self:
-        """A copy with the same counts, under other hyperparameters.
+        """A copy with the same counts, under other hyperparameters, by their names.
 
-        Parameters
-        ----------
-        priors : dict of names of hyperparameters to their values
-
-        Returns
-        -------
-        A copy of this classifier; what it has chosen of the columns is named, so that a later fit chooses no other.
+        What it has chosen of the columns is named in the copy, so that a later fit chooses no other.
 
         Examples
         --------
