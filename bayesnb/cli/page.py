@@ -59,17 +59,15 @@ def _data_set(anchor: str, part: Part, command: Command) -> str:
 
 def _conclusion(conclusion: Conclusion, command: Command) -> str:
     details = "".join(f"<li>{escape(text)}</li>" for text in conclusion.details)
-    steps = "\n".join(
-        [
-            *(_step(step, command) for step in conclusion.steps),
-            *([_paragraph(conclusion.about)] if any(step.code for step in conclusion.steps) else []),
-        ]
-    )
-    sure, nothing = " ".join(conclusion.confidence), _paragraph("These numbers ask for no other model.")
+    steps = [_step(step, command) for step in conclusion.steps]
+    if any(step.code for step in conclusion.steps):
+        steps.append(_paragraph(conclusion.about))
+    sure = " ".join(conclusion.confidence)
+    next_steps = "\n".join(steps) or _paragraph("These numbers ask for no other model.")
     return (
         '<div class="conclusion"><h3>Conclusion</h3>\n'
         f"{_paragraph(conclusion.verdict, 'verdict')}\n{_paragraph(sure)}\n<ul>{details}</ul>\n"
-        f"<h3>What to try next</h3>\n{steps if conclusion.steps else nothing}</div>"
+        f"<h3>What to try next</h3>\n{next_steps}</div>"
     )
 
 

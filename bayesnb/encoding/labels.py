@@ -122,6 +122,16 @@ def _from_labels(y: Any) -> np.ndarray:
     return array
 
 
+def require_present(y: Any, at: np.ndarray) -> None:
+    """Refuse missing labels, of which there are none but at these positions."""
+    import pandas as pd
+
+    labels = list(y) if len(at) else []
+    for i in at.tolist():
+        if pd.api.types.is_scalar(labels[i]) and pd.isna(labels[i]):
+            raise ValueError(f"y: the label of row {i} is missing; drop the row or label it.")
+
+
 def index_of_labels(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:
     """Labels, given as indices of `found`, as indices of `classes`."""
     position = classes.index(found.values)

@@ -10,6 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer
 from bayesnb.encoding import Levels
+from bayesnb.encoding.labels import require_present
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -160,7 +161,7 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
             "probabilities are at most 0: pass what predict_log_proba returns, or np.log of probabilities."
         )
     true = levels.index(y)
-    _require_labels(y, np.flatnonzero(true < 0))
+    require_present(y, np.flatnonzero(true < 0))
     undefined = np.isnan(log_proba).any(axis=1)
     log_proba = np.where(undefined[:, None], -np.log(len(levels)), log_proba)
     proba = np.exp(log_proba)
@@ -174,16 +175,6 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
         correct=(chosen == true) & known,
         undefined=undefined,
     )
-
-
-def _require_labels(y: Any, unknown: np.ndarray) -> None:
-    """Refuse missing labels, which are among those that are no class."""
-    import pandas as pd
-
-    labels = list(y) if len(unknown) else []
-    for i in unknown.tolist():
-        if pd.api.types.is_scalar(labels[i]) and pd.isna(labels[i]):
-            raise ValueError(f"y: the label of row {i} is missing; drop the row or label it.")
 
 
 def summarize(rows: RowScores) -> dict[str, float]:

@@ -11,6 +11,8 @@ import numpy as np
 
 from bayesnb._util.html import card, figure, table
 
+_NAMES = "A distribution, by class and feature; parameter_table(nb) has their names, and intervals."
+
 
 def as_text(tree: Any) -> str:
     """`Dirichlet(concentration=(2, 3) from 0.5 to 4.5, …)`."""
@@ -20,9 +22,7 @@ def as_text(tree: Any) -> str:
 def as_html(tree: Any) -> str:
     """A row for each array and number, with its shape and range."""
     rows = [(name, *cells) for name, cells in _rows(tree, "")]
-    notes = ["A distribution, by class and feature; parameter_table(nb) names them, with intervals."] * hasattr(
-        tree, "update"
-    )
+    notes = [_NAMES] * hasattr(tree, "update")
     return card(type(tree).__name__, "", table(rows, ("", "shape", "least", "greatest")), notes=notes)
 
 
@@ -34,8 +34,6 @@ def _rows(tree: Any, name: str) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
         for n, part in enumerate(tree):
             yield from _rows(part, f"{name}[{n}] {type(part).__name__}")
     elif _is_array(tree):
-        if np.asarray(tree).dtype.kind == "i":  # where levels stand, not what is known of them
-            return
         ends = _ends(tree) or ("", "")
         yield name, (str(np.shape(tree)) if np.ndim(tree) else "", *ends)
     elif tree is not None and not callable(tree):

@@ -173,7 +173,7 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
         size, value = own["size"].to_numpy(dtype=float), own[score].to_numpy(dtype=float)
         value = np.where(np.isfinite(value), value, np.nan)
         error = own[f"{score}_se"].to_numpy(dtype=float) if f"{score}_se" in own else None
-        aside = _ASIDE ** (i / max(len(names) - 1, 1) - 0.5)  # or the bars would hide each other
+        aside = _ASIDE ** ((i - (len(names) - 1) / 2) / len(names))  # or the bars would hide each other
         ax.plot(size, value, linewidth=1.4, markersize=4, label=name, **looks[estimate])
         if error is not None:
             ax.vlines(size * aside, value - error, value + error, color=looks[estimate]["color"], linewidth=0.8)

@@ -494,6 +494,10 @@ class TestLearningCurve:
         assert "not finite: 1 of mle" in said(ax)
         assert not ax.texts
 
+    def test_the_bars_of_one_estimate_are_at_its_points(self):
+        frame = self.frame({"mle": 0.4})
+        np.testing.assert_allclose(np.sort(segments(check(plots.learning_curve(frame)))[:, 0, 0]), [3, 5, 20])
+
     def test_estimates_keep_their_looks_whatever_others_there_are(self):
         """And differ by more than colour."""
         all_four = check(plots.learning_curve(self.frame({"mle": 0.4, "map": 0.3, "mean": 0.2, "predictive": 0.1})))
