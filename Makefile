@@ -20,15 +20,18 @@ RUN := $(VENV)/.stamp-run-$(PYVER)
 DEV := $(VENV)/.stamp-dev-$(PYVER)
 DOCS := $(VENV)/.stamp-docs-$(PYVER)
 
-.PHONY: help venv demo test slow test-all calibrate lint format bench quality docs clean
+PART ?= 1/1
+
+.PHONY: help venv demo test slow test-all calibrate lint format mutants bench quality docs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo 'make demo      run the main job: python -m bayesnb compare'
 	@echo 'make test      run the quick tests: every capability and every law once (minutes)'
 	@echo 'make test-all  run all tests, and docs: test, slow, calibrate and docs (an hour on two cores)'
-	@echo 'make slow      run those that test leaves out; tests/slow.toml says why each of them is slow'
+	@echo 'make slow      run those that test leaves out, each marked with its reason; PART=2/3 runs the second third'
 	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
+	@echo 'make mutants   share of 200 small mistakes in the code that the quick tests notice (an hour on two cores)'
 	@echo 'make lint      ruff, mypy and import-linter'
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'
@@ -44,11 +47,11 @@ demo: $(RUN)
 	$(BIN)/python -m bayesnb compare
 
 # Kernels compiled once serve both workers, the processes that tests start, and the next run.
-demo test slow calibrate docs: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
-demo test slow calibrate docs: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
+demo test slow calibrate mutants docs: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
+demo test slow calibrate mutants docs: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 # Compiling is most of a first run of the quick tests, and a third less of it without LLVM's expensive passes. The slow
 # tests run kernels as users do.
-test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
+test mutants: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -57,11 +60,15 @@ test-all: test slow calibrate docs
 
 # pytest leaves with 5 when it finds no test to run
 slow: $(DEV)
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS) || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m "slow and not calibration" --part $(PART) $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 # -rP prints the figures of what passed
 calibrate: $(DEV)
 	$(BIN)/python -m pytest -m calibration -v -rP --durations=0 $(PYTEST_ARGS)
+
+# tests/mutants.py: another draw by MUTANTS_ARGS="--seed 1 --count 50"
+mutants: $(DEV)
+	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff check .

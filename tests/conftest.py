@@ -1,7 +1,9 @@
-"""Settings that all tests share."""
+"""Settings that all tests share, and the tiers of tests: quick ones, slow ones, simulations."""
 
 import gc
 import os
+import re
+import zlib
 from pathlib import Path
 
 import jax
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from jaxtyping import install_import_hook
 
-from tests import shapes, tiers
+from tests import shapes
 
 install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
 
@@ -49,9 +51,51 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--part", default="1/1", help="run the k-th of n parts of the tests, as k/n; a file is in one part"
+    )
+
+
+def _runs_slow_tests(config):
+    return "not slow" not in config.option.markexpr
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Do not import a file of slow tests, or of simulations, for the quick tier."""
+    if collection_path.suffix != ".py" or _runs_slow_tests(config):
+        return None
+    marked = re.search(
+        r"^pytestmark = pytest\.mark\.(slow|calibration)", collection_path.read_text("utf-8"), re.MULTILINE
+    )
+    return True if marked else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector, obj):
+    """Do not make the variants of a slow test for the quick tier."""
+    marks = getattr(obj, "pytestmark", [])
+    if not _runs_slow_tests(collector.config) and any(m.name == "slow" and "but" not in m.kwargs for m in marks):
+        return []
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    tiers.mark(items)
-    everything = [Path(arg).resolve() for arg in config.args] == [Path(__file__).parent]
-    if everything and (names := tiers.without_tests(items)):
-        raise pytest.UsageError(f"tests/slow.toml names what is no test: {sorted(names)}")
+    seen = set()
+    for item in items:
+        name = item.nodeid.partition("[")[0]
+        item.own_markers = [m for m in item.own_markers if not _is_excepted(item, m, name not in seen)]
+        seen.add(name)
+    part, parts = map(int, config.option.part.split("/"))
+    items[:] = [i for i in items if zlib.crc32(i.nodeid.partition("::")[0].encode()) % parts == part % parts]
+
+
+def _is_excepted(item, mark, is_first):
+    """Whether a variant is one of those that `slow(reason, but=names)` leaves to the quick tier."""
+    if mark.name != "slow" or "but" not in mark.kwargs:
+        return False
+    names = {mark.kwargs["but"]} if isinstance(mark.kwargs["but"], str) else set(mark.kwargs["but"])
+    variant = item.callspec.id
+    words = {variant, *(word for part in variant.split("-") for word in (part, part.partition("(")[0]))}
+    return bool(names & words) or (is_first and "first" in names)

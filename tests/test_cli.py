@@ -90,6 +90,7 @@ def test_without_a_file_it_runs_on_the_embedded_data(capsys):
     assert max(columns_of(line) for line in out.splitlines() if not line.startswith("wrote ")) <= 100
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_of_the_embedded_data_a_folder_of_files(capsys, tmp_path):
     code, out, err = run(capsys, "compare", "--out", tmp_path / "new" / "folder")
     assert (code, err) == (0, "")
@@ -135,6 +136,7 @@ def test_of_the_embedded_data_a_folder_of_files(capsys, tmp_path):
     assert found["upper"] == pytest.approx(stats.beta.ppf(0.95, 1, 10))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_file(capsys, table, tmp_path):
     code, out, err = run(capsys, "compare", "--csv", table, "--target", "play", "--out", tmp_path)
     assert (code, err) == (0, "")
@@ -152,6 +154,7 @@ def test_a_file(capsys, table, tmp_path):
         assert mine.loc[("heat", "sigma2"), "mle"] == pytest.approx(rows["heat"].var(ddof=0))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_flags_override_the_guess(capsys, table):
     flags = ["--poisson", "windy", "--categorical", "id,heat", "--drop", "sky"]
     code, out, _ = run(capsys, "compare", "--csv", table, "--target", "play", *flags)
@@ -171,6 +174,7 @@ ONE_KIND = {
 }
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(ONE_KIND, ["bernoulli"]))
 def test_one_estimator_for_all_columns(capsys, table, kind):
     code, out, _ = run(capsys, "compare", "--csv", table, "--target", "play", "--drop", "id,sky", "--estimator", kind)
@@ -178,6 +182,7 @@ def test_one_estimator_for_all_columns(capsys, table, kind):
     assert f"weather: play by {ONE_KIND[kind]} on 60 rows, 2 features" in out
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_missing_marks(capsys, tmp_path):
     data = weather(300)
     data["heat"] = data["heat"].astype(object)
@@ -201,6 +206,7 @@ def test_missing_marks(capsys, tmp_path):
     assert set(parameters.query("feature == 'sky'")["level"]) == {"sun", "rain", "cloud"}
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_labels_that_are_integers_stay_integers(capsys, tmp_path):
     path = tmp_path / "numbers.csv"
     y = np.arange(40) % 11
@@ -210,6 +216,7 @@ def test_labels_that_are_integers_stay_integers(capsys, tmp_path):
     assert parameters["class"].tolist() == [*range(11), *np.repeat(range(11), 2)]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_other_separators_decimal_commas_and_a_byte_order_mark(capsys, tmp_path, separator):
     path = tmp_path / "excel.csv"
@@ -222,6 +229,7 @@ def test_other_separators_decimal_commas_and_a_byte_order_mark(capsys, tmp_path,
     assert "60 rows" in out
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_quoted_cells(capsys, tmp_path):
     path = tmp_path / "quoted.csv"
     rows = "".join(f'"a, {i % 2}\nb", {i / 3} ,"{"xy"[i % 3 == 0]}"\n' for i in range(30))
@@ -251,6 +259,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", BAD)
 def test_bad_files(capsys, tmp_path, name):
     content, message = BAD[name]
@@ -265,6 +274,7 @@ def test_bad_files(capsys, tmp_path, name):
     assert message in err
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
@@ -291,6 +301,7 @@ def test_bad_flags(capsys, table, tmp_path, flags, message):
     assert message in err
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("flags", [["--alpha", "-1"], ["--prob", "1"], ["--test-size", "x"], ["--nonsense"]])
 def test_argparse_refuses_with_code_2(capsys, flags):
     with pytest.raises(SystemExit) as stopped:
@@ -308,6 +319,7 @@ def test_version_and_help(capsys):
     assert "compare" in capsys.readouterr().out
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_improper_prior_says_why_there_is_no_table(capsys, tmp_path):
     path = tmp_path / "sparse.csv"
     path.write_text("a,y\n" + "p,x\nq,z\n" * 10)
@@ -330,6 +342,7 @@ def test_improper_prior_says_why_there_is_no_table(capsys, tmp_path):
         assert not re.search("<img|<table", part)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_of_one_row_is_said(capsys, tmp_path):
     path = tmp_path / "rare.csv"
     path.write_text("a,y\n" + "p,x\nq,z\n" * 10 + "p,odd\n")
@@ -338,6 +351,7 @@ def test_a_class_of_one_row_is_said(capsys, tmp_path):
     assert "note: class odd has one row, which is never held out" in out
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_seed_and_prob(capsys, table):
     base = ["compare", "--csv", table, "--target", "play"]
     first, second = run(capsys, *base)[1], run(capsys, *base)[1]
@@ -346,6 +360,7 @@ def test_seed_and_prob(capsys, table):
     assert "97.5% interval" in run(capsys, *base, "--prob", "0.975")[1]
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_as_a_process(table):
     command = [sys.executable, "-m", "bayesnb", "compare", "--csv", str(table), "--target", "play"]
     result = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
@@ -356,6 +371,7 @@ def test_as_a_process(table):
     assert "Traceback" not in bad.stderr
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("cells", "kind"),
     [
@@ -378,6 +394,7 @@ def test_guessing_rule(cells, kind):
     assert guess(Survey().add(np.array(cells, dtype=object), np.arange(len(cells))))[0] == kind
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("n", "settings", "parts"), [(60, Settings(), 5), (60, Settings(seed=2**70), 5), (1200, Settings(), 1)]
 )
@@ -394,6 +411,7 @@ def test_held_out_rows_are_stratified_and_never_fitted(n, settings, parts):
         assert sorted(np.concatenate([test for _, test in folds])) == list(range(n))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("test_size", [None, 0.3, 0.99])
 @pytest.mark.parametrize("counts", [(2, 1), (2, 2), (5, 2, 1), (7, 3, 2, 2), (3, 3, 3)])
 def test_every_fit_knows_every_class(counts, test_size):
@@ -418,6 +436,7 @@ def test_tables_align_wide_characters():
     assert fill("a b", "- ") == "- a b"
 
 
+@pytest.mark.slow("folds of real tables")
 def test_published_evidence_of_vote(capsys, tmp_path):
     lines = [line for line in path_of("vote.arff").read_text().splitlines() if line.strip()]
     names = [re.split(r"\s+", line)[1].strip("'") for line in lines if line.lower().startswith("@attribute")]
@@ -431,6 +450,7 @@ def test_published_evidence_of_vote(capsys, tmp_path):
     assert comparison.loc["mean = predictive", "log_evidence"] == pytest.approx(-3576.655346689, abs=1e-8)
 
 
+@pytest.mark.slow("folds of real tables")
 def test_adult_with_blanks_after_commas(capsys, tmp_path):
     rows = path_of("adult-train.csv").read_text().splitlines()[:2000]
     names = "age,work,weight,education,years,marital,occupation,relationship,race,sex,gain,loss,hours,country,income"
@@ -446,6 +466,7 @@ def test_adult_with_blanks_after_commas(capsys, tmp_path):
     assert ours == pytest.approx(np.mean([float(row[12]) for row in cells if row[14] == "<=50K"]))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_densities_of_numbers(capsys, tmp_path):
     data = weather().assign(size=np.arange(60) % 7 / 3)[["sky", "heat", "size", "play"]]
     path = tmp_path / "weather.csv"
@@ -462,6 +483,7 @@ def test_densities_of_numbers(capsys, tmp_path):
     assert re.search(rf"{kinds['heat']} +.*heat", out)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_scores_are_those_of_the_estimator(capsys, table, tmp_path):
     """One split, made and scored by hand."""
     flags = ["--drop", "id,sky,windy", "--test-size", "0.4", "--out", tmp_path]
@@ -495,6 +517,7 @@ def of_strength(nb, X, y, strength):
     return clone(nb).set_params(prior=replace(prior, blocks=tuple(map(scaled, prior.blocks)))).fit(X, y)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     ("nb", "columns", "flags"),
     [
@@ -541,6 +564,7 @@ def test_sensitivity_to_the_prior_is_that_of_refits(capsys, tmp_path, nb, column
     assert "<img" in section(page, "What the prior says before any data")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_the_prior_says_is_what_simulation_says(capsys, table, tmp_path):
     """Two features of three and two levels, two classes, all concentrations 1: the mean of P(class | row)."""
     run(capsys, "compare", "--csv", table, "--target", "play", "--drop", "id,heat", "--out", tmp_path)
@@ -557,6 +581,7 @@ def test_what_the_prior_says_is_what_simulation_says(capsys, table, tmp_path):
     assert abs(said - p.mean()) < 4 * p.std() / np.sqrt(1000) + 0.0005
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_numbers_of_the_page_are_those_of_the_files(capsys, table, tmp_path):
     run(capsys, "compare", "--csv", table, "--target", "play", "--out", tmp_path)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -266,6 +266,7 @@ def test_a_file_without_a_line_of_names(capsys, tmp_path):
     assert load(path, "1").notes == {}
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_control_characters_are_not_obeyed(capsys, tmp_path):
     names = {"sky": "\x1b[2Jsky", "windy": "win\u202edy", "play": "\x1b]0;owned\x07play", "heat": "heat\x85\x9b31m"}
     data = weather(60).drop(columns="id").rename(columns=names)

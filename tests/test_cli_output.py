@@ -45,6 +45,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("before", [False, True], ids=["new folder", "folder of an earlier run"])
 @pytest.mark.parametrize("name", ENDS)
 def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_path, name, before):  # noqa: F811
@@ -87,6 +88,7 @@ def heeded():
     signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("interrupted", [raising, swallowed])
 def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path, interrupted):  # noqa: F811
@@ -97,6 +99,7 @@ def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path, interrup
     assert not out.exists()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("flags", [["compare"], ["compare", "--help"], ["--version"], []])
 @pytest.mark.parametrize("kind", ["closed pipe", "full"])
 def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind, flags):  # noqa: F811
@@ -151,6 +154,7 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     assert listing(out) == {"notes.txt": b"mine", "report.html": b"2", "weather-comparison.csv": b"2"}
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("below", ["", "a/b"])
 def test_a_folder_that_cannot_be_written(tmp_path, below):
     (tmp_path / "file").write_text("")
@@ -179,6 +183,7 @@ def command(*flags):
     return [sys.executable, "-m", "bayesnb", "compare", *map(str, flags)]
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_a_real_interrupt(tmp_path):
     data = weather(20_000).drop(columns="id")
     for i in range(40):
@@ -199,6 +204,7 @@ def test_a_real_interrupt(tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
 
 
+@pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.parametrize("most", [1, 200])
 def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F811
     """A file may grow to so many KiB: tables are cut, and what HDF5 writes, which crashed when Python ended."""
@@ -215,6 +221,7 @@ def test_a_real_limit_of_what_can_be_written(table, tmp_path, most):  # noqa: F8
     assert listing(tmp_path) == there
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_a_reader_that_leaves(table, tmp_path):  # noqa: F811
     shell = f"{sys.executable} -m bayesnb compare --csv {table} --target play --out {tmp_path / 'new'} | true; "
     done = subprocess.run(

@@ -45,6 +45,7 @@ def made(capsys, tmp_path, monkeypatch):
     return make
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_of_the_run_and_reproducible(made):
     page, _, typed = made("--overwrite", "--weights", "none")
     assert f"bayesnb {bayesnb.__version__}, run on 2001-09-09 (UTC), seed 0:" in page
@@ -53,6 +54,7 @@ def test_of_the_run_and_reproducible(made):
     assert "prefers-color-scheme: dark" in page
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_it_advises_can_be_done(capsys, made):
     """Two columns that are one: dependent whatever the class."""
     rng = np.random.default_rng(0)
@@ -87,6 +89,7 @@ def test_a_command_again():
     assert "--class-alpha 2 --alpha 0.5" in Command(("compare", "--class-alpha", "2"), "").again({"alpha": "0.5"})
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_figure_of_what_moved_is_of_the_parameters_in_the_table(made, monkeypatch):
     drawn, shrinkage = [], plots.shrinkage
 
@@ -108,6 +111,7 @@ def test_the_figure_of_what_moved_is_of_the_parameters_in_the_table(made, monkey
     assert all(row[0].startswith("P(") and "=" in row[0] for row in cells(section(page, TITLES["moved"]))[1:])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_rows_whose_label_changes_stand_first(made):
     page, folder, _ = made()
     table = pd.read_csv(folder / "my_weather-sensitivity.csv")
@@ -117,6 +121,7 @@ def test_rows_whose_label_changes_stand_first(made):
     assert said == ["yes"] * min(12, changed) + ["no"] * (12 - min(12, changed))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_least_p_value_is_named_as_a_bound(made):
     rng = np.random.default_rng(0)
     play = rng.choice(["no", "yes"], 120)
@@ -131,6 +136,7 @@ def test_the_least_p_value_is_named_as_a_bound(made):
     assert "no p below 1/201" in page
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_of_zeros_are_left_out():
     y = load_breast_cancer().target
     X = load_breast_cancer().data[:, :2]
@@ -175,6 +181,7 @@ def test_p_values():
     assert columns(frame, {"p": ("p", p_value(1 / 201))}) == [["p"], ["≤0.005"], ["0.200"], ["-"]]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_x_is_in_python_is_said_where_python_is_advised(made):
     """Without the target, what was left out, and what the user dropped."""
     rng = np.random.default_rng(0)

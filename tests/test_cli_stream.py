@@ -88,6 +88,7 @@ def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, for
     assert np.concatenate([y for _, y in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "options", [{}, {"kinds": {"windy": "poisson", "size": "multinomial"}}, {"drop": ["sky", "windy", "name", "code"]}]
 )
@@ -112,6 +113,7 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
         np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather(300).to_csv(path, index=False)
@@ -133,6 +135,7 @@ def sampled(small_memory, monkeypatch, tmp_path):
     return tmp_path / "weather.csv", data, n_held, said
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_is_printed(capsys, sampled):
     path, _, _, said = sampled
     code, out, err = run(capsys, "compare", "--csv", path, "--target", "play")
@@ -145,6 +148,7 @@ def test_what_is_printed(capsys, sampled):
     assert "fitted to all 203 rows" in out
 
 
+@pytest.mark.slow("large arrays, many files or long histories")
 def test_what_is_written(capsys, sampled, tmp_path):
     path, data, n_held, said = sampled
     assert run(capsys, "compare", "--csv", path, "--target", "play", "--out", tmp_path)[0] == 0
@@ -232,6 +236,7 @@ def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_
         assert message in err
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_of_one_row_and_one_of_two(capsys, small_memory, tmp_path):
     path = tmp_path / "rare.csv"
     path.write_text("a,y\n" + "p,x\nq,z\n" * 20 + "p,odd\nq,pair\np,pair\n")
@@ -274,6 +279,7 @@ def test_every_sample_is_as_probable_as_any_other():
     assert stats.chisquare(list(found.values())).pvalue > 1e-4
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_a_sample_of_very_many_rows():
     n, y = 4 * 10**9, np.zeros(200_000, int)
     drawn = [Sample({0: n}, 1e5 / n, seed).draw(y).sum() for seed in range(40)]
@@ -302,6 +308,7 @@ def test_available_memory_is_the_least_of_what_is_known(monkeypatch, tmp_path):
     assert stream.available_memory() == 5000
 
 
+@pytest.mark.slow("large arrays, many files or long histories")
 def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
     monkeypatch.setattr(stream, "available_memory", lambda: 0)
     monkeypatch.setattr(stream, "_MOST_ROWS", 300)
@@ -342,6 +349,7 @@ def test_units_of_the_ranking():
     assert job._spread(nb.fitted_) == pytest.approx(expected)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_fits_at_hand_compare_as_folds_do():
     data = weather(90)
     X, y = data[["heat"]], data["play"].to_numpy()

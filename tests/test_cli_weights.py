@@ -33,6 +33,7 @@ def weighted(X, y, kind="feature"):
     return WeightedNB(GaussianNB(), kind).fit(X, y)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     path, X, y = witnesses
     flags = ["--csv", path, "--target", "play", "--weights", "feature", "--test-size", 0.3, "--out", tmp_path]
@@ -61,6 +62,7 @@ def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     assert "are to mend that" in section(page, "Stated confidence and observed accuracy")
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_one_temperature_is_a_number_and_no_table(capsys, witnesses, tmp_path):
     path, X, y = witnesses
     flags = ["--csv", path, "--target", "play", "--weights", "temperature", "--out", tmp_path]
@@ -73,6 +75,7 @@ def test_one_temperature_is_a_number_and_no_table(capsys, witnesses, tmp_path):
     assert "<table" not in part
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_without_weights(capsys, witnesses, tmp_path):
     path, *_ = witnesses
     _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", "--weights", "none", "--out", tmp_path)
@@ -81,6 +84,7 @@ def test_without_weights(capsys, witnesses, tmp_path):
     assert TITLE not in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_long_rows_count_for_less(capsys, tmp_path):
     """Counts in bursts: the weight falls with their number, and the number that is shown is of a typical row."""
     rng = np.random.default_rng(0)
@@ -97,6 +101,7 @@ def test_long_rows_count_for_less(capsys, tmp_path):
     assert 0 < temperature < 1
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
     path = tmp_path / "sparse.csv"
     path.write_text("a,y\n" + "p,x\nq,z\n" * 10)
@@ -117,6 +122,7 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
     assert "Weights, where naive Bayes has 1" in out
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("most", [40, 1000])
 def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     """Weights come from rows that were counted, a sample of each class, and never from those held out."""
@@ -164,6 +170,7 @@ def test_other_words_are_refused(capsys):
     assert "--weights" in capsys.readouterr().err
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
     path, X, y = witnesses
     loaded = tables.load_csv(path, "play", Marks(), {}, None, [])
@@ -176,6 +183,7 @@ def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
     np.testing.assert_array_equal(outcome.fits.nb.predict_proba(X), GaussianNB().fit(X, y).predict_proba(X))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_of_what_the_page_speaks_where_weights_won(capsys, witnesses, tmp_path):
     path, *_ = witnesses
     for kind, told in (("feature", True), ("none", False)):

@@ -60,6 +60,7 @@ def test_counts_are_those_of_numpy():
     np.testing.assert_allclose(moments.m2, by_class((REALS - mean[Y]) ** 2, weight=WEIGHT), rtol=1e-13)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="BernoulliNB")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 def test_dense_and_every_sparse_format_are_the_same_data(make):
     dense = make().fit(COUNTS, Y, WEIGHT)
@@ -75,6 +76,7 @@ def test_dense_and_every_sparse_format_are_the_same_data(make):
             np.testing.assert_allclose(actual, scores, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="BernoulliNB")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 def test_unsorted_and_duplicate_entries_and_stored_zeros_are_added_up(make):
     data = np.array([2.0, 1.0, 3.0, 0.0, 1.0, 1.0, 2.0])
@@ -90,6 +92,7 @@ def test_unsorted_and_duplicate_entries_and_stored_zeros_are_added_up(make):
     np.testing.assert_allclose(a.predict_joint_log_proba(X), b.predict_joint_log_proba(X.toarray()), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="BernoulliNB")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 def test_sparse_matrices_with_64_bit_indices_and_without_entries(make):
     X = sp.csr_array(COUNTS)
@@ -101,6 +104,7 @@ def test_sparse_matrices_with_64_bit_indices_and_without_entries(make):
     np.testing.assert_allclose(a.predict_proba(empty), 0.5, rtol=1e-14)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 @given(seed=st.integers(0, 2**32 - 1))
 def test_sparse_and_dense_agree_under_fractional_weights_in_every_estimate(make, seed):
@@ -131,6 +135,7 @@ ESTIMATORS = [BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB, PoissonNB]
 every_estimator = pytest.mark.parametrize("make", ESTIMATORS)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="int8-CategoricalNB")
 @every_estimator
 @pytest.mark.parametrize("dtype", thorough(DTYPES, ("int8", "uint16", "int64", "bool", "float16", "longdouble")))
 def test_every_dtype_holds_the_same_numbers(make, dtype):
@@ -140,6 +145,7 @@ def test_every_dtype_holds_the_same_numbers(make, dtype):
     np.testing.assert_allclose(a.predict_proba(X[:20]), b.predict_proba(X[:20].astype(float)), rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 @pytest.mark.parametrize("dtype", [d for d in DTYPES if d != "float16"])
 def test_every_dtype_of_sparse_data_holds_the_same_numbers(make, dtype):
@@ -173,6 +179,7 @@ def layouts(X: np.ndarray, folder):
     }
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @every_estimator
 @pytest.mark.parametrize("dtype", thorough(["int32", "float64", "float32"], ["float32"]))
 def test_the_layout_in_memory_does_not_matter_and_nothing_is_written_to_it(make, dtype, tmp_path):
@@ -186,6 +193,7 @@ def test_the_layout_in_memory_does_not_matter_and_nothing_is_written_to_it(make,
         np.testing.assert_array_equal(other, X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @every_estimator
 def test_a_result_does_not_change_when_the_input_does_afterwards(make):
     """Kernels read their arguments later than they are called: all must be read when `fit` returns."""
@@ -200,6 +208,7 @@ def test_a_result_does_not_change_when_the_input_does_afterwards(make):
             np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_fit_does_not_copy_a_large_array():
     import tracemalloc
 
@@ -218,6 +227,7 @@ def test_fit_does_not_copy_a_large_array():
 # -- large numbers -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", [MultinomialNB, PoissonNB, GaussianNB, BernoulliNB])
 @pytest.mark.parametrize("big", [10**12, 2**53, 2**62, 2**63 - 1])
 def test_huge_counts_add_up_and_score(make, big):
@@ -243,6 +253,7 @@ def test_huge_sparse_counts_are_those_of_the_dense_array():
     )
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("dtype", ["int64", "uint64"])
 def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
     info = np.iinfo(dtype)
@@ -256,6 +267,7 @@ def test_integers_near_the_ends_of_their_type_are_levels_like_others(dtype):
     np.testing.assert_array_equal(nb.predict(near), [0, 0, 0, 1, 1, 1])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("dtype", DTYPES[:8])
 def test_an_unknown_level_of_any_integer_type_is_a_missing_cell(dtype):
     nb = CategoricalNB().fit(np.array([[1, 2], [3, 2], [1, 4]], dtype), [0, 1, 0])
@@ -285,6 +297,7 @@ CUTTABLE = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CUTTABLE, ("categorical", "sparse multinomial", "mixed")))
 def test_the_size_of_blocks_does_not_matter(kind, monkeypatch):
     make, X = CUTTABLE[kind]
@@ -321,6 +334,7 @@ def test_blocks_cover_all_rows_once_and_pad_with_nothing():
     assert sum(weights) == WEIGHT.sum()
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("kind", ["int8", "float64", "sparse"])
 def test_many_blocks_are_counted_and_scored_as_numpy_would(kind):
     n = 300_000
@@ -395,6 +409,7 @@ def work(nb, X, y):
     return nb.log_evidence_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     ("make", "convert", "extra"),
     [
@@ -422,6 +437,7 @@ def test_forty_sizes_of_batches_compile_a_few_kernels(make, convert, extra):
     assert scoring._score._cache_size() - before[1] <= 2 * (3 + extra)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_levels_that_grow_compile_seldom():
     """150 levels arrive one after the other: rooms are powers of two."""
     nb = CategoricalNB()
@@ -434,6 +450,7 @@ def test_levels_that_grow_compile_seldom():
     assert len(compiled.names) <= 45, compiled.names
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_classes_that_are_declared_later_compile_once_each():
     nb = GaussianNB()
     rng = np.random.default_rng(7)

@@ -48,6 +48,7 @@ def test_the_action_of_least_posterior_expected_loss(loss):
     assert found.expected_risk == pytest.approx(found.risk.mean())
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_under_zero_one_loss_it_is_the_prediction():
     for nb, X in ((of_two(), X2), (of_three(), X3)):
         found = bnb.decide(nb, X, zero_one(nb.classes_))
@@ -58,6 +59,7 @@ def test_under_zero_one_loss_it_is_the_prediction():
         np.testing.assert_allclose(found.p_optimal, bnb.decompose_uncertainty(nb, X).p_top, rtol=0, atol=error)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=5)
 @given(cost=st.floats(0.01, 0.9))
 def test_chow_rejects_where_no_class_is_probable_enough(cost):
@@ -67,6 +69,7 @@ def test_chow_rejects_where_no_class_is_probable_enough(cost):
     np.testing.assert_allclose(found.risk, np.minimum(1 - p, cost), atol=1e-12)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_what_would_be_best_if_the_parameters_were_known():
     """P(optimal) and regret by their definitions, from draws of the class probabilities."""
     loss = np.array([[0.0, 2.0, 7.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0], [0.8, 0.8, 0.8]])
@@ -84,6 +87,7 @@ def test_what_would_be_best_if_the_parameters_were_known():
         assert found.regret[i] == pytest.approx(np.mean(own - best), abs=1e-10)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_of_a_frame_the_names_count_and_not_the_order():
     as_read = pd.DataFrame([[0, 10, 2], [1, 0, 2]], ["malignant", "benign"], ["treat", "send home", "watch"])
     as_read = as_read.rename_axis(index="truth", columns="action")
@@ -100,6 +104,7 @@ def test_of_a_frame_the_names_count_and_not_the_order():
     refused("y has the label 'unclear'", found.observed_risk, ["unclear"] * len(X2))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_same_loss_in_other_units_is_the_same_decision():
     loss = np.array([[0.0, 10.0], [1.0, 0.0]])
     first, second = bnb.decide(of_two(), X2, loss), bnb.decide(of_two(), X2, 5 * loss + 3)
@@ -142,6 +147,7 @@ def test_bayes_theorem():
     refused("a likelihood in", bayes_theorem, {"a": 1}, {"a": 1.5})
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("method", ["moments", pytest.param("draws", marks=pytest.mark.calibration)])
 def test_probability_of_being_optimal_is_calibrated(method):
     """Truth and rows from the prior; in each tenth of stated probability as many actions are the best ones."""

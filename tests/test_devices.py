@@ -10,6 +10,8 @@ import sys
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow("starts processes that import JAX")
+
 DEVICES = 8
 
 # A process of its own: the number of devices is fixed when JAX starts.

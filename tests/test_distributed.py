@@ -44,6 +44,7 @@ def same_bits(a, b) -> None:
 # -- fitting -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=6)
 @given(data=st.data())
@@ -65,6 +66,7 @@ def test_it_is_fit_on_all_rows(kind, data):
     same(nb, problem.fit(weight=weight))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()])
 def test_levels_and_classes_come_late(nb):
     same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
@@ -72,6 +74,7 @@ def test_levels_and_classes_come_late(nb):
     same_bits(fit(clone(nb), X, Y), clone(nb).fit(LEVELS, LABELS))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sparse_blocks():
     sparse = X.rechunk((60, -1)).map_blocks(sp.csr_array)
     nb = fit(bnb.MultinomialNB(), sparse, Y)
@@ -81,6 +84,7 @@ def test_sparse_blocks():
     np.testing.assert_array_equal(nb.predict(sparse).compute(), nb.predict(sp.csr_array(LEVELS)))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_dataframes():
     numbered = FRAME.assign(i=np.arange(N))
     df, some = dd.from_pandas(numbered, npartitions=6), numbered.query("i < 150 or i > 300")
@@ -138,6 +142,7 @@ def test_every_block_is_read_once():
     same(nb, bnb.MixedNB(numbers="gaussian").fit(FRAME[["b", "c"]], FRAME["y"], FRAME["w"]))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_first_rows_decide_the_columns():
     whole, fractions = REAL[:300].round(), REAL[300:]
     for parts in ([whole, fractions], [fractions, whole]):
@@ -150,6 +155,7 @@ def test_the_first_rows_decide_the_columns():
         same(nb, bnb.fit_stream(bnb.NetworkNB(), counted, classes=np.unique(LABELS), progress=False))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_first_block_says_where_cells_end_and_which_density_a_column_has():
     parts = [(REAL[a : a + 100], LABELS[a : a + 100]) for a in range(0, N, 100)]
     arrays = [da.from_array(a, (100, *([-1] * (a.ndim - 1)))) for a in (REAL, LABELS)]
@@ -160,6 +166,7 @@ def test_the_first_block_says_where_cells_end_and_which_density_a_column_has():
         assert all(np.array_equal(found.edges_[name], edges) for name, edges in streamed.edges_.items())
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_double_precision_in_every_thread():
     assert not jax.config.jax_enable_x64
     n = 40
@@ -232,6 +239,7 @@ def cluster():
         yield local
 
 
+@pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.parametrize("fatal", thorough([0, 13, 19], quick=[13]))
 def test_a_killed_worker_changes_nothing(fatal, cluster, tmp_path):
     from distributed import Client
@@ -282,6 +290,7 @@ def fail(rows):
     return rows
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.CategoricalNB(), bnb.AODE(), bnb.MixedNB(categorical=["a", "b"])])
 def test_predictions_are_lazy(nb):
     mixed = isinstance(nb, bnb.MixedNB)
@@ -309,6 +318,7 @@ def test_predictions_are_lazy(nb):
     assert nb.score(blocks, frame()["y"] if mixed else Y) == nb.score(rows, labels)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_options_of_predictions():
     nb = bnb.CategoricalNB().fit(LEVELS, LABELS)
     shifted = {"estimate": "mle", "class_prior": [0.1, 0.2, 0.3, 0.4]}
@@ -325,6 +335,7 @@ def test_options_of_predictions():
     assert nb.predict(X[:0]).compute().shape == (0,)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_wrong_columns_are_refused_at_once():
     nb = bnb.GaussianNB().fit(FRAME[["b", "c"]], FRAME["y"])
     df = frame()

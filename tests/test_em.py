@@ -72,6 +72,7 @@ def partly_labelled(draw: Any, kind: str) -> tuple[Problem, np.ndarray, np.ndarr
     return Problem(kind, nb, problem.X, y, weight), known, unlabel(Problem(kind, nb, problem.X, y, weight), known)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @each_kind
 @given(data=st.data())
 def test_the_objective_never_falls(kind, data):
@@ -157,6 +158,7 @@ MADE = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("alpha", [0.05, 2.0])
 @pytest.mark.parametrize("kind", MADE)
 def test_each_iteration_is_that_of_em_written_out(kind, alpha):
@@ -185,6 +187,7 @@ def test_each_iteration_is_that_of_em_written_out(kind, alpha):
     np.testing.assert_allclose(mine, some, rtol=1e-8, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_categorical_levels_are_bernoulli_ones():
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, (30, 4))
@@ -208,6 +211,7 @@ FAMILIES = [
 ]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("prior", "statistics"), FAMILIES, ids=lambda v: type(v).__name__)
 def test_a_posteriors_penalty_is_the_priors_and_the_likelihood(prior, statistics, x64):
     """Up to a constant; and the peak is its maximum."""
@@ -234,6 +238,7 @@ def test_a_posteriors_penalty_is_the_priors_and_the_likelihood(prior, statistics
 # -- what must be the same ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @each_kind
 @settings(max_examples=4)
 @given(data=st.data())
@@ -254,6 +259,7 @@ def simulated(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return rng.poisson(np.where(label[:, None] == 1, [2.0, 1, 3, 0.5], [0.5, 3, 1, 2])), label
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     "nb", [bnb.MultinomialNB(), bnb.BernoulliNB(), bnb.GaussianNB(), bnb.PoissonNB()], ids=lambda nb: type(nb).__name__
 )
@@ -271,6 +277,7 @@ def test_ways_to_say_the_same(nb):
     assert list(named.estimator.classes_) == ["a", "b"]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("nb", [bnb.MultinomialNB(), bnb.BernoulliNB()], ids=lambda nb: type(nb).__name__)
 def test_sparse_is_dense(nb):
     X, label = simulated()
@@ -288,6 +295,7 @@ def test_levels_are_learned_from_all_rows_that_count():
     assert labelled.estimator.categories_[0].tolist() == ["a", "b"]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_frames_of_mixed_columns():
     X, label = simulated(80)
     frame = pd.DataFrame({"n": X[:, 0], "w": X[:, 1] + 0.5, "s": np.where(X[:, 2] > 1, "hi", "lo")})
@@ -300,6 +308,7 @@ def test_frames_of_mixed_columns():
     refused("feature names", bnb.fit_em, nb, frame[:40], y[:40], frame[40:].rename(columns={"n": "m"}))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_structure_is_that_of_the_labelled_rows():
     rng = np.random.default_rng(1)
     a = rng.integers(0, 3, (200, 1))
@@ -316,6 +325,7 @@ def test_a_structure_is_that_of_the_labelled_rows():
 # -- starts and ends ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_restarts_are_further_climbs_of_which_the_best_wins():
     X, _ = simulated(40, seed=4)
     y = np.where(np.arange(40) < 4, [0, 1, 0, 1] * 10, -1)  # labels that the rows contradict
@@ -350,6 +360,7 @@ def test_the_given_classifier_and_what_it_was_fitted_on_stay():
     assert em.estimator is not nb
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("alpha", [0.0, 1e-12])
 def test_without_a_prior_what_was_not_counted_is_impossible(alpha):
     X, y = np.eye(3, dtype=int), [0, 1, -1]
@@ -361,6 +372,7 @@ def test_without_a_prior_what_was_not_counted_is_impossible(alpha):
         assert np.isfinite(both.objective).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_variance_of_zero_is_refused():
     flat = bnb.NormalInverseGamma(0.0, 0.0, -1.5, 0.0)
     with pytest.raises(ValueError, match="objective is"):
@@ -370,6 +382,7 @@ def test_a_variance_of_zero_is_refused():
 # -- after it -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_it_predicts_and_has_no_posterior():
     X, label = simulated()
     y = np.where(np.arange(60) < 8, label, -1)
@@ -393,6 +406,7 @@ def test_it_predicts_and_has_no_posterior():
 X8, Y8 = np.arange(16).reshape(8, 2) % 3, np.array([0, 1, 0, 1, -1, -1, -1, -1])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("nb", "y", "options", "error", "message"),
     [
@@ -424,6 +438,7 @@ def test_refused(nb, y, options, error, message):
 # -- text ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("folds of real tables")
 def test_unlabelled_texts_help_where_labels_are_few():
     (X, y), (X_test, y_test) = newsgroups("train"), newsgroups("test")
     rng = np.random.default_rng(0)

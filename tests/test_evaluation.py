@@ -175,6 +175,7 @@ def test_log_evidence_is_published():
     assert table.loc["Perks", "log_evidence"] == perks.log_evidence_
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_the_mle_has_no_evidence():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
@@ -186,6 +187,7 @@ def test_the_mle_has_no_evidence():
     assert table.loc["mle", "log_loss"] == pytest.approx(loss, rel=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_rows_are_counted_once_for_all_priors(monkeypatch):
     calls = []
     original = MultinomialNB.fit
@@ -237,6 +239,7 @@ def test_baselines_are_rows():
     np.testing.assert_array_equal(named.to_numpy(), table.to_numpy())
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_undefined_and_impossible_rows_are_counted_without_a_warning():
     X, y = [["a"], ["a"], ["b"]], ["no", "no", "yes"]
     X_test, y_test = [["c"], ["b"], ["b"]], ["no", "no", "yes"]
@@ -302,6 +305,7 @@ def table_of(kind, n=60):
     return nb, X, y, [1, 1 / 4, 1 / 2, 1 / 3, 1 / 4, 1 / 4, 1 / 4, 1 / 4]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", ["categorical", "bernoulli", "multinomial", "mixed"])
 def test_perks_is_one_over_the_number_of_levels(kind):
     nb, X, y, alpha = table_of(kind)
@@ -324,6 +328,7 @@ def assert_scored(table, name, nb, X_test, y_test, **reading):
     assert table.loc[name, "brier_difference"] == pytest.approx(expected["brier"] - mle["brier"], abs=1e-12)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_of_weighted_terms_plain_and_weighted():
     X, y = levels(80)
     X = np.column_stack([X, X[:, 0]])  # one feature twice
@@ -351,6 +356,7 @@ def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
     pd.testing.assert_frame_equal(compare_fitted(clone(nb).fit(X, y), fits), table)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_weighted_predictions_are_read_as_the_estimator_reads():
     X, y = np.random.default_rng(0).poisson(2, size=(60, 4)), np.arange(60) % 3
     nb = WeightedNB(MultinomialNB(estimate="mean"))
@@ -360,6 +366,7 @@ def test_weighted_predictions_are_read_as_the_estimator_reads():
     assert_scored(table, "predictive", fitted.estimator_, X[40:], y[40:], estimate="predictive")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_weights_of_an_average_of_models():
     X, y = levels(60)
     table = compare_estimates(WeightedNB(AODE()), X[:40], y[:40], X[40:], y[40:])
@@ -429,6 +436,7 @@ def test_differences_are_from_a_row_that_there_is():
         )
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_of_one_row_there_is_no_standard_error():
     X, y = two_normals()
     table = compare_estimates(GaussianNB(), X, y, X[:1], y[:1])
@@ -473,6 +481,7 @@ def test_what_does_not_coincide_in_every_split_is_not_merged():
     assert table.index.tolist() == ["mle = map", "mean = predictive"]
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_an_infinite_loss_in_one_split_stays_infinite():
     X, y = np.array([["on"], ["off"]] * 9 + [["rare"], ["on"]]), np.array(["p", "q"] * 10)
     table = compare_estimates(CategoricalNB(categories=[["on", "off", "rare"]]), X, y, repeats=8, seed=1)
@@ -564,6 +573,7 @@ def test_folds_are_pooled():
         assert table.loc[name, "log_evidence"] == mine.fit(X, y).log_evidence_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_that_a_fold_lacks_is_impossible():
     X = np.array([[0.0], [0.2], [0.1], [1.0], [1.2], [9.0]])
     y = np.array(["a", "a", "a", "b", "b", "c"])

@@ -75,6 +75,7 @@ def test_all_that_is_absent_is_named_at_once(monkeypatch, capsys, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_the_main_job_does_without_them():
     code = f"""
 import sys

@@ -41,6 +41,7 @@ def normal():
     return bnb.GaussianNB().fit(X, Y)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", ANALYSES)
 def test_prior_and_posterior_are_computed_once(normal, name, monkeypatch):
     calls = {"derive": 0, "update": 0}

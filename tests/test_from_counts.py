@@ -75,6 +75,7 @@ def test_a_mixed_table_is_that_of_its_rows(ask):
     assert_alike(found, bnb.MixedNB(numbers="gaussian").fit(X, frame["make"]), X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_database
 @pytest.mark.parametrize("weight", [None, "times"])
 def test_levels_by_themselves(ask, weight):
@@ -85,6 +86,7 @@ def test_levels_by_themselves(ask, weight):
     assert_alike(found, bnb.CategoricalNB().fit(frame[LEVELS], frame["make"], times), frame[LEVELS])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_database
 @pytest.mark.parametrize("weight", [None, "times"])
 @pytest.mark.parametrize("make", [bnb.GaussianNB, bnb.ExponentialNB], ids=["Gaussian", "exponential"])
@@ -198,6 +200,7 @@ def test_a_level_beside_the_declared_ones_is_refused():
         bnb.from_counts(bnb.CategoricalNB(categories=[[1, 3]]), GOOD)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["TAN", "WeightedNB"])
 @pytest.mark.parametrize(
     "nb", [bnb.TAN(), bnb.AODE(), bnb.BinnedNB(), bnb.MixedNB(), bnb.WeightedNB(bnb.CategoricalNB())], ids=str
 )

@@ -106,6 +106,7 @@ def log_joint(posterior, X, kinds):
     return np.stack(scores, axis=2)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @each
 def test_names_and_likelihoods(nb, X, kinds):
     nb = nb.fit(X, Y)
@@ -135,6 +136,7 @@ def test_names_and_likelihoods(nb, X, kinds):
     assert all(("_" in dim) == (nb is MIXED) for (dim,) in dims)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_mixed_blocks_that_share_a_dimension():
     posterior = to_arviz(MIXED.fit(FRAME, Y), draws=6, chains=2)["posterior"]
     assert posterior["theta_categorical"].dims[3] == "level_categorical"
@@ -171,6 +173,7 @@ def test_watermelons_through_a_file(tmp_path):
     assert "independent" in attributes["sampling"]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_summary_and_forest():
     import arviz as az
 
@@ -186,6 +189,7 @@ def test_summary_and_forest():
     az.plot_forest(data, var_names=["rate"])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_average_likelihood_of_a_row_is_its_predictive():
     """E p(x, y | θ) = p(D, x, y) / p(D), from the evidences of fits with and without the row."""
     X, y = FRAME.iloc[:-1], Y[:-1]
@@ -216,6 +220,7 @@ def small():
     return X, y, {"row": row, "label": label}
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("kind", ["row", "label"])
 def test_leave_one_out(small, kind):
     import arviz as az
@@ -232,6 +237,7 @@ def test_leave_one_out(small, kind):
     assert (np.abs(pointwise - exact[kind]) < 5 * relative.std(axis=0) / np.sqrt(4000)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_predicted_labels_have_the_probabilities_of_their_draws():
     nb = MIXED.fit(FRAME, Y)
     groups = [to_arviz(nb, FRAME, np.full(N, label), draws=1000) for label in nb.classes_]
@@ -247,6 +253,7 @@ def test_predicted_labels_have_the_probabilities_of_their_draws():
     assert abs(((predicted == nb.classes_[0]) * half).sum() - (proba[0] * half).sum()) < 4.5 * error
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_small_blocks_make_no_difference(monkeypatch):
     X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
     nb = PoissonNB().fit(X, y)
@@ -258,6 +265,7 @@ def test_small_blocks_make_no_difference(monkeypatch):
         np.testing.assert_allclose(pieces[name].values, whole[name].values, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", [MultinomialNB, BernoulliNB])
 def test_sparse_rows(make):
     dense, sparse = make().fit(COUNTS, Y), make().fit(sp.csr_array(COUNTS), Y)
@@ -285,6 +293,7 @@ def test_improper_prior_is_left_out_and_improper_posterior_refused():
         to_arviz(CategoricalNB(alpha=0.0).fit(X, ["a", "b", "a", "b"]), draws=3)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     ("labels", "names"),
     [
@@ -308,6 +317,7 @@ def test_labels_of_other_types(labels, names, tmp_path):
     data.to_netcdf(str(tmp_path / "labels.nc"))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_known_class_probabilities():
     nb = BernoulliNB(class_prior=[0.5, 0.2, 0.3]).fit(COUNTS, Y)
     data = to_arviz(nb, COUNTS, Y, draws=4)
@@ -315,6 +325,7 @@ def test_known_class_probabilities():
     assert np.isfinite(data["log_likelihood"]["label"].values).all()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

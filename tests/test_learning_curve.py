@@ -35,6 +35,7 @@ def naive(make, X, y, sizes, repeats, seed):
     return rows
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities")
 def test_the_curve_is_that_of_a_naive_loop():
     X, y = load_iris(return_X_y=True)
@@ -65,6 +66,7 @@ def test_the_curve_is_that_of_a_naive_loop():
         assert mine["brier_difference_se"] == pytest.approx(error, rel=1e-7, abs=1e-12)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.filterwarnings("ignore:GaussianNB is not weighted")
 def test_weights_are_found_anew_at_each_size():
     """`partial_fit` would keep those of the first rows; of few rows there are none, and it is said."""
@@ -83,6 +85,7 @@ def test_weights_are_found_anew_at_each_size():
     assert mine[8] != without[8]
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_the_seed_alone_decides():
     X, y = words()
     frames = [learning_curve(MultinomialNB(), X, y, [2, 6], 3, seed, progress=None) for seed in (0, 0, 1)]
@@ -98,6 +101,7 @@ def test_sparse_rows_lists_and_frames_are_the_same():
         pd.testing.assert_frame_equal(frame, expected, rtol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_frame_of_several_kinds():
     X, y = words()
     frame = pd.DataFrame(
@@ -143,6 +147,7 @@ def test_names_are_merged_over_all_sizes():
     assert curve["estimate"].tolist() == ["mle = map", "mean = predictive"] * 2
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_infinite_stays_infinite():
     X, y = words()
     curve = learning_curve(MultinomialNB(), X, y, [1, 20], 4, progress=None).set_index(["size", "estimate"])

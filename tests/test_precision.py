@@ -81,6 +81,7 @@ def configure():
     update(**was)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_everything_is_numpy_in_float64(kind):
     for leaf in arrays(everything(kind)):
@@ -89,6 +90,7 @@ def test_everything_is_numpy_in_float64(kind):
             assert leaf.dtype == np.float64
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_the_same_bits_with_x64_off_on_and_scoped(kind, configure):
     configure(jax_enable_x64=False)
@@ -103,6 +105,7 @@ def test_the_same_bits_with_x64_off_on_and_scoped(kind, configure):
         assert_same_bits(off, everything(kind))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("x64", [False, True])
 @every_kind
 def test_the_configuration_is_the_users_afterwards(kind, x64, configure):
@@ -130,6 +133,7 @@ def test_the_configuration_is_the_users_after_an_error_too(x64, configure):
         assert jnp.ones(2).dtype == (np.float64 if x64 else np.float32)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", ["categorical", "sparse multinomial", "mixed"])
 def test_a_user_of_strict_promotion_gets_the_same_numbers(kind, configure):
     expected = everything(kind)
@@ -138,6 +142,7 @@ def test_a_user_of_strict_promotion_gets_the_same_numbers(kind, configure):
     assert jax.config.jax_numpy_dtype_promotion == "strict"
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_threads_compute_in_float64_and_leave_their_configuration(kind):
     expected = everything(kind)
@@ -152,6 +157,7 @@ def test_threads_compute_in_float64_and_leave_their_configuration(kind):
             assert (x64, dtype) == (False, "float32")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_what_was_fitted_in_one_configuration_predicts_the_same_in_another(kind, configure):
     make, X = CASES[kind]
@@ -165,6 +171,7 @@ def test_what_was_fitted_in_one_configuration_predicts_the_same_in_another(kind,
     assert again.log_evidence_ == nb.log_evidence_
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @every_kind
 def test_all_fitted_state_is_numpy(kind):
     make, X = CASES[kind]

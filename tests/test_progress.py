@@ -68,6 +68,7 @@ def bars(monkeypatch):
     return made
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.filterwarnings("ignore:.*(converged|draws are worth|not weighted|optimum)")
 @pytest.mark.parametrize("title", CALLS)
 def test_a_bar_ends_at_its_total(bars, title):
@@ -85,6 +86,7 @@ def test_a_call_on_few_rows_makes_none(bars):
     assert bars == []
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_where_none_is_wanted_there_is_none_inside_either(bars):
     bnb.learning_curve(bnb.AODE(), X, Y, [3, 5], repeats=2, progress=None)
     bnb.compare_estimates(bnb.CategoricalNB(), X, Y, MANY, np.tile(Y, 200), progress=None)

@@ -55,6 +55,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["AODE", "WeightedNB"])
 @pytest.mark.parametrize("name", REFUSED)
 def test_dir_shows_what_can_be_used(name):
     nb = getattr(bayesnb, name)()
@@ -67,6 +68,7 @@ def test_dir_shows_what_can_be_used(name):
     assert {own for own in dir(type(nb)) if own.endswith("_") and own[0] != "_"} - REFUSED[name] <= shown
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["CategoricalNB", "WeightedNB"])
 @pytest.mark.parametrize("name", sorted(set(REFUSED) | {"CategoricalNB", "MixedNB", "TAN", "NetworkNB"}))
 def test_completion_in_a_notebook_computes_nothing(name, monkeypatch):
     """jedi, which IPython asks, reads the annotations of properties: one of them that it cannot read hides all."""

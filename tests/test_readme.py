@@ -38,6 +38,7 @@ def blocks(page: Path) -> list[tuple[int, str, str | None]]:
 PAGES = sorted(page for page in (ROOT / "docs").glob("**/*.md") if blocks(page))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_the_readme_runs(tmp_path, monkeypatch, capsys):
     run_in_order(ROOT / "README.md", tmp_path, monkeypatch, capsys)
 
@@ -49,6 +50,7 @@ def test_the_readme_is_one_that_is_read():
     assert [target for target in targets if target and not (ROOT / target).exists()] == []
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_its_pictures_are_those_of_the_script(tmp_path):
     """As many letters and marks as those that are committed, under the same names."""
     spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "pictures.py")
@@ -62,6 +64,7 @@ def test_its_pictures_are_those_of_the_script(tmp_path):
         assert drawn.count("<use ") == committed.count("<use ") > 10, f"{name} is not what docs/pictures.py draws"
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_pages_run(page, tmp_path, monkeypatch, capsys):
     run_in_order(page, tmp_path, monkeypatch, capsys)
@@ -95,6 +98,7 @@ def modules() -> list[str]:
     return ["bayesnb", *(name for name in names if not name.endswith("__main__"))]
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("name", modules())
 def test_examples_of_docstrings(name):
     try:

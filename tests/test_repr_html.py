@@ -146,6 +146,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="mixed")
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_kind_of_classifier_says_what_it_was_fitted_to(name):
     make, rows = OTHERS[name]

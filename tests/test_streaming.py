@@ -45,6 +45,7 @@ def same(a, b) -> None:
     assert_leaves(a.statistics_, b.statistics_, rtol=1e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=5)
 @given(data=st.data(), size=st.integers(1, 9))
@@ -57,6 +58,7 @@ def test_it_is_fit_on_all_rows(kind, data, size):
     same(nb, problem.fit())
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_levels_and_classes_come_late():
     for nb in (bnb.CategoricalNB(), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.AODE()):
         whole = clone(nb).fit(LEVELS, LABELS)
@@ -74,6 +76,7 @@ def cut_off(parts, after):
         yield part
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("every", [1, 60, 10_000])
 def test_it_resumes_where_it_was(every, tmp_path):
     path, expected = tmp_path / "checkpoint", bnb.CategoricalNB().fit(LEVELS, LABELS)
@@ -88,6 +91,7 @@ def test_it_resumes_where_it_was(every, tmp_path):
     assert bnb.load(path).rows_counted_ == N
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_files(format, tmp_path):
     path = tmp_path / f"table.{format}"
@@ -101,6 +105,7 @@ def test_files(format, tmp_path):
     same(some, bnb.CategoricalNB().fit(FRAME[["b"]], FRAME["y"]))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_text_is_counted_by_the_dictionaries_of_a_file(tmp_path):
     """Each group of rows has its own, and a batch may have several."""
     rng = np.random.default_rng(0)
@@ -213,6 +218,7 @@ def test_levels_and_labels_that_print_alike_are_told():
     assert sum("levels of column '3': '0' (str) came after 0 (int)" in m for m in messages) == 1
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_bad_files(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("a,y\n" + "1,p\n" * 2_500_000 + "x,q\n" * 10)

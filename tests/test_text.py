@@ -188,6 +188,7 @@ def test_the_reserved_word_in_a_text_is_the_reserved_word():
     assert same(X, bag.transform(["a <UNK> b", "a <UNK> c", "a"]))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_an_untrained_word_favours_the_class_with_fewer_words():
     """The factor of Notes, from CountVectorizer's counts alone."""
     texts, y = sms()
@@ -209,6 +210,7 @@ def test_an_untrained_word_favours_the_class_with_fewer_words():
 # -- scikit-learn ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_pipeline_clone_and_parameters():
     texts, y = sms()
     texts, y = texts[:600], y[:600]

@@ -45,6 +45,7 @@ def bits(cores: int) -> str:
     return done.stdout
 
 
+@pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="cores are chosen by Linux' sched_setaffinity")
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="there is one core")
 def test_one_core_and_two_give_the_same_bits():

@@ -9,6 +9,7 @@ from scipy import stats
 from tests.calibration.bands import p_value, rank
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize(("n_sets", "n_draws"), [(4, 3), (5, 2), (3, 5), (6, 1)])
 def test_p_value_is_the_share_of_outcomes_that_are_no_less_extreme(n_sets, n_draws):
     """Extreme is the smallest binomial tail, over all points, of the number of ranks up to there."""
@@ -28,6 +29,7 @@ def test_p_value_is_the_share_of_outcomes_that_are_no_less_extreme(n_sets, n_dra
         assert p_value(np.array(ranks), n_draws) == pytest.approx(np.mean(every <= own * (1 + 1e-9)), rel=1e-9)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_uniform_ranks_leave_the_band_as_often_as_they_may():
     """At 10% in 2,000 simulations of 200 ranks, within four standard errors; less where ranks are discrete."""
     rng = np.random.default_rng(0)

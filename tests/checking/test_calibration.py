@@ -9,6 +9,8 @@ from sklearn.metrics import mutual_info_score
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, NormalInverseGamma
 from bayesnb.checking import check_independence
 
+pytestmark = pytest.mark.slow("simulates many data sets or draws")
+
 KAPPA, A = 0.4, 1.7
 
 

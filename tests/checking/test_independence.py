@@ -98,6 +98,7 @@ def only(table):
     return table.iloc[0]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("alpha", [1.0, 0.3, ([0.5, 2.0], [1.5, 0.2, 1.0])])
 def test_levels_against_the_chain_rule(alpha):
     a, b = (np.full(n, alpha) for n in (2, 3)) if isinstance(alpha, float) else map(np.array, alpha)
@@ -149,6 +150,7 @@ def normal_table():
     return X
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_gaussian_pairs_against_the_chain_rule():
     X = normal_table()
     loc, b = [1.0, -2.0], [0.8, 5.0]
@@ -167,6 +169,7 @@ def test_gaussian_pairs_against_the_chain_rule():
     assert found["mutual_information"] == pytest.approx(-0.5 * np.dot(share, np.log1p(-np.square(r))), rel=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="gaussian")
 @pytest.mark.parametrize("kind", ["gaussian", "poisson"])
 def test_levels_and_numbers_against_the_chain_rule(kind):
     codes = RNG.integers(0, 3, N)
@@ -197,6 +200,7 @@ def above(x):
     return sum((c == Y) & (x > np.median(x[c == Y])) for c in (0, 1)).astype(int)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_poisson_pairs_are_levels_and_numbers():
     X = RNG.poisson(4, (N, 3)) + RNG.poisson(3, (N, 1))
     nb = PoissonNB(prior=GammaPoisson(2.0, 0.5)).fit(X, Y)
@@ -257,6 +261,7 @@ def factors(nb, frame, y):
     return {frozenset(r[:2]): (r[2], r[3]) for r in table.itertuples(index=False)}
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("how", ["rows", "features", "classes", "levels"])
 def test_order_and_names_do_not_matter(how):
     frame, nb = many_kinds()
@@ -279,6 +284,7 @@ def test_order_and_names_do_not_matter(how):
         assert after[pair][1] == pytest.approx(log_factor, abs=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_top_and_features_are_parts_of_the_whole():
     frame, nb = many_kinds()
     nb.fit(frame, Y)
@@ -309,6 +315,7 @@ def test_blocks_of_columns_agree_with_pairs_alone(monkeypatch):
     np.testing.assert_allclose(dense["log_bayes_factor"][:5], found["log_bayes_factor"], rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("others", [2, 3])
 def test_dependence_leaves_the_distribution_of_one_column_alone(others):
     """Σ_y p(x) p(y) B(x, y) = p(x) for every x, as the joint model has the marginals of the independent one."""
@@ -328,6 +335,7 @@ def test_dependence_leaves_the_distribution_of_one_column_alone(others):
         assert (factor @ prob).item() == pytest.approx(1, abs=1e-12)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_dependence_leaves_the_sum_of_counts_alone():
     """Given their sum, counts of the rows are multinomial(1/n), and their Bayes factor is one on average."""
     n, total = 4, 3
@@ -346,6 +354,7 @@ def noisy_copies(rng, n, n_levels, columns=6):
     return np.hstack([X, np.where(rng.random(X.shape) < 0.95, X, rng.integers(0, n_levels, X.shape))])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("n_levels", [2, 10])
 def test_sign_is_right_at_every_alpha(n_levels, alpha):
@@ -380,6 +389,7 @@ def test_independent_columns_of_ten_levels():
     assert found["p_value"] > 0.05
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_where_a_class_lies_says_nothing_of_dependence():
     """A prior far from a class is no evidence that its columns depend on each other, nor that they do not."""
     rng = np.random.default_rng(4)
@@ -446,6 +456,7 @@ def test_seed():
     assert not check_independence(nb, X, y, seed=4).equals(check_independence(nb, X, y, seed=5))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_constant_collinear_and_empty_columns():
     x = RNG.normal(size=N)
     X = np.stack([x, 2 * x + 1e6, np.full(N, 0.1), np.where(np.arange(N) < 2, x, np.nan)], axis=1)
@@ -470,6 +481,7 @@ X0 = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 0]])
 Y0 = [0, 1, 0, 1]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -497,6 +509,7 @@ def test_bad_data_and_priors():
     refused("not fitted", check_independence, CategoricalNB(), X0, Y0, error=Exception)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_too_many_pairs_and_levels():
     X = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2500, 2999])), (4, 3000))
     nb = MultinomialNB().fit(X, Y0)
@@ -506,11 +519,13 @@ def test_too_many_pairs_and_levels():
     refused("6000 levels", check_independence, many, wide, np.arange(6000) % 2)
 
 
+@pytest.mark.slow("large arrays, many files or long histories")
 def test_top_of_too_many_pairs():
     X = sp.csr_array((np.ones(4), ([0, 1, 2, 3], [0, 1, 2500, 2999])), (4, 3000))
     assert len(check_independence(MultinomialNB().fit(X, Y0), X, Y0, top=3)) == 3
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("scale", [1e-22, 1e30])
 def test_the_scale_of_numbers_changes_nothing(scale):
     """In double precision, also where it is asked whether a prior is proper."""
@@ -523,6 +538,7 @@ def test_the_scale_of_numbers_changes_nothing(scale):
     np.testing.assert_allclose(found[1]["log_bayes_factor"], found[0]["log_bayes_factor"], rtol=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_levels_and_durations_of_all_lengths_by_their_sums():
     rng = np.random.default_rng(3)
     level, y = rng.integers(0, 2, 40), np.repeat(["u", "v"], 20)

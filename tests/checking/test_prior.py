@@ -104,6 +104,7 @@ def test_one_draw_of_the_class():
     assert mean == pytest.approx(stats.beta.moment(2, 1, 3) + stats.beta.moment(2, 3, 1), abs=error)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_the_seed_and_blocks_of_draws(case):
     nb = case.fit()
@@ -140,6 +141,7 @@ def test_bad_input():
         prior_predictive(BernoulliNB())
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("base", [GaussianNB(prior=NormalInverseGamma(0.0, 0.1, 1.0, 1.0)), CategoricalNB()])
 def test_features_that_may_not_depend_on_the_class(base):
     """Never included they leave the class probabilities, always included they are those of the plain classifier."""

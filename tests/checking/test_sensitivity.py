@@ -60,6 +60,7 @@ def test_alpha_of_a_categorical():
     assert 0 < found["label_changes"].sum() < len(found)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_alpha_outside_the_interval_of_sparse_counts():
     X, y = sp.csr_array(CASES["MultinomialNB"].X), CASES["MultinomialNB"].y
     nb = MultinomialNB(alpha=20).fit(X, y)
@@ -67,6 +68,7 @@ def test_alpha_outside_the_interval_of_sparse_counts():
     assert (found["upper"] != found["probability"]).any()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_all_blocks_of_a_mixed_move_together():
     _, X, y = MIXED
     alpha = [1, 1, [0.5, 1.0, 2.0], 0.3, 1.0]
@@ -74,6 +76,7 @@ def test_all_blocks_of_a_mixed_move_together():
     check(nb, X, y, X[:20], lambda s: stronger(nb, X, y, s), 1.0, (0.3, 4), 4)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_scalar_alpha_of_a_mixed_is_alpha():
     _, X, y = MIXED
     nb = MixedNB(poisson="age", numbers="gaussian", alpha=2.0).fit(X, y)
@@ -99,6 +102,7 @@ def test_mle_has_no_prior():
     )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_undefined_rows():
     # The mode exists from α = 1 on.
     nb = CategoricalNB(estimate="map", alpha=2.0).fit([["a"], ["b"], ["b"]], [0, 1, 1])

@@ -39,6 +39,7 @@ def assert_refused(call, *says, error=(ValueError, TypeError)):
 # -- numbers that no float64 holds -------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="GaussianNB")
 @some("GaussianNB", "PoissonNB", "MultinomialNB", "BernoulliNB")
 @pytest.mark.parametrize("form", [np.asarray, pd.DataFrame, np.ndarray.tolist], ids=["array", "frame", "list"])
 def test_a_cell_too_large_for_a_number(case, form):
@@ -59,6 +60,7 @@ def test_a_level_may_be_as_large_as_it_likes():
     assert bnb.CategoricalNB().fit(X, [HUGE, 1] * 4).classes_.tolist() == [1, HUGE]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("huge", [HUGE, -HUGE, GIANT], ids=["huge", "-huge", "giant"])
 def test_hyperparameters_and_weights_too_large(case, huge):

@@ -85,6 +85,7 @@ def table(names, rows):
 PLACE = (f"row {ROW}", "column '2'")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("spoil", "says"),
@@ -102,6 +103,7 @@ def test_what_no_classifier_reads(case, spoil, says):
     all_methods(case, spoil(case.X), says=says)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_empty_data_frames(case):
     no_rows, no_columns = pd.DataFrame(case.X[:0], columns=list("abcd")), pd.DataFrame(index=range(N))
@@ -109,6 +111,7 @@ def test_empty_data_frames(case):
     assert_refused(case.make(), "fit", no_columns, case.y, says=("0 feature",))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_infinity_in_a_data_frame(case):
     """MixedNB reads the kinds from the dtypes, so the frame is one of floats for all."""
@@ -130,6 +133,7 @@ CELLS = (
 )
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
 @pytest.mark.parametrize(
     ("case", "value", "form", "says"),
     [
@@ -143,6 +147,7 @@ def test_cells_that_are_no_such_numbers(case, value, form, says):
     all_methods(case, spoiled(case.X, value, form), says=(*says, *PLACE))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["poisson", "multinomial"])
 def test_negative_counts_among_other_columns(kind):
     """The place is that in the whole table."""
@@ -161,6 +166,7 @@ def test_cells_that_are_not_binary(case):
         counting_refuses(nb, X, case.y, ("input X", r"\b(2|0\.5)", *PLACE, "binarize"), case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @some("CategoricalNB", "MixedNB")
 def test_a_level_must_be_hashable(case):
     X = case.X.astype(object)
@@ -178,6 +184,7 @@ def with_sixth(y, value):
     return y
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("labels", "says"),
@@ -194,6 +201,7 @@ def test_what_cannot_be_labels(case, labels, says):
     counting_refuses(case.fit(), case.X, labels(case.y), says, case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("mark", [None, np.nan, pd.NA])
 def test_missing_labels(case, mark):
@@ -202,6 +210,7 @@ def test_missing_labels(case, mark):
         counting_refuses(case.fit(), case.X, labels, ("input y", "row 5", "drop|label it"), case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_continuous_labels(case):
     y = np.linspace(0, 1, N)
@@ -209,11 +218,13 @@ def test_continuous_labels(case):
         counting_refuses(case.fit(), case.X, labels, ("unknown label type: continuous",), case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_the_first_partial_fit_needs_classes(case):
     assert_refused(case.make(), "partial_fit", case.X, case.y, says=("classes", "first call"))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_labels_that_were_not_declared(case):
     says = ("'mid'", "row [0-9]+", "high.*low", r"partial_fit\(classes")
@@ -229,12 +240,14 @@ def test_labels_that_were_not_declared(case):
     assert nb.classes_.tolist() == ["high", "low", "mid"]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_forgetting_a_label_that_the_model_does_not_know(case):
     y = with_sixth(case.y.astype(object), "huge")
     assert_refused(case.fit(), "forget", case.X, y, says=("'huge'", "row 5", "high.*low.*mid"), good=case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("classes", [np.linspace(0, 1, 4), ["a", None], [["a", "b"]]])
 def test_classes_that_cannot_be_labels(case, classes):
@@ -244,6 +257,7 @@ def test_classes_that_cannot_be_labels(case, classes):
 # -- weights -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("weight", "says"),
@@ -279,12 +293,14 @@ LEVELS = {"CategoricalNB": [5, 5, 5, 5], "BernoulliNB": [2, 2, 2, 2], "Multinomi
 discrete = some(*LEVELS)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @discrete
 @pytest.mark.parametrize("alpha", [-1, -1e-300, np.nan, np.inf])
 def test_alpha_must_be_a_concentration(case, alpha):
     assert_option_refused(case, {"alpha": alpha}, r"\balpha\b", re.escape(str(alpha)), "finite", "at least 0")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @discrete
 def test_a_bad_entry_of_alpha_is_named_as_it_was_given(case):
     assert_option_refused(case, {"alpha": [1, 1, -2, 1]}, r"\balpha\[2\]", "-2")
@@ -298,6 +314,7 @@ def test_a_bad_entry_of_alpha_is_named_as_it_was_given(case):
         assert_option_refused(case, {"alpha": ragged}, r"\balpha\[2\]\[1\]", "-2")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @discrete
 @table(
     "alpha",
@@ -324,6 +341,7 @@ def test_alpha_as_a_distribution_must_be_grouped_as_the_levels_are():
         assert_refused(bnb.CategoricalNB(alpha=alpha), "fit", X, y, says=(r"\balpha\b", "group|level"))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", ["categorical", "bernoulli", "multinomial"])
 def test_alpha_of_mixed_columns(kind):
     case = CASES["MixedNB"]
@@ -347,6 +365,7 @@ def class_dirichlet(concentration):
     return bnb.Dirichlet(concentration, np.zeros(concentration.shape[1], int), 1)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("option", "value", "says"),
@@ -366,6 +385,7 @@ def test_options_of_every_classifier(case, option, value, says):
     assert_option_refused(case, {option: value}, option, *says)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @table(
     ("option", "value", "says"),
@@ -377,12 +397,14 @@ def test_options_of_a_prediction(case, option, value, says):
         assert_refused(nb, method, case.X, says=(option, *says), **{option: value})
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_estimate_beside_a_given_prior(case):
     options = {"estimate": "median", "prior": case.fit().prior_}
     assert_option_refused(case, options, "estimate", "'median'")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("kind", ["name", "number", "family"])
 def test_prior_of_another_kind(case, kind):
@@ -395,6 +417,7 @@ def test_prior_of_another_kind(case, kind):
     assert_option_refused(case, {"prior": prior}, r"\bprior\b")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_prior_of_a_model_with_other_axes(case):
     two = case.y != "mid"
@@ -484,6 +507,7 @@ def test_options_of_one_classifier(name, options, says):
     assert_option_refused(CASES[name], options, *says)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("factor", [0, -1, 1.5, np.nan, np.inf])
 def test_decay_factor(case, factor):
@@ -494,6 +518,7 @@ def test_decay_factor(case, factor):
 # -- forgetting what was never counted ---------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_forgetting_more_rows_than_were_counted(case):
     nb = case.fit()
@@ -504,12 +529,14 @@ def test_forgetting_more_rows_than_were_counted(case):
     assert_refused(nb, "forget", case.X, case.y, sample_weight=1 + 1e-6, says=says, good=case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_forgetting_a_row_of_a_class_without_rows(case):
     nb = case.fit().partial_fit(case.X, case.y, classes=["tiny"])
     assert_refused(nb, "forget", case.X[:1], ["tiny"], says=("negative", "class 'tiny'"), good=case.X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @some("CategoricalNB", "BernoulliNB", "MultinomialNB", "PoissonNB")
 def test_forgetting_cells_that_were_never_counted(case):
     """In class "high" the third feature never takes the largest value there is."""
@@ -539,6 +566,7 @@ def test_forgetting_a_level_that_was_never_seen(case):
 # -- the ends of float64 -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="GaussianNB")
 @some("GaussianNB", "MixedNB")
 @pytest.mark.parametrize("value", [1e300, -1e160, 1.7e308])
 def test_values_whose_squares_overflow_cannot_be_counted(case, value):
@@ -558,6 +586,7 @@ def test_values_whose_squares_underflow_cannot_be_counted(case):
     assert_refused(case.make(), "partial_fit", X, case.y, classes=np.unique(case.y), says=says)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="GaussianNB")
 @some("GaussianNB", "MixedNB")
 @pytest.mark.parametrize("value", [1e300, -1e300, 1.7e308, 1e-300, 5e-324])
 def test_predictive_is_finite_to_the_ends_of_float64(case, value):
@@ -570,6 +599,7 @@ def test_predictive_is_finite_to_the_ends_of_float64(case, value):
         np.testing.assert_allclose((nearer - joint)[ROW], (2 * a + 1) * math.log(10), rtol=1e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @some("GaussianNB")
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean"])
 def test_plug_in_of_a_value_beyond_all_classes_is_undefined_and_not_nan_in_silence(case, estimate):
@@ -592,6 +622,7 @@ def test_gaussian_is_equivariant_to_the_ends_of_float64(case, scale):
     assert np.isfinite(scaled.log_evidence_)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
 @some("MultinomialNB", "PoissonNB", "BernoulliNB")
 @pytest.mark.parametrize("value", [1e15, 1e300, 1e-300, 5e-324])
 def test_extreme_counts_never_give_nan(case, value):
@@ -601,6 +632,7 @@ def test_extreme_counts_never_give_nan(case, value):
     assert np.isfinite(np.delete(joint, ROW, axis=0)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_counts_of_a_million_millions():
     """Counts are exact in float64, and the predictive uses ratios, which lose no digits."""
     n = 10**12
@@ -621,6 +653,7 @@ def test_counts_of_a_million_millions():
     np.testing.assert_allclose(nb.rate_, (X + 1) / 2, rtol=1e-15)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_weights_of_a_million_millions(case):
     n = 10**12
@@ -637,6 +670,7 @@ def test_weights_of_a_million_millions(case):
 # -- what must not be refused ------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 @pytest.mark.parametrize("estimate", thorough(["mle", "map", "mean", "predictive"], ["mle", "predictive"]))
 def test_one_class_only_has_probability_one(case, estimate):
@@ -650,6 +684,7 @@ def test_one_class_only_has_probability_one(case, estimate):
     assert np.isfinite(nb.log_evidence_)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("value", [0, 1, 3])
 def test_constant_features(case, value):
@@ -664,6 +699,7 @@ def test_constant_features(case, value):
     np.testing.assert_allclose(proba, 1 / 3, rtol=1e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_a_declared_class_without_rows(case):
     nb = case.make().partial_fit(case.X, case.y, classes=["empty", "high", "low", "mid"])
@@ -686,6 +722,7 @@ def recorded(call):
     return result, [str(w.message) for w in caught]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("nb", "X", "impossible"),
     [
@@ -722,6 +759,7 @@ def test_the_class_of_an_undefined_row_is_the_most_probable_of_the_given_prior()
         assert nb.predict([["x", "q"]], class_prior=[0.1, 0.9]).tolist() == ["seldom"]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_defined_rows_bring_no_warning(case):
     nb = case.fit()
@@ -732,6 +770,7 @@ def test_defined_rows_bring_no_warning(case):
             assert recorded(lambda call=call, a=arguments, e=estimate: call(*a, estimate=e))[1] == []
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_warnings_point_to_the_line_of_the_user(case):
     """A warning that blames a line of the library cannot be found, nor silenced by module."""
@@ -763,6 +802,7 @@ def test_warnings_of_unknown_levels_point_to_the_line_of_the_user(case):
         assert [w.filename for w in caught] == [__file__]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize(
     "nb",
     [
@@ -789,6 +829,7 @@ def test_evidence_under_an_improper_prior_is_minus_infinity(nb):
     assert nb.fit(X, case.y).log_evidence_ == -math.inf
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_evidence_of_known_classes_that_cannot_be(case):
     assert case.fit(class_prior=[0.5, 0.5, 0.0]).log_evidence_ == -math.inf
@@ -801,6 +842,7 @@ def test_evidence_of_known_classes_that_cannot_be(case):
 # -- point masses: a Gaussian MLE with variance zero -------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_point_masses():
     """+inf on the mass, -inf off it; the impossible outweighs the certain; two certain classes undo a row."""
     X = [[1.0, 0.0], [1.0, 2.0], [1.0, 5.0], [1.0, 9.0], [4.0, 4.0], [6.0, 8.0]]
@@ -822,6 +864,7 @@ def test_point_masses():
     assert nb.predict([[1.0, -50.0]]).tolist() == ["point"]
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_a_point_mass_in_one_feature_and_off_another():
     nb = bnb.GaussianNB(estimate="mle").fit([[1.0, 2.0], [1.0, 2.0], [0.0, 3.0], [5.0, 9.0]], list("aabb"))
     joint = nb.predict_joint_log_proba([[1.0, 3.0], [1.0, 2.0], [np.nan, 2.0], [np.nan, np.nan]])
@@ -831,6 +874,7 @@ def test_a_point_mass_in_one_feature_and_off_another():
     assert joint[3, 0] == pytest.approx(math.log(0.5))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("value", [0.1, 1 / 3, 1e5 + 0.1, 1e-5, -7.7])
 @pytest.mark.parametrize("n", [2, 3, 10, 1000])
 def test_equal_cells_have_exactly_no_variance(value, n):
@@ -845,6 +889,7 @@ def test_equal_cells_have_exactly_no_variance(value, n):
 # -- the error leaves no trace in what was passed ----------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_input_is_not_written_to(case):
     X, y, weight = case.X.copy(), case.y.copy(), np.arange(N) % 3
@@ -858,6 +903,7 @@ def test_input_is_not_written_to(case):
     assert nb.get_params() == options
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("make", [bnb.GaussianNB, bnb.CategoricalNB, bnb.MultinomialNB])
 def test_ragged_rows(make):
     says = ("X is ragged", "row 2 has 1", "row 0 has 2")
@@ -877,6 +923,7 @@ def test_a_threshold_that_is_no_number(make, binarize):
     assert_refused(make(binarize=binarize), "fit", [[1, 0], [0, 1]], [0, 1], says=says)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_infinity_beyond_the_first_block_of_rows():
     X = np.zeros((70_000, 2))
     X[::2] = 1.0

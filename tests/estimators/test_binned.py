@@ -57,6 +57,7 @@ def test_edges_lie_between_values_and_part_them_evenly(values, cells):
         assert max(np.bincount(code)) <= len(seen) / cells + 2 * most
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
 @pytest.mark.parametrize("n_edges", [1, 7, 8, 63, 255])
 def test_codes_are_those_of_searchsorted(n_edges, dtype, x64):
@@ -84,6 +85,7 @@ def test_a_number_on_an_edge_is_in_the_lower_cell_and_beyond_all_edges_in_an_out
     assert nb.edges_["0"].tolist() == [0.0, 1.0]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_that_are_constant_or_were_never_observed():
     values = np.column_stack([np.full(6, 3.0), np.full(6, np.nan), np.arange(6.0)])
     nb = bnb.BinnedNB().fit(values, [0, 1] * 3)
@@ -96,6 +98,7 @@ def test_columns_that_are_constant_or_were_never_observed():
     assert nb.statistics_.blocks[0].count.sum() == 6 * 5
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_integers_and_heavy_tails():
     counts = rng.poisson(2.0, 200)
     nb = bnb.BinnedNB().fit(counts[:, None], counts > 2)
@@ -160,12 +163,14 @@ def test_bad_arguments():
     refused("could not convert 'x'", bnb.BinnedNB().fit, [["x"], [1.0]], [0, 1])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_without_concentration_there_is_no_posterior():
     nb = bnb.BinnedNB(prior=IndependentCuts(concentration=0.0)).fit(FRAME, Y)
     assert nb.log_evidence_ == -np.inf
     refused("improper", bnb.posterior_draws, nb, 10, error=bnb.ImproperPosteriorError)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_has_no_meaning_for_them_says_so(nb):
     refused("no density to climb", bnb.fit_em, bnb.BinnedNB(), FRAME, Y, FRAME, error=NotImplementedError)
     refused("they may have no cut", bnb.FeatureAveragedNB(bnb.BinnedNB()).fit, FRAME, Y, error=NotImplementedError)
@@ -177,6 +182,7 @@ def test_what_has_no_meaning_for_them_says_so(nb):
 # -- tables ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_tables_say_what_the_posterior_does(nb):
     cuts, table = bnb.cut_table(nb), bnb.density_table(nb, draws=400)
     family = nb.posterior_.blocks[0]
@@ -208,6 +214,7 @@ def test_humps_are_cut_and_noise_is_not(nb):
     assert expected["noise"] < 1.5
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_parameter_table_and_a_row_explained(nb):
     table = bnb.parameter_table(nb).query("feature == 'humps'")
     assert (table["lower"] <= table["upper"]).all()
@@ -220,6 +227,7 @@ def test_the_parameter_table_and_a_row_explained(nb):
         assert part["contribution"].sum() == pytest.approx(odds[row, of] - odds[row, against], abs=1.5)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_tuning_its_concentration_climbs(nb):
     for by in ("evidence", "loo"):
         tuned = bnb.tune_alpha(nb, FRAME, Y, by=by)
@@ -263,6 +271,7 @@ def test_few_rows_have_nothing_to_choose_by():
     assert set(one_class.kinds_.values()) == {"gaussian"}
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_em_takes_normal_densities():
     y = np.where(np.arange(N) < 60, Y, None)
     unlabeled = FRAME[60:]
@@ -313,6 +322,7 @@ def test_structures_take_numbers_as_the_bins_of_their_most_probable_binnings():
     refused("numbers='auto' is unknown", bnb.TAN(numbers="auto").fit, frame, Y)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="AODE")
 @pytest.mark.parametrize("make", [bnb.AODE, bnb.SPODE, bnb.NetworkNB])
 def test_all_structures_do(make, tmp_path):
     nb = make(numbers="binned").fit(FRAME, Y)
@@ -325,6 +335,7 @@ def test_all_structures_do(make, tmp_path):
         counting.merge(nb.fitted_.counted, other.fitted_.counted)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_law_9_the_average_given_the_row_is_the_prediction(nb):
     """Entropy of the average of draws, within its Monte Carlo error."""
     proba = nb.predict_proba(FRAME[:20])

@@ -59,6 +59,7 @@ def fitted():
 every = pytest.mark.parametrize("name", FITTED)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @every
 def test_members_and_attributes_can_be_walked_through(fitted, name):
     nb = fitted(name)
@@ -77,6 +78,7 @@ def test_the_html_of_a_pipeline_shows_it(fitted, name):
     assert "n_features_in_" in nb._repr_html_() or "fitted" not in text
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["AODE", "EM-log_evidence_"])
 @pytest.mark.parametrize(("name", "attribute"), [(name, a) for name, absent in ABSENT.items() for a in absent])
 def test_an_attribute_that_a_model_does_not_have_says_why(fitted, name, attribute):
     nb = fitted(name)
@@ -150,6 +152,7 @@ WHY_NOT = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["AODE", "EM"])
 @pytest.mark.parametrize("analysis", OF_A_POSTERIOR)
 @pytest.mark.parametrize("name", WHY_NOT)
 def test_what_needs_a_posterior_is_refused_with_the_reason(fitted, name, analysis):

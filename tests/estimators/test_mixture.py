@@ -49,6 +49,7 @@ def matched(found: np.ndarray, truth: np.ndarray, k: int) -> tuple[float, list[i
 # -- other people's numbers ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_maximum_likelihood_is_that_of_scikit_learn():
     X, _ = three_gaussians()
     theirs = GaussianMixture(3, covariance_type="diag", reg_covar=0, tol=1e-12, max_iter=5000, random_state=0).fit(X)
@@ -68,6 +69,7 @@ def test_maximum_likelihood_is_that_of_scikit_learn():
     np.testing.assert_allclose(ours.predict_proba(X)[:, order], theirs.predict_proba(X)[:, other], atol=1e-5)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     "kind", thorough(["bernoulli", "poisson", "gaussian", "multinomial"], ["poisson", "multinomial"])
 )
@@ -105,6 +107,7 @@ def test_scores_are_sums_by_hand(kind):
     np.testing.assert_allclose(mixture.aic(X), -2 * log_prob.sum() + 2 * free, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_one_component_is_the_fit_of_one_class():
     X, _ = three_gaussians(50)
     mixture = NaiveBayesMixture(n_init=1).fit(X)
@@ -117,6 +120,7 @@ def test_one_component_is_the_fit_of_one_class():
 # -- classes that are known ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_simulated_latent_classes_are_found():
     X, label, theta = latent_classes()
     mixture = NaiveBayesMixture(3, estimator=bnb.CategoricalNB(alpha=0.1), n_init=4).fit(X)
@@ -132,6 +136,7 @@ def test_simulated_latent_classes_are_found():
     assert np.argmin(bic) == 1
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_rows_with_missing_cells_are_marginalised():
     X, label, _ = latent_classes(600)
     holes = X.astype(object)
@@ -143,6 +148,7 @@ def test_rows_with_missing_cells_are_marginalised():
     np.testing.assert_allclose(mixture.score_samples(nothing), 0.0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_weights_are_replication():
     X, _, _ = latent_classes(60)
     estimator = bnb.CategoricalNB(categories=[[0, 1, 2]] * 8)
@@ -158,6 +164,7 @@ def test_weights_are_replication():
 # -- conventions --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks([NaiveBayesMixture(n_init=1)])
 def test_check_estimator(estimator, check):
     check(estimator)
@@ -175,6 +182,7 @@ def test_the_bound_never_falls_and_the_best_start_is_kept():
     np.testing.assert_array_equal(again.predict_proba(X), found[1].predict_proba(X))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_frames_and_sparse_matrices():
     X, label = three_gaussians(200)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "c": np.where(label == 0, "x", "y")})
@@ -191,6 +199,7 @@ def test_frames_and_sparse_matrices():
     refused("Sparse data was passed", NaiveBayesMixture(2).fit, words, error=TypeError)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_structure_can_be_given():
     X, _, _ = latent_classes(200)
     mixture = NaiveBayesMixture(2, estimator=bnb.NetworkNB({1: 0}), n_init=2).fit(X)
@@ -198,6 +207,7 @@ def test_a_structure_can_be_given():
     assert np.isfinite(mixture.score_samples(X)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_components_have_no_posterior():
     X, _ = three_gaussians(60)
     mixture = NaiveBayesMixture(2, n_init=1).fit(X)
@@ -207,6 +217,7 @@ def test_components_have_no_posterior():
         mixture.estimator_.log_evidence_  # noqa: B018
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_row_that_no_component_can_have():
     X = np.array([[2, 1, 0], [1, 2, 0], [3, 0, 0], [0, 3, 0]])
     mixture = NaiveBayesMixture(2, estimator=bnb.MultinomialNB(alpha=0), n_init=2).fit(X)
@@ -217,6 +228,7 @@ def test_a_row_that_no_component_can_have():
         assert mixture.predict(row) == mixture.weights_.argmax()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -240,6 +252,7 @@ def test_refused(options: dict[str, Any], error: type[Exception], message: str) 
         mixture.predict(np.zeros((1, 2)))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_too_few_iterations_are_reported():
     X, _, _ = latent_classes(100)
     with pytest.warns(UserWarning, match="not converged after max_iter=2"):

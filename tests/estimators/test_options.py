@@ -78,6 +78,7 @@ def groups(sizes):
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("alpha", "meaning"),
     [
@@ -106,6 +107,7 @@ def test_alpha_of_categories(alpha, meaning):
 PAIRS = [[0.5, 1.5], [1.0, 2.0], [3.0, 0.1], [1.0, 1.0]]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("alpha", "meaning"),
     [
@@ -138,6 +140,7 @@ def brute_multinomial(X, y, alpha, rows):
     return log_class + predictive, log_class + rows @ np.log(post / post.sum(axis=1, keepdims=True)).T, evidence
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize(
     "alpha",
     [0.7, [0.5, 1, 2, 3], np.array([0.5, 1, 2, 3]), np.arange(1, 13).reshape(3, 4) / 4],
@@ -154,6 +157,7 @@ def test_alpha_of_words(alpha, form):
         np.testing.assert_allclose(nb.predict_joint_log_proba(form(X), estimate="mean"), mean, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_alpha_of_mixed_columns_has_an_entry_a_column_of_the_table():
     """One entry a column, those of real columns without a meaning; a list may give arrays."""
     X, y = ragged_table()
@@ -178,6 +182,7 @@ def test_alpha_of_mixed_columns_has_an_entry_a_column_of_the_table():
     np.testing.assert_array_equal(multinomial.concentration[0], [6, 7])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_mixed_columns_are_the_product_of_their_parts():
     """log p(class, row) and the evidence add up over blocks, the class counted once."""
     y = CASES["MixedNB"].y
@@ -265,6 +270,7 @@ def test_readings_of_poisson_features():
         np.testing.assert_allclose(nb.predict_joint_log_proba(X, estimate=name), expected, rtol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
 def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
@@ -280,6 +286,7 @@ def test_estimate_of_a_prediction_overrides_the_constructors(case, estimate):
         assert nb.estimate == other
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_probabilities_are_normalised_joints(case):
     nb = case.fit()
@@ -294,6 +301,7 @@ def test_probabilities_are_normalised_joints(case):
 # -- class probabilities -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_class_alpha(case):
     for class_alpha in (0.0, 0.5, [1.0, 2.0, 3.0]):
@@ -302,6 +310,7 @@ def test_class_alpha(case):
         np.testing.assert_allclose(np.exp(nb.class_log_prior_), posterior / posterior.sum(), rtol=1e-14)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_known_class_probabilities_do_not_learn(case):
     prior = np.array([0.2, 0.3, 0.5])
@@ -321,6 +330,7 @@ def test_known_class_probabilities_do_not_learn(case):
     np.testing.assert_allclose(nb.class_log_prior_, np.log(prior), rtol=1e-15)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_class_prior_as_a_distribution_is_class_alpha(case):
     prior = bnb.Dirichlet(np.array([[0.5, 2.0, 3.0]]), np.zeros(3, int), 1)
@@ -330,6 +340,7 @@ def test_class_prior_as_a_distribution_is_class_alpha(case):
     assert nb.log_evidence_ == same.log_evidence_
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("estimate", ["mle", "mean", "predictive"])
 def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
@@ -352,6 +363,7 @@ def test_class_prior_of_a_prediction_is_a_shifted_prevalence(case, estimate):
 # -- priors ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_prior_of_another_model(case):
     """The posterior of the first half as the prior of the second gives the posterior of the whole."""
@@ -465,6 +477,7 @@ def test_missing_values_reach_data_frames_of_integers():
         assert nb.category_count_[1].sum() == N - 1
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @some("CategoricalNB", "BernoulliNB", "GaussianNB", "PoissonNB", "MixedNB")
 @pytest.mark.parametrize("alone", thorough([True, False], [False]))
 def test_a_column_without_an_observed_cell_says_nothing(case, alone):
@@ -484,6 +497,7 @@ def test_a_column_without_an_observed_cell_says_nothing(case, alone):
     assert nb.log_evidence_ == pytest.approx(evidence, rel=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_mixed_table_with_a_column_of_nothing():
     frame = pd.DataFrame({"empty": [None] * N, "length": CASES["MixedNB"].X[:, 0]})
     nb = bnb.MixedNB().fit(frame, CASES["MixedNB"].y)
@@ -491,6 +505,7 @@ def test_a_mixed_table_with_a_column_of_nothing():
     np.testing.assert_allclose(nb.predict_proba(frame), expected.predict_proba(frame[["length"]]), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @some("GaussianNB", "PoissonNB", "BernoulliNB", "CategoricalNB")
 def test_missing_cells_contribute_nothing(case):
     """Each feature alone, on the rows where it is seen: the joint adds up, the class counted once."""
@@ -579,6 +594,7 @@ def test_codes_of_a_categorical_are_not_mistaken_for_levels():
         np.testing.assert_array_equal(nb.predict_proba(frame), expected)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_categories_by_name_leave_the_rest_automatic():
     frame = pd.DataFrame({"size": ["S", "M", "S"], "colour": ["red", "blue", "red"]})
     sizes = ["S", "M", "XL"]
@@ -675,6 +691,7 @@ def test_the_reserved_level_keeps_its_place_as_levels_grow():
 # -- binarize ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("threshold", [0.0, 1.0, 1.5, 2])
 def test_a_cell_is_present_where_it_exceeds_the_threshold(threshold):
     X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
@@ -714,6 +731,7 @@ def test_missing_is_looked_at_before_the_threshold(binarize):
 # -- kinds of columns --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_kinds_from_the_dtypes_of_pandas():
     frame = mixed_frame().assign(
         small=np.arange(N, dtype=np.int8),
@@ -731,6 +749,7 @@ def test_kinds_from_the_dtypes_of_pandas():
     assert np.isfinite(nb.predict_log_proba(frame)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_kinds_from_the_dtypes_of_polars():
     frame = pl.DataFrame(
         {
@@ -761,6 +780,7 @@ def test_kinds_from_the_dtypes_of_arrays():
         assert bnb.MixedNB().fit(table, y).kinds_ == dict.fromkeys("0123", "categorical")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_by_name_and_by_position():
     frame, y = mixed_frame(), CASES["MixedNB"].y
     by_name = bnb.MixedNB(poisson=["age"], categorical=["ripe"]).fit(frame, y)
@@ -772,6 +792,7 @@ def test_columns_by_name_and_by_position():
         np.testing.assert_array_equal(nb.predict_log_proba(frame), by_name.predict_log_proba(frame))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_name_overrides_the_dtype():
     frame, y = mixed_frame(), CASES["MixedNB"].y
     nb = bnb.MixedNB(categorical=["age"], bernoulli=["ripe"]).fit(frame, y)
@@ -785,6 +806,7 @@ def test_a_name_overrides_the_dtype():
 # -- weights -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_a_row_of_weight_zero_is_not_even_looked_at(case):
     bad = np.vstack([case.X, case.X[:1]]).astype(object if case.make is bnb.CategoricalNB else float)
@@ -800,6 +822,7 @@ def test_a_row_of_weight_zero_is_not_even_looked_at(case):
 FREE = {"CategoricalNB": 16, "BernoulliNB": 4, "MultinomialNB": 3, "GaussianNB": 8, "PoissonNB": 4, "MixedNB": 8}
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize(("name", "features"), FREE.items())
 def test_number_of_free_parameters(name, features):
     case = CASES[name]
@@ -850,6 +873,7 @@ LABELS = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB-text")
 @pytest.mark.parametrize(("y", "classes"), LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("name", ["GaussianNB", "CategoricalNB"])
 @pytest.mark.filterwarnings("ignore:.*column-vector")
@@ -880,6 +904,7 @@ def test_classes_are_sorted_whatever_their_order():
     np.testing.assert_array_equal(nb.predict_log_proba(X), bnb.GaussianNB().fit(X, y).predict_log_proba(X))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_fit_starts_anew(case):
     nb = case.make().fit(case.X[:30], np.arange(30) % 2)

@@ -31,6 +31,7 @@ from tests.estimators.cases import CASES, each, mixed_frame, state
 from tests.refusals import refused
 
 
+@pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks(
     [
         *(bnb.CategoricalNB(), bnb.MultinomialNB(), bnb.GaussianNB()),
@@ -46,12 +47,14 @@ def test_check_estimator(estimator, check):
 # -- conventions -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_is_a_classifier(case):
     assert is_classifier(case.make())
     assert sklearn.utils.get_tags(case.make()).target_tags.required
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_hyperparameters_are_stored_as_given(case):
     nb = case.make()
@@ -60,6 +63,7 @@ def test_hyperparameters_are_stored_as_given(case):
         assert getattr(clone(nb).set_params(**{name: marker}), name) is marker
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_clone_forgets_the_data(case):
     nb = case.fit(class_alpha=2.5, estimate="mean")
@@ -69,6 +73,7 @@ def test_clone_forgets_the_data(case):
     np.testing.assert_array_equal(copy.fit(case.X, case.y).predict_log_proba(case.X), nb.predict_log_proba(case.X))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize(
     "nb",
     [
@@ -85,6 +90,7 @@ def test_clone_with_distributions_and_arrays(nb):
     np.testing.assert_array_equal(clone(nb).fit(X, y).predict_log_proba(X), expected)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_clone_with_the_prior_of_a_fitted_model(case):
     """A refit under a fixed prior is `clone(nb).set_params(prior=nb.prior_)`."""
@@ -94,6 +100,7 @@ def test_clone_with_the_prior_of_a_fitted_model(case):
     assert again.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-13)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("through", ["pickle", "joblib"])
 def test_pickle_round_trip(case, through, tmp_path):
@@ -110,12 +117,14 @@ def test_pickle_round_trip(case, through, tmp_path):
     assert not hasattr(pickle.loads(pickle.dumps(case.make())), "classes_")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_evidence_and_score_are_floats(case):
     assert isinstance(case.fit().log_evidence_, float)
     assert isinstance(case.fit().score(case.X, case.y), float)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_fitted_attributes_do_not_exist_before_fit(case):
     nb = case.make()
@@ -125,6 +134,7 @@ def test_fitted_attributes_do_not_exist_before_fit(case):
         assert not hasattr(nb, name), name
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_unfitted_use(case):
     for call in (
@@ -136,6 +146,7 @@ def test_unfitted_use(case):
         refused(case.make.__name__, call, case.make(), case.X, case.y, error=(NotFittedError, AttributeError))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_repr_shows_what_differs_from_the_default(case):
     name = case.make.__name__
@@ -156,6 +167,7 @@ def test_repr_of_distributions_names_their_fields():
 # -- meta-estimators ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_pipeline_passes_weights_and_keywords(case):
     weight = np.random.default_rng(0).integers(1, 4, len(case.y))
@@ -167,6 +179,7 @@ def test_pipeline_passes_weights_and_keywords(case):
     np.testing.assert_array_equal(pipeline.classes_, nb.classes_)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_pipelines_of_real_preprocessing():
     X, y = load_iris(return_X_y=True)
     ordinal, onehot = (
@@ -185,6 +198,7 @@ def test_pipelines_of_real_preprocessing():
     assert words.predict(["cash now", "you home"]).tolist() == ["spam", "ham"]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_column_transformer():
     frame, y = mixed_frame(), CASES["GaussianNB"].y
     ordinal = ColumnTransformer([("codes", OrdinalEncoder(), ["colour", "size", "ripe"])])
@@ -205,6 +219,7 @@ def test_column_transformer():
     assert list(whole[-1].feature_names_in_) == list(whole[-1].kinds_)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_set_output_of_the_step_before(case, container):
@@ -216,6 +231,7 @@ def test_set_output_of_the_step_before(case, container):
     np.testing.assert_array_equal(pipeline.predict_log_proba(X), case.fit().predict_log_proba(case.X))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 def test_grid_search(case):
@@ -228,6 +244,7 @@ def test_grid_search(case):
     assert search.best_estimator_.predict(case.X).shape == case.y.shape
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_cross_validate_in_two_processes():
     X, y = load_iris(return_X_y=True)
     for nb in (bnb.GaussianNB(), bnb.CategoricalNB()):
@@ -239,6 +256,7 @@ def test_cross_validate_in_two_processes():
             np.testing.assert_array_equal(here[name], there[name])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_calibrated_classifier(case):
     calibrated = CalibratedClassifierCV(case.make(), cv=3).fit(case.X, case.y)
@@ -248,6 +266,7 @@ def test_calibrated_classifier(case):
     assert frozen.score(case.X, case.y) > 0.4
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_voting_bagging_one_versus_rest_and_importance(case):
     nb = case.fit()
@@ -265,6 +284,7 @@ def test_voting_bagging_one_versus_rest_and_importance(case):
 # -- metadata routing --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_routing_of_sample_weight(case):
     weight = np.random.default_rng(0).integers(1, 5, len(case.y))
@@ -281,6 +301,7 @@ def test_routing_of_sample_weight(case):
         np.testing.assert_array_equal(search.predict_proba(case.X), expected.predict_proba(case.X))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_routing_to_the_other_methods(case):
     weight = np.ones(len(case.y))
@@ -308,6 +329,7 @@ def frames(case):
     return {"pandas": pandas, "polars": pl.DataFrame({name: pandas[name].to_numpy() for name in pandas})}
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("container", ["pandas", "polars"])
 def test_data_frames_are_as_good_as_arrays(case, container):
@@ -325,6 +347,7 @@ def test_data_frames_are_as_good_as_arrays(case, container):
     np.testing.assert_allclose(nb.predict_log_proba(frame), expected.predict_log_proba(case.X), rtol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_labels_in_series(case):
     expected = case.fit().predict_proba(case.X)
@@ -338,6 +361,7 @@ def test_labels_in_series(case):
         np.testing.assert_array_equal(case.make().fit(case.X, y).predict_proba(case.X), expected)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("method", ["predict", "partial_fit", "forget"])
 @pytest.mark.parametrize("container", ["pandas", "polars"])
@@ -360,6 +384,7 @@ def test_wrong_names(case, method, container, names, message):
     assert state(nb) == before
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "predict_joint_log_proba", "partial_fit", "forget"])
 @pytest.mark.parametrize("columns", [[0, 1, 2], [0, 1, 2, 3, 3]])
@@ -372,6 +397,7 @@ def test_wrong_number_of_features(case, method, columns):
     assert state(nb) == before
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_names_on_one_side_only_bring_scikit_learns_warning(case):
     frame = frames(case)["pandas"]
@@ -381,6 +407,7 @@ def test_names_on_one_side_only_bring_scikit_learns_warning(case):
         case.fit().predict(frame)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("name", ["CategoricalNB", "GaussianNB", "PoissonNB", "MixedNB"])
 def test_sparse_input_is_refused_with_the_remedy(name):
     case = CASES[name]

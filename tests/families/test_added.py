@@ -92,6 +92,7 @@ def cumulants(posterior: Any, x: Any, multiplicity: float) -> list[jax.Array]:
     return jax.tree.leaves(posterior.log_likelihood_cumulants(x, multiplicity))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "kind",
     [
@@ -115,6 +116,7 @@ def test_an_added_row_is_a_row_that_was_counted(kind):
                 np.testing.assert_allclose(actual[i], rows.first(expected)[i], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", LEVEL_KINDS)
 def test_cumulants_of_an_added_row_are_sums_of_polygammas(kind):
     """Every row, by SciPy's functions of α + x and α₀ + t."""
@@ -157,6 +159,7 @@ def log_mean_power(rows: Case, w: Any) -> Any:
     return jnp.sum(jnp.where(seen, value, 0.0), axis=-1)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 @pytest.mark.parametrize(
     "kind", ["categorical, packed", "bernoulli", "presence", "words", "words, fractional", *REAL_KINDS]
@@ -170,6 +173,7 @@ def test_cumulants_are_derivatives(kind, multiplicity):
         np.testing.assert_allclose(rows.first(actual), jax.jit(derivative)(multiplicity), rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     "kind", thorough(["categorical, packed", "presence", "words", "gaussian", "poisson"], ("presence", "gaussian"))
 )
@@ -218,6 +222,7 @@ def draws_of(rows: Case, multiplicity: float, n: int = DRAWS) -> np.ndarray:
     return np.concatenate(parts) + base
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 @pytest.mark.parametrize(
     "kind",
@@ -245,6 +250,7 @@ def test_draws_have_the_exact_moments(kind, multiplicity):
     assert (abs(second - variance) <= 4 * np.sqrt((fourth - second**2) / DRAWS) + 1e-12).all()
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize(
     "kind",
     thorough(["categorical, packed", "words", "as an array, words", "gaussian", "poisson"], ("words", "gaussian")),
@@ -257,6 +263,7 @@ def test_draws_of_different_classes_are_independent(kind):
         assert (abs(correlation) < 4 / np.sqrt(DRAWS)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["words", "as an array, words", "categorical, packed"])
 @pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 def test_draws_under_small_concentrations_are_log_probabilities(kind, multiplicity):

@@ -92,6 +92,7 @@ def test_a_row_more_or_less_is_a_refit(model, x64, more):
                 np.testing.assert_allclose(found[:, own][:, g], averages(prior, other, f)[2][:, g], rtol=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(model, x64):
     prior, count = model
     some = LevelCounts(np.floor(count / 2))
@@ -102,6 +103,7 @@ def test_the_evidence_of_rows_after_others_is_that_of_all_less_that_of_those(mod
     )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_bayes_identity_for_any_cuts_and_heights(model, x64):
     """log p(D | cuts, θ) + log p(cuts, θ) - log p(cuts, θ | D) = log p(D)."""
     prior, count = model
@@ -122,6 +124,7 @@ def test_bayes_identity_for_any_cuts_and_heights(model, x64):
             assert np.asarray(prior.log_evidence(LevelCounts(count)))[0, f] == pytest.approx(identity, abs=1e-9)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_have_the_exact_moments_and_the_probabilities_of_cuts(model, x64):
     prior, count = model
     posterior = prior.update(LevelCounts(count))
@@ -142,6 +145,7 @@ def rows() -> OneHot:
     return OneHot(code, START.astype(np.int32), SIZES.astype(np.int32), 11)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_of_rows_average_to_their_predictives(model, x64):
     prior, count = model
     posterior, x = prior.update(LevelCounts(count)), rows()
@@ -158,6 +162,7 @@ def test_draws_of_rows_average_to_their_predictives(model, x64):
     np.testing.assert_allclose(drawn.mean(axis=0), np.exp(expected), rtol=0.05)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_cumulants_of_log_odds_equal_enumeration(model, x64):
     prior, count = model
     x, of, against = rows(), np.arange(12) % C, (np.arange(12) + 1) % C
@@ -180,6 +185,7 @@ def test_cumulants_of_log_odds_equal_enumeration(model, x64):
             )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_mode_has_the_most_probable_cuts_and_given_these_the_mean(model, x64):
     prior, count = model
     mode = np.asarray(prior.update(LevelCounts(count)).mode().theta)
@@ -191,6 +197,7 @@ def test_the_mode_has_the_most_probable_cuts_and_given_these_the_mean(model, x64
         np.testing.assert_allclose(mode[:, own], counted / at_all * prior.concentration[:, own] / alpha[b], rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_all_estimates_meet_as_the_weights_grow(model, x64):
     prior, count = model
     count = count + 1.0
@@ -202,6 +209,7 @@ def test_all_estimates_meet_as_the_weights_grow(model, x64):
     assert distance[1] <= 2e-3 * distance[0] + 1e-9
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_marginals_have_the_exact_means_and_variances(model, x64):
     prior, count = model
     posterior = prior.update(LevelCounts(count))
@@ -212,6 +220,7 @@ def test_marginals_have_the_exact_means_and_variances(model, x64):
     np.testing.assert_allclose(beta.var()[:, some], np.asarray(posterior.variance()["theta"])[:, some], rtol=1e-8)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_without_concentration_there_is_no_posterior(x64):
     prior = IndependentCuts(0.0).of_cells(2, np.array([4]))
     assert not np.asarray(prior.proper()).any()

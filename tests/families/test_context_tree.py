@@ -143,6 +143,7 @@ def average(trees: Trees, cell: tuple[int, ...], of: Any) -> float:
 # -- all prunings ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_evidence_mean_and_variance_equal_enumeration(own):
     found = np.asarray(log_evidence(own.prior, LevelCounts(own.count)))
@@ -155,6 +156,7 @@ def test_evidence_mean_and_variance_equal_enumeration(own):
     np.testing.assert_allclose(variance(own.posterior)["theta"], square - theta**2, rtol=1e-9, atol=1e-13)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("more", [(-1.0, 0.0), (2.0, -0.5)], ids=str)
 def test_a_row_that_stands_more_or_less_often_equals_enumeration(more):
     own = Problem(RAGGED.shapes, RAGGED.alpha, RAGGED.stop, RAGGED.count + 1.0)
@@ -187,6 +189,7 @@ def test_the_mode_is_the_mean_given_the_most_probable_pruning():
     np.testing.assert_allclose(mode(RAGGED.posterior).theta, of_cells(RAGGED, of_best), rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_cumulants_are_those_of_the_mixture_over_all_prunings():
     own = RAGGED
     levels = np.array([0, 1, 1, 0]), np.array([5, 0, 13, 17])
@@ -214,6 +217,7 @@ def test_cumulants_are_those_of_the_mixture_over_all_prunings():
 # -- draws -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_have_the_exact_moments_and_are_distributions():
     own = RAGGED
     drawn = np.asarray(jax.jit(lambda family: family.draw(KeyVariates(jax.random.key(0)), DRAWS).theta)(own.posterior))
@@ -224,6 +228,7 @@ def test_draws_have_the_exact_moments_and_are_distributions():
     np.testing.assert_allclose(drawn.std(axis=0), sd, rtol=0.12, atol=1e-3)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_of_a_counted_rows_likelihood_average_to_its_predictive():
     own = RAGGED
     codes = np.array([[0, 1, 13, 17], [5, 0, 2, 3]], np.int32)
@@ -255,6 +260,7 @@ def test_rows_in_sequence_multiply_to_the_evidence():
     assert float(np.sum(found)) == pytest.approx(total, rel=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_padding_changes_nothing(own):
     padded = own.prior.pad(7).update(LevelCounts(np.pad(own.count, ((0, 0), (0, 7)))))
@@ -281,6 +287,7 @@ def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
         np.testing.assert_allclose(whole, np.broadcast_to(np.expand_dims(other, -2), whole.shape), rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_parent_that_says_nothing_costs_next_to_nothing_and_one_that_says_all_is_used():
     half = np.full((1, 4), 500.0)
     tree = ContextTree.of_tables([(2, 2)], np.ones((1, 1)))
@@ -293,6 +300,7 @@ def test_a_parent_that_says_nothing_costs_next_to_nothing_and_one_that_says_all_
     np.testing.assert_allclose(mean(told).theta, [[1, 0, 0, 1]], atol=1e-2)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_very_many_rows_leave_frequencies():
     count = np.array([[3e9, 1e9, 2e9, 6e9, 0.0, 0.0]])
     found = np.asarray(mean(ContextTree.of_tables([(3, 2)], np.ones((1, 1))).update(LevelCounts(count))).theta)

@@ -117,6 +117,7 @@ def test_for_any_prior_odds_and_parents_of_one_value_it_is_the_enumeration(own):
         np.testing.assert_allclose(of_contexts(mean(own.posterior).theta, f).sum(axis=2), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_cumulants_are_derivatives_of_the_log_moments():
     """E p^w = Σ P(pruning) Γ(a + w) Γ(t) / [Γ(a) Γ(t + w)], by differences in w."""
     brute, cell = EVEN.brute(0, 4), (1, 2, 0)
@@ -134,6 +135,7 @@ def test_cumulants_are_derivatives_of_the_log_moments():
 # -- draws -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_have_the_exact_moments_of_two_cells_together():
     theta = np.asarray(draw(EVEN.posterior, jax.random.key(0)))
     for f, shape in enumerate(SHAPES):
@@ -144,6 +146,7 @@ def test_draws_have_the_exact_moments_of_two_cells_together():
             near(own[:, c, :, None] * own[:, c, None, :], EVEN.brute(c, f).products())
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 def test_draws_of_rows_have_their_cumulants(multiplicity):
     x = cells()
@@ -152,6 +155,7 @@ def test_draws_of_rows_have_their_cumulants(multiplicity):
     assert_moments(drawn, found.mean, found.variance, found.third)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_simulated_rows_have_one_level_in_each_context_of_all_parents():
     likelihood = EVEN.posterior.sample(jax.random.key(2), 500)
     of_class = replace(likelihood, log_theta=likelihood.log_theta[:, 0])
@@ -185,6 +189,7 @@ def test_values_of_parents_and_levels_in_another_order():
     np.testing.assert_allclose(found, log_evidence(EVEN.prior, LevelCounts(EVEN.count)), rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_padding_changes_no_variance_mode_or_cumulant():
     wide, x = EVEN.posterior.pad(7), cells()
     np.testing.assert_allclose(mode(wide).theta[:, :L], mode(EVEN.posterior).theta, rtol=1e-13)
@@ -205,6 +210,7 @@ def test_alpha_is_a_factor():
 # -- limits ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_of_very_many_rows_all_estimates_are_the_frequencies():
     many = LevelCounts(1e9 * (EVEN.count + 1.0))
     posterior = EVEN.prior.update(many)
@@ -229,6 +235,7 @@ def test_a_prior_that_never_stops_has_full_tables_and_one_that_always_does_no_pa
         np.testing.assert_allclose(of_contexts(found, f), posterior / posterior.sum(axis=2, keepdims=True), rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_without_parents_it_is_a_dirichlet():
     n = LevelCounts(EVEN.count[:, :6])
     alone = ContextTree.of_tables([(4,), (2,)], ALPHA[:, :2])
@@ -247,6 +254,7 @@ def test_without_concentration_there_is_no_posterior():
 # -- what else it says -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_its_components_are_the_contexts_of_each_number_of_parents():
     parts = EVEN.posterior.components()
     weights = np.array([w for w, _ in parts])

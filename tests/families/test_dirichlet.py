@@ -59,6 +59,7 @@ def test_log_partition_is_log_beta(alpha):
     np.testing.assert_allclose(actual[:, 2], 0.0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_an_improper_prior_has_no_evidence():
     counts = LevelCounts(np.ones((2, 6)))
     alpha = ALPHA.copy()
@@ -69,6 +70,7 @@ def test_an_improper_prior_has_no_evidence():
     assert (np.asarray(dirichlet().improper().log_evidence(counts)) == -np.inf).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_group_without_levels_is_certain():
     empty = Dirichlet(ALPHA, np.array([0, 0, 0, 2, 2, 3]), 4)
     np.testing.assert_array_equal(empty.log_partition()[:, 1], 0.0)
@@ -169,6 +171,7 @@ def test_predictive_of_improper_levels_is_impossible_only_where_they_occur():
 # -- marginals, draws and moments ----------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_marginals_have_the_mean_and_variance_of_the_parameters():
     name, arguments = dirichlet().marginals()["theta"]
     assert name == "beta"
@@ -178,6 +181,7 @@ def test_marginals_have_the_mean_and_variance_of_the_parameters():
     np.testing.assert_allclose(marginal.var(), dirichlet().variance()["theta"][:, several], rtol=1e-12)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_have_the_marginals_and_moments_and_sum_to_one():
     prior = FIRST
     theta = np.exp(draws())
@@ -192,6 +196,7 @@ def test_draws_have_the_marginals_and_moments_and_sum_to_one():
     np.testing.assert_allclose(covariance, stats.dirichlet.cov(ALPHA[0, :3]), atol=1e-3)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_draws_under_tiny_concentrations_do_not_underflow_to_nan():
     prior = Dirichlet(np.full((1, 4), 1e-3), np.zeros(4, int), 1)
     log_theta = np.asarray(prior.sample(jax.random.key(1), 1000).log_theta)

@@ -45,6 +45,7 @@ def test_evidence_is_the_likelihood_averaged_over_the_prior(a, b, x):
     )
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 def test_cumulants_of_the_log_likelihood_are_those_by_integration(multiplicity, x64):
     for a, b, x in ((0.7, 0.4, 2.25), (12.0, 1.5, 0.0), (3.0, 2.0, 40.0)):

@@ -90,6 +90,7 @@ def test_predictive_is_scipys_negative_binomial(a, b, x):
     np.testing.assert_allclose(log_predictive(GammaPoisson(a, b), x), expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_predictive_after_much_data_is_poisson():
     n = 1e12
     prior = GammaPoisson(np.full((1, 1), 3 * n), np.full((1, 1), n))
@@ -121,6 +122,7 @@ def test_predictive_without_a_rate_does_not_exist_and_with_no_concentration_expe
 # -- marginals, draws and moments ----------------------------------------------------------------------
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_have_the_marginals_and_moments():
     rate = np.asarray(draws().rate)
     assert_moments(rate, PRIOR.mean().rate, PRIOR.variance()["rate"])

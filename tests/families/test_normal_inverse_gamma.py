@@ -153,6 +153,7 @@ def test_log_evidence_is_scipys_multivariate_t(prior, x):
             assert evidence[j] == 0
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("improper", [{"kappa": 0.0}, {"rate": 0.0}, {"concentration": -0.5}])
 def test_an_improper_prior_has_no_evidence(improper):
     prior = NormalInverseGamma(**{k: np.full((2, 2), improper.get(k, 1.0)) for k in FIELDS})
@@ -193,6 +194,7 @@ def test_predictive_is_scipys_t(prior, x):
     np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_predictive_with_many_degrees_of_freedom_is_normal():
     """Differences of log-gammas at a = 5e9 would be wrong in the seventh digit."""
     a = 5e9
@@ -202,6 +204,7 @@ def test_predictive_with_many_degrees_of_freedom_is_normal():
     assert abs(float(prior.log_predictive(x)[0, 0]) - stats.norm.logpdf(0, 0, 2)) < 1e-9
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("far", [1e100, -1e160, 1e300])
 def test_predictive_far_away_is_a_power_of_the_distance_and_finite(far):
     log_prob = np.asarray(PRIOR.log_predictive(np.array([[far, np.nan], [far * 2, np.nan]])))
@@ -248,6 +251,7 @@ def test_marginals_are_integrals_of_the_joint_density():
         np.testing.assert_allclose(getattr(stats, invgamma).pdf(sigma2, **of_sigma2), integral, rtol=1e-7)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_have_the_marginals_and_moments():
     theta = draws()
     variance = PRIOR.variance()
@@ -262,6 +266,7 @@ def test_draws_have_the_marginals_and_moments():
     assert_moments(standard, 0.0, 1.0)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_cumulants_of_the_log_likelihood_do_not_cancel_where_much_data_has_been_seen():
     """In exact arithmetic at n = 1e12: the terms a r²/4 and r/2 nearly cancel."""
     from fractions import Fraction

@@ -42,6 +42,7 @@ def test_a_pack_holds_the_codes_of_its_groups(seed, groups, bits, p, complete):
     np.testing.assert_array_equal(codes[:, :groups], np.where(x.code < 0, (1 << bits) - 1, x.code))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("bits", range(1, 7))
 def test_packs_count_what_groups_count(x64, bits, complete):
@@ -60,6 +61,7 @@ def test_packs_count_what_groups_count(x64, bits, complete):
     np.testing.assert_array_equal(found.count, expected)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("bits", range(1, 7))
 def test_packs_score_what_groups_score(x64, bits, complete):

@@ -73,6 +73,7 @@ def test_of_many_graphs_at_once_it_is_a_determinant_of_each():
     np.testing.assert_allclose(log_sum(matrix), expected, rtol=1e-13)
 
 
+@pytest.mark.slow("large arrays, many files or long histories")
 def test_of_sixty_vertices_with_weights_of_any_size_it_is_the_determinant_in_whole_numbers():
     n, rng = 60, np.random.default_rng(0)
     exponent = symmetric(rng.integers(-2885, 2886, n * (n - 1) // 2), n).astype(int)
@@ -87,6 +88,7 @@ def test_of_sixty_vertices_with_weights_of_any_size_it_is_the_determinant_in_who
     assert probability.max() <= 1 + 1e-12
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("sd", [1.0, 50.0])
 def test_its_gradient_is_the_probability_of_an_arc(sd):
     n, weight = 5, np.random.default_rng(1).normal(scale=sd, size=10)
@@ -97,6 +99,7 @@ def test_its_gradient_is_the_probability_of_an_arc(sd):
     np.testing.assert_allclose(found, np.array(among) @ share, rtol=1e-10, atol=1e-14)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("n", "sd"), [(5, 1.0), (5, 0.0), (5, 4.0), (3, 1.0), (2, 1.0)])
 def test_trees_are_drawn_as_often_as_they_weigh(n, sd):
     """Trees of which fewer than five are expected count together."""

@@ -25,6 +25,7 @@ CANCELLING = [(1e12, 1.0), (1e12, 3.0), (1e15, 0.5), (1e-8, 1.0), (1e-300, 2.0),
 CANCELLING += [(15.999999, 1.0), (16.0, 1.0), (16.000001, 1.0), (1e10, 1e10), (3.0, 1e12), (123.25, 0.0)]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("a", "x"), CANCELLING)
 def test_it_is_exact_where_differences_of_log_gamma_are_not(a, x):
     assert_exact(a, x)
@@ -41,6 +42,7 @@ def test_at_zero_it_has_the_limits_of_an_improper_prior():
     assert log_rising(5.0, 0.0) == 0
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("a", "x"), [(1e-6, 3.0), (0.3, 2.5), (15.9, 0.5), (16.1, 40.0), (1e10, 1.0), (2.0, 1e8)])
 def test_its_derivatives_are_polygammas(x64, a, x):
     """In both arguments, twice; a difference of digammas of 1e10 is x/a, not rounding."""

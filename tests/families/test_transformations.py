@@ -69,6 +69,7 @@ def everything(family, statistics, x):
 everything_jitted = jax.jit(everything)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @each_family
 def test_jit_changes_nothing(name):
     family, statistics, x, _ = with_statistics(name)
@@ -78,6 +79,7 @@ def test_jit_changes_nothing(name):
     assert_leaves(jitted[2], posterior.mean(), 1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_family
 def test_vmap_over_priors_is_a_loop_over_priors(name):
     family, statistics, x, fields = with_statistics(name)
@@ -92,6 +94,7 @@ def test_vmap_over_priors_is_a_loop_over_priors(name):
         assert_leaves(jax.tree.map(lambda leaf, i=i: leaf[i], mapped), alone, 1e-11)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each_family
 @pytest.mark.parametrize("what", ["log_evidence", "log_predictive"])
 def test_gradients_are_those_of_finite_differences(name, what):
@@ -111,6 +114,7 @@ def test_gradients_are_those_of_finite_differences(name, what):
         np.testing.assert_allclose(f(at)[1][field], expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_family
 def test_gradients_are_finite_beside_missing_cells_and_zero_counts(name):
     family, statistics, x, fields = with_statistics(name)
@@ -124,6 +128,7 @@ def test_gradients_are_finite_beside_missing_cells_and_zero_counts(name):
     assert all(np.isfinite(g).all() for g in grads.values())
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_family
 def test_results_have_the_precision_of_the_caller(name):
     with jax.enable_x64(False):
@@ -154,6 +159,7 @@ def observe(prior, statistics, label, weight):
     return statistics.observe(ROWS, label, weight, prior.log_base(ROWS))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("known", [False, True])
 def test_log_joint_is_the_sum_over_class_prior_and_blocks(known):
     prior, statistics = model(known)
@@ -175,6 +181,7 @@ def test_log_joint_is_the_sum_over_class_prior_and_blocks(known):
         posterior.log_joint(ROWS, "mle")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("estimate", ["predictive", "mean", "map"])
 def test_an_array_of_counts_is_read_over_the_groups_of_its_dirichlet(estimate):
     """As the docstring of `NaiveBayes` offers: rows need not be encoded."""
@@ -189,6 +196,7 @@ def test_an_array_of_counts_is_read_over_the_groups_of_its_dirichlet(estimate):
     assert_leaves(both(plain), both(ROWS), 1e-12)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_draws_of_the_model_average_to_the_predictive():
     """p(row, class | D) is the mean of p(row, class | θ) over the posterior."""
     prior, statistics = model()
@@ -204,6 +212,7 @@ def test_draws_of_the_model_average_to_the_predictive():
     assert (abs(joint.mean(axis=0) - predictive) <= 5 * error).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_evidence_of_the_model_can_be_differentiated_jitted_and_mapped():
     prior, statistics = model()
 

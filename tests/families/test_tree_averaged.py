@@ -102,6 +102,7 @@ some = pytest.mark.parametrize("own", [KINDS["three classes"], KINDS["missing ce
 # -- all trees ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_evidence_predictive_and_arcs_equal_enumeration(own):
     expected = own.brute.log_score(*own.rows)
@@ -113,6 +114,7 @@ def test_evidence_predictive_and_arcs_equal_enumeration(own):
     np.testing.assert_allclose(predicted(own, rows), own.brute.log_joint(*own.rows, rows), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_a_row_more_or_less_is_a_refit(own):
     n_classes, rows = own.brute.n_classes, own.X[:3]
@@ -123,6 +125,7 @@ def test_a_row_more_or_less_is_a_refit(own):
             np.testing.assert_allclose(predicted(own, rows, more)[i : i + 1], expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_without_a_row_it_is_a_refit(own):
     """Rows count with their weights: one of weight w leaves by a multiplicity of -w in its class."""
@@ -133,6 +136,7 @@ def test_without_a_row_it_is_a_refit(own):
         np.testing.assert_allclose(predicted(own, own.X[:4], more)[i : i + 1], expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
     sizes, rows = own.brute.sizes, own.X[:6]
@@ -148,12 +152,14 @@ def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
     np.testing.assert_allclose(log_prob, found.sum(axis=2), rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", ["three classes", "five features", "two features", "one feature"])
 def test_probabilities_of_all_rows_add_up(kind):
     own = KINDS[kind]
     np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @some
 def test_the_evidence_is_a_product_of_predictions_of_each_row_from_those_before(own):
     total, posterior = 0.0, own.prior
@@ -171,6 +177,7 @@ def test_the_evidence_is_a_product_of_predictions_of_each_row_from_those_before(
 # -- symmetry ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @some
 def test_features_levels_and_classes_in_another_order(own):
     rng = np.random.default_rng(5)
@@ -187,6 +194,7 @@ def test_features_levels_and_classes_in_another_order(own):
     np.testing.assert_allclose(arc_probability(other), arc_probability(own)[moved], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @some
 def test_padding_changes_nothing(own):
     x, wide = encoded(own.X, own.brute.sizes), own.posterior.pad(7)
@@ -199,6 +207,7 @@ def test_padding_changes_nothing(own):
     )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @some
 def test_a_prior_worth_a_multiple_of_rows(own):
     other = replace(own, brute=replace(own.brute, total=2.5))
@@ -214,6 +223,7 @@ def test_a_prior_worth_a_multiple_of_rows(own):
 # -- limits ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("scale", [1e6, 1e12])
 def test_of_very_many_rows_only_the_best_structure_is_left_with_its_frequencies(scale):
     own = KINDS["three classes"]
@@ -233,6 +243,7 @@ def test_of_very_many_rows_only_the_best_structure_is_left_with_its_frequencies(
     assert np.isfinite(less[0]).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_without_concentration_there_is_no_posterior():
     own = problem(total=0.0)
     assert not np.asarray(own.prior.proper()).any()
@@ -266,6 +277,7 @@ def close(drawn: np.ndarray, expected: np.ndarray) -> None:
     np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), error)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("kind", ["three classes", "missing cells", "two features", "one feature"])
 def test_drawn_arcs_are_as_probable_as_the_structures_they_belong_to(kind):
     own, n = KINDS[kind], len(KINDS[kind].brute.sizes)
@@ -282,6 +294,7 @@ def test_drawn_arcs_are_as_probable_as_the_structures_they_belong_to(kind):
     assert keep.sum() == 1 or stats.chisquare(np.array(observed)[keep], np.array(wanted)[keep]).pvalue > 1e-3
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("kind", ["three classes", "one feature"])
 def test_draws_of_parameters_average_to_the_predictive_and_each_is_a_distribution(kind):
     own = KINDS[kind]
@@ -292,6 +305,7 @@ def test_draws_of_parameters_average_to_the_predictive_and_each_is_a_distributio
     np.testing.assert_allclose(drawn[:, :-5].sum(axis=1), 1.0, rtol=1e-9)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("kind", ["three classes", "one feature"])
 def test_draws_given_the_row_average_to_the_predictive_with_it(kind):
     own = KINDS[kind]

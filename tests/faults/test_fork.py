@@ -72,6 +72,7 @@ def test_a_process_forked_after_use_is_told_what_to_do():
     nb.predict(X)
 
 
+@pytest.mark.slow("starts processes that import JAX")
 @forks
 def test_a_process_forked_before_use_works():
     """Slow: a script, which imports JAX anew."""
@@ -81,6 +82,7 @@ def test_a_process_forked_before_use_works():
     assert found[2].startswith("refused: ")
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_spawned_workers_work_after_use():
     """Slow: a spawned process imports JAX anew."""
     body = """

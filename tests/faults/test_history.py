@@ -296,11 +296,13 @@ def run(kind: str, folder: Any, examples: int, steps: int) -> None:
     run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=steps))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("kind", thorough(KINDS, quick=("categorical", "integers", "gaussian")))
 def test_a_history_is_its_rows(kind, tmp_path):
     run(kind, tmp_path, 10, 8)
 
 
+@pytest.mark.slow("large arrays, many files or long histories")
 @pytest.mark.parametrize("kind", ["integers", "mixed", "network"])  # "mixed" has the columns of the others
 def test_long_histories_are_their_rows(kind, tmp_path):
     run(kind, tmp_path, 200, 12)

@@ -75,6 +75,7 @@ def stream(kind: str, size: int = SIZE) -> Iterator[tuple[np.ndarray, np.ndarray
         yield X[start : start + size], y[start : start + size]
 
 
+@pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.parametrize("kind", ["CategoricalNB", "GaussianNB"])
 def test_it_may_be_killed_at_any_moment(kind, tmp_path):
     """Fifty kills, in two streams; a checkpoint is written after each batch, which takes most of the time."""

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow("large arrays, many files or long histories")
+
 ROWS = 10**8
 
 # Row i has codes of period P, so that batches are slices of one array, and counts are known for any number of rows.

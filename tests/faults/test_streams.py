@@ -38,6 +38,7 @@ def counts(nb: Any) -> list[Any]:
 TWICE = counts(bnb.CategoricalNB().fit(np.concatenate([X, X]), np.concatenate([Y, Y])))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "batches",
     [
@@ -73,6 +74,7 @@ def generator(error: Exception) -> Any:
     raise error
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("batches", "error", "message"),
     [
@@ -118,6 +120,7 @@ def test_classes_may_be_declared_when_all_rows_were_counted_before(tmp_path):
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("weights", [[0, 1, 2], [1, 0, 2], [1, 2, 0], [0, 0, 1]])
 def test_batches_of_no_weight_leave_their_classes(weights, tmp_path):
     path, batches = tmp_path / "checkpoint", [(X + i, Y + i, np.full(4, w)) for i, w in enumerate(weights)]
@@ -135,6 +138,7 @@ def test_rows_without_any_weight():
     assert counts(nb) == counts(bnb.CategoricalNB().fit(X, Y))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("other", [0.5 + 1e-12, 0.7])
 def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
     """Also where they differ in the last digits, or in the midst of a long array, which a message does not show."""
@@ -147,6 +151,7 @@ def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
     refused("and nb is CategoricalNB", fit, bnb.CategoricalNB(alpha=changed), [(rows, Y)], checkpoint=path)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "batch",
     [
@@ -169,6 +174,7 @@ def test_a_batch_may_be_cut_where_a_checkpoint_ends(batch, tmp_path):
 # -- arrays ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "arrays",
     [
@@ -207,6 +213,7 @@ def written(folder: Any, *tables: dict[str, list[Any]], format: str = "parquet")
     return folder
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 @pytest.mark.parametrize("batch_rows", [1, 2, 6])
 def test_integers_beside_missing_cells_stay_integers(format, batch_rows, tmp_path):
@@ -220,6 +227,7 @@ def test_integers_beside_missing_cells_stay_integers(format, batch_rows, tmp_pat
     np.testing.assert_array_equal(gaussian.statistics_.blocks[0].count, [[2], [2]])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_every_file_has_the_columns(format, tmp_path):
     small, large = {"a": [1, 2], "y": [0, 1]}, {"a": [1, 2], "b": [3, 4], "y": [0, 1]}
@@ -235,6 +243,7 @@ def test_every_file_has_the_columns(format, tmp_path):
     assert chosen.category_count_[0].tolist() == [[2, 0], [0, 2]]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "options", [{"columns": ["a", "a"]}, {"columns": ["a", "y"]}, {"weight": "y"}, {"columns": ["a"], "weight": "a"}]
 )
@@ -266,6 +275,7 @@ def test_a_csv_file_of_another_form(monkeypatch, tmp_path):
     assert y.tolist() == ["p"] * 50 + ["q"]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("line", "message"),
     [

@@ -94,6 +94,7 @@ def assert_equal(found: Any, expected: Any) -> None:
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("work", [quick, pytest.param(whole, marks=pytest.mark.slow)])
 def test_threads_with_estimators_of_their_own(work):
     """To the bit what one thread finds, one after another, with kernels that were compiled anew."""
@@ -104,6 +105,7 @@ def test_threads_with_estimators_of_their_own(work):
         assert_equal(found, work(i))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("i", [0, 2, pytest.param(6, marks=pytest.mark.slow)])
 def test_threads_that_share_an_estimator(i):
     nb, fresh, X = fitted(i), fitted(i), TASKS[i][1]
@@ -145,6 +147,7 @@ def test_the_configuration_of_every_thread_is_its_own():
     assert jax.config.jax_enable_x64 == process
 
 
+@pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.parametrize("prefer", ["threads", pytest.param("processes", marks=pytest.mark.slow)])
 def test_joblib(prefer):
     some = (0, 2, 4, 7)
@@ -182,6 +185,7 @@ def refilled(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, spoilt: An
         rows[:], label[:], weights[:] = spoilt, y[0], 1e9
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
     ("make", "kind", "spoilt"),
@@ -208,6 +212,7 @@ def test_buffers_that_are_used_again(make, kind, spoilt, weighted, tmp_path):
     assert nb.class_count_.sum() == (N if weight is None else weight.sum())
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
 @pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.BernoulliNB])
 def test_sparse_buffers_that_are_used_again(make):
     """The arrays behind a CSR matrix are views of one buffer."""

@@ -125,6 +125,7 @@ def log_row(kind: str, nb: Any, thetas: list, row: Any) -> float:
 
 
 # of "binned", whose parameters are cuts and heights: tests/families/test_binned.py
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @pytest.mark.parametrize("kind", [k for k in KINDS if k != "binned"])
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_likelihood_times_prior_over_posterior_is_the_evidence(kind, data, seed):

@@ -21,6 +21,7 @@ def log_predictive(nb, row: Problem) -> float:
     return joint + log_base(row.kind, row.X)[0]
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @every_kind
 @given(data=st.data())
 def test_one_row(kind, data):
@@ -33,6 +34,7 @@ def test_one_row(kind, data):
     assert abs(log_predictive(before, row) - gain) <= 1e-9 * max(1.0, abs(before.log_evidence_))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data())
 def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
@@ -52,6 +54,7 @@ def test_rows_in_sequence_each_as_often_as_its_weight_says(kind, data):
     assert abs(nb.log_evidence_ - whole.log_evidence_) <= 1e-9 * max(1.0, abs(whole.log_evidence_))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @every_kind
 @given(data=st.data())
 def test_the_model_itself_on_encoded_rows(kind, data, x64):

@@ -148,6 +148,7 @@ def test_partial_fit_and_forget_are_inverse_and_any_chunking_is_the_whole(data, 
     same_bits(fit(X, y).forget(X[i:], y[i:]), first)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_em_climbs():
     X, truth = some_rows()
     y = truth.astype(object)
@@ -173,6 +174,7 @@ def test_chain_rule_and_evidence(data):
     assert abs(total - fit(X, y).log_evidence_) <= 1e-9 * max(1.0, abs(total))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("prior", [PRIOR, "pooled"], ids=["given", "derived"])
 def test_leave_one_out_is_that_of_refits(prior):
     X = np.array([[1.0, 2.0], [3.0, np.nan], [0.0, 9.0], [4.0, 4.0], [7.0, 0.0]])
@@ -188,6 +190,7 @@ def test_leave_one_out_is_that_of_refits(prior):
                 np.testing.assert_allclose(found.row_pointwise[i], nb.log_evidence_ - others.log_evidence_, rtol=1e-10)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("prior", [PRIOR, "pooled"], ids=["given", "derived"])
 def test_conformal_p_values_are_those_of_refits(prior):
     X, new = np.array([[1.0, 2.0], [3.0, np.nan], [0.0, 9.0], [4.0, 4.0], [7.0, 0.0]]), np.array([[2.0, 5.0]])
@@ -241,6 +244,7 @@ def test_a_prior_that_is_none_of_its_own_is_refused(prior, says):
         fit([[1.0]], ["calm"], prior)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_the_posterior_analysis_works_on_it():
     X, y = some_rows()
     nb = fit(X, y)
@@ -262,6 +266,7 @@ def test_the_posterior_analysis_works_on_it():
     assert len(bnb.decide(nb, X[:5], [[0.0, 1.0], [5.0, 0.0]]).action) == 5
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_it_gives_reasons_and_asks_for_what_is_missing(monkeypatch):
     nb = fit(*some_rows())
     found = bnb.explain(nb, [[3.0, np.nan]], of="rush", against="calm")
@@ -278,6 +283,7 @@ def test_it_gives_reasons_and_asks_for_what_is_missing(monkeypatch):
         bnb.value_of_information(nb, [[3.0, np.nan]])
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_tuning_finds_the_strength_that_leave_one_out_and_evidence_prefer():
     X, y = some_rows()
 
@@ -307,6 +313,7 @@ def test_dependence_is_told_by_its_own_evidence():
     np.testing.assert_allclose(found["log_bayes_factor"], nats, rtol=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_figures_and_comparisons_are_made_of_it():
     X, y = some_rows()
     nb = fit(X, y)
@@ -362,6 +369,7 @@ def test_arviz_has_its_draws_and_likelihoods():
     np.testing.assert_allclose(data["log_likelihood"]["row"].to_numpy()[0, 0], expected, rtol=1e-11)
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 @given(data=cells())
 @settings(max_examples=5)
 def test_law_2_holds_for_its_numpyro_program(data):
@@ -388,6 +396,7 @@ def test_law_2_holds_for_its_numpyro_program(data):
     np.testing.assert_allclose(row - prior, by_scipy, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_nuts_agrees_with_its_exact_posterior():
     nb = fit(*some_rows())
     posterior = nb.posterior_.blocks[0]
@@ -395,6 +404,7 @@ def test_nuts_agrees_with_its_exact_posterior():
     assert_exact(quiet(nb), {"prob": beta, "class_prob": stats.beta([21, 21], 21)})
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_its_program_simulates():
     nb = fit(*some_rows())
     program = partial(programs.naive_bayes, nb.posterior_, sites=site_names(nb.encoding_, nb.prior_), n_rows=1)
@@ -408,6 +418,7 @@ def test_its_program_simulates():
         assert stats.chisquare(seen, np.append(p, 1.0 - p.sum()) * len(own)).pvalue > 1e-4
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 @pytest.mark.parametrize("kind", ["symmetric", "pooled"])
 def test_its_hyperprior_is_sampled_and_the_rest_is_exact_given_it(kind):
     X, y = some_rows()
@@ -426,6 +437,7 @@ def test_its_hyperprior_is_sampled_and_the_rest_is_exact_given_it(kind):
     np.testing.assert_allclose(averaged.sum(axis=1), 1.0)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_a_kind_of_numbers_is_a_column_beside_others():
     """`MixedNB` has an argument for each kind that there is; its blocks are made the same way."""
     table = pd.DataFrame({"colour": ["r", "g", "r", "g"], "wait": [0.5, 2.0, 0.25, 4.0], "size": [1.0, 2.0, 1.5, 2.5]})

@@ -33,6 +33,7 @@ def theta(nb, estimate: str) -> np.ndarray:
     return np.exp(np.asarray(log_theta))[:, : nb.statistics_.blocks[0].count.shape[1]]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", DIRICHLET)
 @given(data=st.data(), smoothing=st.sampled_from([0.1, 0.5, 1.0, 3.0]))
 def test_laplace_smoothing_with_lambda_is_the_posterior_mean_under_dirichlet_lambda(kind, data, smoothing, x64):
@@ -47,6 +48,7 @@ def test_laplace_smoothing_with_lambda_is_the_posterior_mean_under_dirichlet_lam
     np.testing.assert_allclose(theta(above, "map"), theta(nb, "mean"), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", DIRICHLET)
 @given(data=st.data())
 def test_mle_is_the_relative_frequency_and_the_limit_of_the_mean_as_alpha_vanishes(kind, data, x64):
@@ -60,6 +62,7 @@ def test_mle_is_the_relative_frequency_and_the_limit_of_the_mean_as_alpha_vanish
     np.testing.assert_allclose(theta(nb, "mean")[seen], frequency[seen], rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", DIRICHLET)
 @given(data=st.data())
 def test_map_is_the_mle_at_alpha_one(kind, data, x64):
@@ -119,6 +122,7 @@ def whole_numbers(problem: Problem) -> Problem:
 
 
 # of "binned" the sums over binnings round like n log n: tests/families/test_binned.py
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "binned"]))
 @given(data=st.data())
 def test_all_four_estimates_meet_as_the_weights_grow(kind, data):

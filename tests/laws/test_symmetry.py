@@ -27,6 +27,7 @@ def assert_same_evidence(a, b, shift=0.0):
     assert abs(a.log_evidence_ - b.log_evidence_ - shift) <= 1e-9 * max(1.0, abs(b.log_evidence_))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @pytest.mark.parametrize("estimate", ["mean", "predictive"])
 @given(data=st.data())
@@ -41,6 +42,7 @@ def test_permuting_rows_changes_nothing(kind, estimate, data):
     np.testing.assert_array_equal(nb.predict_joint_log_proba(problem.take(order).X, estimate=estimate), scores[order])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data(), order=permutations)
 def test_permuting_classes_permutes_the_answer(kind, data, order):
@@ -55,6 +57,7 @@ def test_permuting_classes_permutes_the_answer(kind, data, order):
     assert_close(b.predict_proba(problem.X), a.predict_proba(problem.X)[:, np.argsort(order)])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @every_kind
 @given(data=st.data(), order=permutations)
 def test_permuting_features_changes_nothing(kind, data, order):
@@ -86,6 +89,7 @@ def test_permuting_levels_changes_nothing(data):
     assert_close(b.predict_proba(X), a.predict_proba(problem.X))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="bernoulli")
 @pytest.mark.parametrize("kind", ["bernoulli", "sparse bernoulli"])
 @given(data=st.data())
 def test_exchanging_absent_and_present_changes_nothing(kind, data):
@@ -97,6 +101,7 @@ def test_exchanging_absent_and_present_changes_nothing(kind, data):
     assert_close(b.predict_proba(other.X), a.predict_proba(problem.X))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.filterwarnings("ignore:.*have no class probabilities")
 @pytest.mark.parametrize("prior", ["pooled", "within"])
 @pytest.mark.parametrize("estimate", ESTIMATES)
@@ -136,6 +141,7 @@ def empty_row(problem: Problem):
     return sp.csr_array(empty) if "sparse" in problem.kind else empty
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["categorical", "gaussian"])
 @pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != "sparse bernoulli"]))
 @given(data=st.data())
 def test_missing_every_feature_gives_the_class_prior(kind, data):
@@ -150,6 +156,7 @@ def test_missing_every_feature_gives_the_class_prior(kind, data):
     assert_close(shifted[0], [0.1, 0.2, 0.7])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["categorical", "bernoulli", "gaussian", "poisson"])
 @given(data=st.data(), j=st.integers(0, 2))
 def test_a_missing_cell_is_a_feature_less(kind, data, j):
@@ -163,6 +170,7 @@ def test_a_missing_cell_is_a_feature_less(kind, data, j):
     assert_close(without.predict_proba(X), alone.predict_proba(problem.X[:, others]))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @given(data=st.data())
 def test_a_column_without_an_observed_cell_changes_nothing(data):
     """Neither the classes, nor the evidence, nor the number of parameters of a categorical model."""

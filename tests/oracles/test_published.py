@@ -30,6 +30,7 @@ def log_likelihood_at_mle(nb, X, y):
 # -- car, vote, breast.cancer ------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("columns", "expected"), [(slice(None), -13503.6883427047687), (slice(0, 1), -3724.18038821656)]
 )
@@ -57,6 +58,7 @@ def test_car_conditional_mutual_information_from_the_counts():
     assert information / len(data.y) == pytest.approx(0.07199921, abs=5e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", LOG_EVIDENCE)
 def test_log_evidence_under_uniform_priors(name):
     """Whatever the order of declared levels; marks of missing cells are as good as none."""
@@ -82,6 +84,7 @@ def melon_joint(**options):
     return dict(zip(nb.classes_, np.exp(nb.predict_joint_log_proba(MELON)[0]), strict=True))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("options", "good", "bad"),
     [
@@ -114,12 +117,14 @@ def test_watermelon_laplace_fractions():
 # -- text --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
 @pytest.mark.parametrize(("estimator", "accuracy"), [(bnb.MultinomialNB, 0.93409), (bnb.BernoulliNB, 0.79361)])
 def test_four_newsgroups_accuracy_of_the_plug_in_mean(estimator, accuracy):
     nb = estimator(alpha=1, class_alpha=0, estimate="mean").fit(*newsgroups("train"))
     assert nb.score(*newsgroups("test")) == pytest.approx(accuracy, abs=5e-6)
 
 
+@pytest.mark.slow("folds of real tables")
 def test_sms_over_ten_stratified_splits():
     """The splits are scikit-learn's `train_test_split(test_size=0.3, stratify=y, random_state=0 … 9)`; the
     vocabulary is that of the training part; α = 1, plug-in mean, class prior at its MLE."""
@@ -147,6 +152,7 @@ def test_sms_over_ten_stratified_splits():
 # -- cross-validation --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("folds of real tables")
 @pytest.mark.parametrize(
     ("name", "repeats", "accuracy", "loss"),
     [

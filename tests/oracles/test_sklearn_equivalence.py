@@ -67,6 +67,7 @@ CATEGORIES = ["class_count_", "category_count_", "class_log_prior_", "feature_lo
 # -- plain fits --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("folds of real tables")
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
@@ -96,6 +97,7 @@ CATEGORICAL = {
 }
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize(("data", "form", "options", "reference"), CATEGORICAL.values(), ids=CATEGORICAL)
 def test_categorical(data, form, options, reference):
     X, y = data()
@@ -105,6 +107,7 @@ def test_categorical(data, form, options, reference):
     assert_same_predictions(ours, theirs, X, 1e-10, form)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="MultinomialNB")
 @pytest.mark.parametrize("name", ["MultinomialNB", "BernoulliNB"])
 def test_four_newsgroups(name):
     ours, theirs = getattr(bnb, name)(**PLUG_IN), getattr(sk, name)()
@@ -123,6 +126,7 @@ def test_four_newsgroups_with_fractional_counts():
     assert_same_predictions(ours, theirs, tfidf.transform(newsgroups("test")[0]), 1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_gaussian_at_the_mle(name):
     X, y = real(name)
@@ -130,6 +134,7 @@ def test_gaussian_at_the_mle(name):
     assert_same_predictions(bnb.GaussianNB(class_alpha=0, estimate="mle").fit(X, y), theirs, X, 1e-8)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_gaussian_attributes_under_the_limit_prior(name):
     """`theta_` and `var_` are posterior means, so the improper limit prior makes them scikit-learn's."""
@@ -141,6 +146,7 @@ def test_gaussian_attributes_under_the_limit_prior(name):
     assert_same_predictions(ours, theirs, X, 1e-8)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_zero_variance_is_a_point_mass_and_not_scikit_learns():
     """Some pixels are zero in all images of a class: there scikit-learn divides zero by zero. Here a class
     is impossible (-inf) for a row off one of its point masses, else certain (+inf); a row is defined if one
@@ -165,6 +171,7 @@ def test_zero_variance_is_a_point_mass_and_not_scikit_learns():
 # -- options that both have --------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_class_prior():
     X, y = digits()
     prior = np.arange(1, 11) / 55
@@ -179,6 +186,7 @@ def test_class_prior():
     assert_same_predictions(ours, sk.GaussianNB(priors=prior, var_smoothing=0).fit(X, y), X, 1e-8)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_one_alpha_a_feature():
     """Only the multinomial: scikit-learn's BernoulliNB documents such an alpha, and fails on it."""
     X, y = digits()
@@ -209,6 +217,7 @@ CASES = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="integer-categorical")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", ["integer", "fractional"])
 def test_sample_weight(case, kind):
@@ -222,6 +231,7 @@ def test_sample_weight(case, kind):
     assert_same_predictions(ours, theirs, X, tolerance)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="False-categorical")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_partial_fit(case, weighted):

@@ -29,6 +29,7 @@ def test_mutual_information_of_car():
     assert found[at[0], at[1]] == pytest.approx(0.07199921, abs=5e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("class_alpha", "expected"), [(1.0, 0.793434), ("levels", 0.79259)])
 def test_aode_of_a_row_of_car(class_alpha, expected):
     data = arff("car")
@@ -37,6 +38,7 @@ def test_aode_of_a_row_of_car(class_alpha, expected):
     assert found == pytest.approx(expected, abs=5e-6)
 
 
+@pytest.mark.slow("folds of real tables")
 @pytest.mark.parametrize(
     ("name", "data", "repeats", "accuracy", "loss"),
     [

@@ -80,10 +80,12 @@ def many(files, n, make, tmp_path, seed):
     return loaded
 
 
+@pytest.mark.slow("thousands of damaged files")
 def test_any_change_of_bytes_is_noticed(files, tmp_path):
     assert many(files, 1_000, mutated, tmp_path, 0) == 0
 
 
+@pytest.mark.slow("thousands of damaged files")
 def test_any_change_of_bytes_is_noticed_twenty_thousand_times(files, tmp_path):
     assert many(files, 20_000, mutated, tmp_path, 1) == 0
 
@@ -126,6 +128,7 @@ def test_other_files(content, tmp_path):
     assert not attempt(content, tmp_path / "model")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_is_wrong_is_said(files, tmp_path):
     path = tmp_path / "model"
     tree, arrays = parts(files[0][1])

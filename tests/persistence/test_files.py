@@ -29,6 +29,7 @@ while True:
 """
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_a_killed_writer_leaves_a_whole_file(tmp_path):
     path, rng = tmp_path / "file", np.random.default_rng(0)
     write_atomically(path, b"a" * 300_000)

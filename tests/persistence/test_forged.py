@@ -66,6 +66,7 @@ def test_forged_files(whole, tmp_path):
     assert judge({"categorical": whole["categorical"], "Gaussian": whole["Gaussian"]}, 80, 0, tmp_path / "model") > 0
 
 
+@pytest.mark.slow("thousands of damaged files")
 @pytest.mark.filterwarnings("ignore")
 def test_forged_files_of_all_classifiers(tmp_path):
     """Fits every kind, and loads and judges 2,000 files: a minute."""
@@ -187,6 +188,7 @@ def test_what_save_writes_load_reads(tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.slow("thousands of damaged files")
 def test_models_that_were_forgotten_and_faded_for_long(tmp_path):
     """Rounding of many weights that are not whole is no contradiction. Five kinds are fitted and counted again."""
     rng = np.random.default_rng(0)

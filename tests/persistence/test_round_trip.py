@@ -34,6 +34,7 @@ def same_bits(a, b) -> None:
         assert mine.tobytes() == theirs.tobytes()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("name", thorough(MODELS, list(MODELS)[::3]))
 def test_it_predicts_the_same(name, tmp_path):
     nb, X = fitted(name)
@@ -52,6 +53,7 @@ def test_it_predicts_the_same(name, tmp_path):
     assert again.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("name", ["categorical", "Gaussian", "mixed", "network", "AODE", "TAN", "trees"])
 def test_it_goes_on_as_if_nothing_had_happened(name, tmp_path):
     nb, X = fitted(name)
@@ -65,6 +67,7 @@ def test_it_goes_on_as_if_nothing_had_happened(name, tmp_path):
     same_bits(loaded.statistics_, nb.statistics_)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=5)
 @given(data=st.data())
@@ -85,6 +88,7 @@ def test_any_small_problem(kind, data, tmp_path_factory):
             assert list(map(type, a.values)) == list(map(type, b.values))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "labels",
     [
@@ -107,6 +111,7 @@ def test_labels_and_levels_of_these_types(labels, tmp_path):
     assert loaded.predict(X).tolist() == nb.predict(X).tolist()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("labels", [[(1, 2), (3,)], [b"a", b"b"], [frozenset("a"), frozenset("b")]])
 def test_others_are_refused_and_the_old_file_stays(labels, tmp_path):
     path = tmp_path / "model"
@@ -148,6 +153,7 @@ def test_it_can_be_looked_into_without_this_library(tmp_path):
         assert_array_equal(file.get_tensor(count), nb.class_count_)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="Bernoulli")
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("model-*.safetensors")), ids=lambda path: path.stem)
 def test_a_file_of_any_version_stays_readable(path):
     """`model-<version>-<name>`: the rows are those of `MODELS`, and what was said of them was written beside."""

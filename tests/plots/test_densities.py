@@ -12,6 +12,8 @@ import bayesnb as bnb
 from bayesnb import plots
 from tests.plots.figures import LONG, check, said
 
+pytestmark = pytest.mark.slow("compiles kernels of its own")
+
 
 def fitted(n_classes: int, name: str = "size") -> tuple[bnb.BinnedNB, np.ndarray, np.ndarray]:
     import pandas as pd

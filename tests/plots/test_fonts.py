@@ -65,6 +65,7 @@ def test_of_every_figure(drawing):
     assert set(drawing) == set(plots.__all__) - without_names
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"detach", "set_sizes"}))
 def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
     monkeypatch.setattr(text, "_CJK", ())

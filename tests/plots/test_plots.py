@@ -62,16 +62,19 @@ def pairs_table(n: int, seed: int = 0) -> pd.DataFrame:
 
 
 class TestNothingOverlaps:
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     def test_parameters(self, gaussian):
         check(plots.shrinkage(gaussian))
         check(plots.forest(gaussian))
 
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     def test_forest_in_low_axes_shows_fewer_rows(self, gaussian):
         figure = Figure(figsize=(6, 2.6), layout="constrained")
         ax = figure.add_subplot()
         assert plots.forest(gaussian, ax=ax) is ax
         check(ax)
 
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     @pytest.mark.parametrize("n", [2, 3, 20, 200])
     def test_independence(self, n):
         ax = check(plots.independence(pairs_table(n)))
@@ -81,11 +84,13 @@ class TestNothingOverlaps:
         ax = check(plots.independence(pairs_table(60), top=60))
         assert len(ax.get_xticks()) == 60
 
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     @pytest.mark.parametrize("n", [2, 20, 200])
     def test_rows(self, n, monkeypatch):
         nb, X, y = stub_rows(n, 3, monkeypatch)
         check(plots.prediction_intervals(nb, X, y))
 
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     @pytest.mark.parametrize("n", [2, 20, 200])
     def test_many_priors_estimates_and_sizes(self, n):
         rng = np.random.default_rng(n)
@@ -94,6 +99,7 @@ class TestNothingOverlaps:
         frame = pd.DataFrame([(s, e) for s in sizes for e in estimates], columns=["size", "estimate"])
         check(plots.learning_curve(frame.assign(brier=rng.random(len(frame)), repeats=30)))
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_a_hundred_classes(self):
         rng = np.random.default_rng(0)
         nb = CategoricalNB().fit(rng.integers(0, 5, (300, 3)), [f"{LONG} {i % 100}" for i in range(300)])
@@ -101,6 +107,7 @@ class TestNothingOverlaps:
         assert "100 classes, all in one colour" in said(check(plots.shrinkage(nb)))
         check(plots.forest(nb))
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_in_a_grid_of_axes(self, melons):
         axes = Figure(figsize=(11, 9), layout="constrained").subplots(2, 2)
         for draw, ax in zip((plots.shrinkage, plots.forest), axes[0], strict=True):
@@ -157,12 +164,14 @@ class TestShrinkage:
             np.testing.assert_allclose(rows(dots(ax)), rows(expected[["mle", "mean"]]), rtol=1e-9, atol=1e-9)
         assert "Not in this figure: 4 mu" in said(ax)
 
+    @pytest.mark.slow("a second view of what quick tests see")
     def test_rates_over_the_mean_of_the_feature(self):
         frame = pd.DataFrame({"rare": [0, 1, 0, 1, 0, 0], "common": [40, 55, 61, 38, 44, 62]})
         nb = PoissonNB().fit(frame, [0, 0, 0, 1, 1, 1])
         expected = standardised(nb, "rate", frame)
         np.testing.assert_allclose(rows(dots(check(plots.shrinkage(nb)))), rows(expected[["mle", "mean"]]))
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_words_on_a_scale_that_has_zero(self):
         counts = np.random.default_rng(0).poisson(np.geomspace(0.01, 50, 200), (12, 200))
         ax = check(plots.shrinkage(MultinomialNB().fit(counts, np.arange(12) % 3)))
@@ -203,12 +212,14 @@ class TestForest:
             "|".join(map(str, row)).removeprefix("x") for row in parts.to_numpy()
         ]
 
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     def test_says_how_many_are_left_out(self, gaussian):
         n = 2 * gaussian.n_features_in_
         ax = plots.forest(gaussian)
         assert len(ax.get_yticks()) == min(n, 30)
         assert (f"30 of {n} intervals, widest features first; {n - 30} left out" in said(ax)) == (n > 30)
 
+    @pytest.mark.slow("other variants compile kernels of their own", but="first")
     @pytest.mark.parametrize("classes", [2, 7, 60])
     def test_the_classes_of_a_feature_stand_together_in_their_order(self, classes):
         rng = np.random.default_rng(classes)
@@ -242,6 +253,7 @@ class TestForest:
         names = [t.get_text() for t in check(plots.forest(many)).get_yticklabels()]
         assert names == [f"x = {level} | {c}" for level in range(10) for c in range(3)]
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_features_by_name_and_index(self, gaussian):
         name = gaussian.feature_names_in_[1]
         for feature in ([name], name, [1]):
@@ -256,6 +268,7 @@ class TestForest:
         assert len(names) == 4
         assert all(" = present | " in name for name in names)
 
+    @pytest.mark.slow("a second view of what quick tests see")
     def test_kinds_that_are_not_shown_are_named(self):
         frame = pd.DataFrame({"colour": ["g", "b", "g", "w"], "shape": list("aabb"), "size": [1.0, 2.0, 4.0, 3.0]})
         ax = check(plots.forest(MixedNB().fit(frame, [0, 1, 0, 1])))
@@ -521,6 +534,7 @@ def fitted():
     return GaussianNB().fit(frame, y), frame, y
 
 
+@pytest.mark.slow("compiles kernels of its own")
 class TestUncertaintyMap:
     def test_regions_shading_and_points(self, fitted):
         nb, frame, y = fitted

@@ -85,6 +85,7 @@ def knowing_all(problem: Any) -> Any:
     return with_prior_of(problem.nb, problem.fit()).set_params(prior=problem.nb.prior)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=10)
 @given(data=st.data())
@@ -99,6 +100,7 @@ def test_p_values_are_those_of_refits(kind, data):
 NETWORKS = {"TAN": bnb.TAN(), "SPODE": bnb.SPODE(), "NetworkNB": bnb.NetworkNB({2: (0, 1), 3: 1})}
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("ignore:.*no row of these classes has these columns together:UserWarning")
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("name", NETWORKS)
@@ -137,6 +139,7 @@ def changing_all() -> dict[str, Any]:
 CHANGING_ALL = ("FeatureAveragedNB", "FeatureAveragedNB-gaussian", "AODE", "WeightedNB", "WeightedNB-AODE")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("name", CHANGING_ALL)
 def test_where_a_row_changes_all_classes(name):
     X, y = table(9, 2, (3, 3, 3))
@@ -180,6 +183,7 @@ def test_five_rows_in_fractions():
     np.testing.assert_array_equal(found, [[float(expected[x, y]) for y in "pq"] for x in "ab"])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(["categorical", "gaussian"], ["categorical"]))
 @settings(max_examples=3)
 @given(data=st.data())
@@ -212,6 +216,7 @@ def rows_of(kind: str, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
     return (rng.random((n, 3)) < 0.2 + 0.3 * y[:, None]).astype(int), y
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["categorical", "gaussian"])
 def test_order_names_and_company_change_nothing(kind):
     """Rows of D, classes and columns in another order; candidates one by one, and in blocks."""
@@ -229,6 +234,7 @@ def test_order_names_and_company_change_nothing(kind):
         np.testing.assert_allclose(predictor.p_values(new[i : i + 1]), expected[i : i + 1], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_row_of_weight_two_is_two_rows():
     X, y = rows_of("categorical", 20)
     weight = np.array([2.0, 1.0, 0.0, 1.0] * 5)
@@ -247,6 +253,7 @@ def test_a_value_that_is_no_level_is_missing():
     np.testing.assert_array_equal(found, predictor.p_values(np.array([[None, 1, 0]], dtype=object)))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("name", ["CategoricalNB", "AODE"])
 def test_a_later_fit_changes_nothing(name):
     X, y = rows_of("categorical", 20)
@@ -280,6 +287,7 @@ def test_sets_hold_the_labels_with_large_p_values():
     assert "20 rows, coverage 0.75" in repr(found)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_few_rows_leave_out_no_label():
     """With N < 9 rows no p-value is 1/10 or less; and 1/10 of ten is."""
     X, y = rows_of("gaussian", 9)
@@ -288,6 +296,7 @@ def test_few_rows_leave_out_no_label():
     np.testing.assert_array_equal(found.members, found.p_values > 0.15)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_was_chosen_on_the_rows_is_said():
     X, y = rows_of("categorical")
     assert bnb.conformal(bnb.CategoricalNB().fit(X, y), X, y).notes == ()
@@ -354,6 +363,7 @@ def margin(coverage: float, n: int = SETS) -> float:
     return 3 * np.sqrt(coverage * (1 - coverage) / n)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_they_cover_where_the_model_is_wrong():
     conservative, drawn, by_class, own, label = simulated()
     assert own.mean() < 0.9 - margin(0.9)  # its own sets of 90%
@@ -365,5 +375,6 @@ def test_they_cover_where_the_model_is_wrong():
             assert of_class.mean() >= coverage - margin(coverage, len(of_class))
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_with_random_ties_they_are_uniform():
     assert stats.kstest(simulated()[1], "uniform").pvalue > 1e-3

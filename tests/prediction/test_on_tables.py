@@ -12,6 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 import bayesnb as bnb
 from tests import data
 
+pytestmark = pytest.mark.slow("folds of real tables")
+
 
 def log_loss(nb: Any, X: Any, y: np.ndarray) -> float:
     """Mean of -log P(label | row) over the held-out rows of three folds."""

@@ -93,6 +93,7 @@ class TestMode:
         found = estimate(2, rows, alpha=[3.0, 1.4])
         assert found.mode[1] == pytest.approx(grid[np.argmax(density)], abs=2e-5)
 
+    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize(
         "nb",
         [
@@ -169,6 +170,7 @@ class TestTwoClasses:
         np.testing.assert_allclose(found.draws.sum(axis=1), 1.0, rtol=0, atol=1e-12)
         np.testing.assert_array_equal(found.effective_draws, 4000)
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_many_rows(self):
         rows = np.random.default_rng(2).choice(LEVELS, 100_000, p=[0.7, 0.3] @ likelihood(np.arange(LEVELS), 2).T)
         found = estimate(2, rows)
@@ -192,6 +194,7 @@ class TestMoreClasses:
         assert (abs(found.mean - mean) < FAR * sd / np.sqrt(found.effective_draws)).all()
         np.testing.assert_allclose(found.sd, sd, rtol=0.15)
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_of_two_classes_gibbs_sampling_agrees_with_quadrature(self):
         """A third class that no row can be of: under a small α it takes no part."""
         counts = np.vstack([table(2), np.zeros(LEVELS, int)])
@@ -212,6 +215,7 @@ class TestMoreClasses:
         # α = 1e-3 and no row: the share of a class that is not there is next to 0.
         assert found.upper[2] < 1e-3
 
+    @pytest.mark.slow("simulates many data sets or draws")
     def test_rows_that_stand_there_often_are_drawn_as_if_one_by_one(self, monkeypatch):
         rows = np.repeat(np.arange(LEVELS), [40, 3, 2, 20, 1])
         found = estimate(3, rows, draws=1000)
@@ -221,6 +225,7 @@ class TestMoreClasses:
         assert (abs(found.mean - other.mean) < FAR * error).all()
         assert (found.draws != other.draws).any()
 
+    @pytest.mark.slow("simulates many data sets or draws")
     def test_effective_draws_are_those_of_an_independent_estimate(self):
         rng = np.random.default_rng(4)
         for correlation in (0.0, 0.5, 0.9):
@@ -233,6 +238,7 @@ class TestMoreClasses:
             np.testing.assert_allclose(effective_size(chain), exact, rtol=0.25)
         np.testing.assert_array_equal(effective_size(np.ones((7, 2))), 7)
 
+    @pytest.mark.slow("simulates many data sets or draws")
     def test_classes_that_rows_hardly_tell_apart(self):
         rng = np.random.default_rng(5)
         y = np.repeat(range(3), 2000)
@@ -315,6 +321,7 @@ class TestLaws:
 
 
 class TestGivenTheData:
+    @pytest.mark.slow("compiles kernels of its own")
     def test_each_draw_is_the_posterior_given_its_parameters(self):
         """By hand: θ is Beta, the posterior given θ on a grid, averaged over many θ."""
         nb = bnb.BernoulliNB(alpha=1.0).fit([[1]] * 6 + [[0]] * 2 + [[1]] * 1 + [[0]] * 5, [0] * 8 + [1] * 6)
@@ -336,6 +343,7 @@ class TestGivenTheData:
         )
         assert found.sd[1] > 1.2 * bnb.estimate_prevalence(nb, X).sd[1]
 
+    @pytest.mark.slow("compiles kernels of its own")
     @each
     def test_it_is_offered_for_every_family(self, case):
         few, X = case.make().fit(case.X, case.y), case.X[:30]
@@ -346,6 +354,7 @@ class TestGivenTheData:
         assert found.draws.shape == (200, 3)
         assert "given the data" in repr(found)
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_weights_count_there_too(self):
         """One witness heard three times: without weights the interval is nowhere near the truth, which is 1."""
         rng = np.random.default_rng(13)
@@ -360,6 +369,7 @@ class TestGivenTheData:
         np.testing.assert_allclose(data.sd, scores.sd, rtol=0.3)
         assert min(scores.upper[1], data.upper[1]) > 0.95
 
+    @pytest.mark.slow("simulates many data sets or draws")
     def test_in_parts_it_is_the_same_distribution(self, monkeypatch):
         nb, X = of_levels(2), np.random.default_rng(11).integers(0, LEVELS, (50, 1))
         found = bnb.estimate_prevalence(nb, X, given="data")
@@ -368,6 +378,7 @@ class TestGivenTheData:
         error = found.sd * np.sqrt(1 / found.effective_draws + 1 / other.effective_draws)
         assert (abs(found.mean - other.mean) < FAR * error).all()
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
         X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
         refused(
@@ -401,6 +412,7 @@ class TestBadInput:
         with pytest.warns(UserWarning, match="no class probabilities"):
             refused(r"1 of 3 rows .* \(first: row 1\)", bnb.estimate_prevalence, impossible, [[0], [2], [1]])
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_classifiers(self):
         refused("classifier of bayesnb", bnb.estimate_prevalence, object(), [[1]], error=TypeError)
         refused("not fitted", bnb.estimate_prevalence, bnb.GaussianNB(), [[1]])
@@ -438,6 +450,7 @@ def test_the_table_and_what_is_printed():
     assert repr(frame.round(4)) in repr(found)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_rows_of_a_dask_array():
     dask = pytest.importorskip("dask.array")
     rows = np.random.default_rng(12).integers(0, LEVELS, (50, 1))

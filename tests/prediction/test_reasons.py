@@ -69,6 +69,7 @@ def parents_first(nb) -> list[int]:
 # -- contributions -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CASES, QUICK))
 def test_a_contribution_is_what_the_cell_adds_to_the_log_odds(kind):
     """To their mean, and to their variance: moments of rows that have one cell more."""
@@ -102,6 +103,7 @@ def test_levels_by_digamma_functions_of_their_counts():
     assert found.loc["(class)", "sd"] == pytest.approx(polygamma(1, 11.0) ** 0.5 * 2**0.5, rel=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("sparse", "weighted"), [(False, False), (True, True)])
 def test_words(sparse, weighted):
     """One line a word that the row has; they share probabilities, so that variances add up to too much."""
@@ -133,6 +135,7 @@ def test_words(sparse, weighted):
         assert together == pytest.approx(sd[row] ** 2, rel=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_weights_multiply():
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "feature").fit(LEVELS, LABEL)
     plain, found = (bnb.explain(one, LEVELS[:4], "ash", "oak") for one in (nb.estimator_, nb))
@@ -143,6 +146,7 @@ def test_weights_multiply():
     np.testing.assert_allclose(both["sd_weighted"], abs(weight) * both["sd"], rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @pytest.mark.parametrize("kind", thorough(("gaussian", "bernoulli"), ("bernoulli",)))
 def test_features_that_may_not_matter_have_moments_of_a_mixture(kind):
     """By draws: the log odds are γ d with probability ρ of γ = 1."""
@@ -214,6 +218,7 @@ def test_the_largest_come_first_and_rows_keep_their_labels():
     assert list(found) == ["row", "feature", "value", "of", "against", "contribution", "sd"]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_cells_that_count_as_missing_say_so_and_nothing_else():
     X = pd.DataFrame({"colour": ["red", "blue", "?", None], "day": pd.date_range("2020-01-01", periods=4), "n": 4})
     X["day"] = X["day"].where(X["day"].dt.day != 2)
@@ -240,6 +245,7 @@ def test_columns_with_parents_name_them():
     assert bnb.explain(nb, X[:1]).set_index("feature").loc["c", ["value", "contribution"]].tolist() == [None, 0.0]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_presence_in_sparse_rows_has_a_line_a_column():
     X = sp.csr_matrix(COUNTS > 1)
     found = bnb.explain(bnb.BernoulliNB().fit(X, LABEL), X[:3])
@@ -247,6 +253,7 @@ def test_presence_in_sparse_rows_has_a_line_a_column():
     pd.testing.assert_frame_equal(found, dense, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_has_no_parts_is_refused():
     explain, not_offered = bnb.explain, {"error": NotImplementedError}
     nb = bnb.CategoricalNB().fit(LEVELS, LABEL)
@@ -298,6 +305,7 @@ def by_hand(nb, row: np.ndarray, j: int, answers: np.ndarray, log_measure: np.nd
     return entr(before).sum() - share @ after
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(ASKED, ("categorical", "network", "weighted", "tempered network")))
 def test_levels_are_summed_over(kind):
     nb, X = ASKED[kind]
@@ -346,6 +354,7 @@ NUMBERS_ASKED = {
 }
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(NUMBERS_ASKED, ("gaussian", "poisson")))
 def test_numbers_are_integrated_over(kind):
     nb, X, answers, log_measure = NUMBERS_ASKED[kind]

@@ -80,6 +80,7 @@ def in_order(nb, terms: Terms) -> np.ndarray:
     return terms.values[:, :, [terms.names.index(name) for name in nb.encoding_.blank("").names]]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CELLS, ("categorical", "gaussian", "averaged", "network")))
 def test_leave_one_out_terms_are_those_of_refits(kind):
     nb, X = CELLS[kind]
@@ -92,6 +93,7 @@ def test_leave_one_out_terms_are_those_of_refits(kind):
         np.testing.assert_allclose(bnb.terms(refit, X[[i]]).values[0], found.values[i], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(CELLS, ("categorical", "gaussian", "averaged", "network")))
 def test_they_add_up(kind):
     nb, X = CELLS[kind]
@@ -109,6 +111,7 @@ WHOLE = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="multinomial")
 @pytest.mark.parametrize("kind", WHOLE)
 def test_what_is_no_sum_over_columns_is_one_term(kind):
     nb, X = WHOLE[kind]
@@ -132,6 +135,7 @@ def test_terms_of_an_average_are_its_members():
         np.testing.assert_allclose(found.values[i], expected, rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_presence_in_sparse_rows_is_presence():
     dense = bnb.BernoulliNB().fit(COUNTS > 1, LABEL)
     stored = bnb.BernoulliNB().fit(sp.csr_array(COUNTS > 1), LABEL)
@@ -140,6 +144,7 @@ def test_presence_in_sparse_rows_is_presence():
     )
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("nb", [bnb.SPODE(0, gaussian=None), bnb.NetworkNB(NETWORK, gaussian=None)])
 def test_what_is_summed_out_is_shared_by_its_columns(nb):
     """The sum over a missing parent is no sum of terms; its logarithm is, all the same."""
@@ -152,6 +157,7 @@ def test_what_is_summed_out_is_shared_by_its_columns(nb):
     np.testing.assert_allclose(found.values[0][:, children[:1]], found.values[0][:, children[1:2]])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("weight", [2.0, np.resize([1.0, 0.5], N)], ids=["one", "several"])
 def test_a_weighted_row_is_left_out_whole(weight):
     weight = np.broadcast_to(weight, N)
@@ -161,6 +167,7 @@ def test_a_weighted_row_is_left_out_whole(weight):
     np.testing.assert_allclose(bnb.terms(refit, LEVELS[[3]]).values[0], found.values[3], rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("estimate", ["mle", "map", "mean", "predictive"])
 def test_every_reading_has_terms(estimate):
     nb = bnb.GaussianNB().fit(NUMBERS, LABEL)
@@ -168,6 +175,7 @@ def test_every_reading_has_terms(estimate):
     np.testing.assert_allclose(bnb.terms(nb, NUMBERS, estimate=estimate).joint(), joint, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("nb", [bnb.GaussianNB(estimate="mle"), bnb.ExponentialNB(estimate="mle")])
 def test_point_masses_are_terms_too(nb):
     """A class whose cells are all alike has variance 0: +inf on it, and -inf off it outweighs."""

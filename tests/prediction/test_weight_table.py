@@ -132,6 +132,7 @@ def averaged(terms: bnb.prediction.Terms, drawn: dict[str, np.ndarray]) -> np.nd
     return np.mean([softmax(terms.log_class_prior + b + terms.values @ w, axis=1) for b, w in pairs], axis=0)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("case", [*CASES, "members"])
 @pytest.mark.parametrize("alike", [False, True])
 def test_class_probabilities_are_averages(case, alike):
@@ -144,6 +145,7 @@ def test_class_probabilities_are_averages(case, alike):
     np.testing.assert_array_equal(nb.predict(X, draws=drawn), nb.classes_[expected.argmax(axis=1)])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_of_words_weights_are_those_of_typical_rows(words):
     drawn, terms = drawn_for(words), bnb.terms(words.estimator_, TEXTS)
     length = np.log1p(TEXTS.sum(axis=1))
@@ -151,6 +153,7 @@ def test_of_words_weights_are_those_of_typical_rows(words):
     np.testing.assert_allclose(words.predict_proba(TEXTS, draws=drawn), averaged(terms, drawn), rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_averages_of_models_have_one_weight():
     nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
     drawn, base = drawn_for(nb), nb.estimator_
@@ -170,6 +173,7 @@ def test_readings_prevalence_and_blocks_of_rows(weighted, monkeypatch):
     np.testing.assert_allclose(found, averaged(terms, drawn), rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_that_comes_later_has_no_bias_in_any_draw(weighted):
     drawn, later = drawn_for(weighted), copy(weighted).partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
     expected = {**drawn, "class_bias": np.insert(drawn["class_bias"], 1, 0.0, axis=1)}
@@ -177,6 +181,7 @@ def test_a_class_that_comes_later_has_no_bias_in_any_draw(weighted):
     np.testing.assert_allclose(found, averaged(bnb.terms(later.estimator_, LEVELS), expected), rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_draws_of_parameters_are_still_those(weighted):
     """Weighted by p(row | θ), as before: of one draw, its scores."""
     drawn = {site: values[:1] for site, values in bnb.posterior_draws(weighted, 2).items()}
@@ -208,6 +213,7 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
     return value + n / 2 * np.log(2 * np.pi)
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_its_density_is_the_objective(weighted):
     """Σ_i log softmax(s(x_i))[y_i], with priors b, d ~ N(0, 1), T ~ N(1, 1)."""
     at = np.random.default_rng(3).normal(size=9)
@@ -216,6 +222,7 @@ def test_its_density_is_the_objective(weighted):
     assert found == pytest.approx(-value(at)[0], rel=1e-10)
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_it_counts_rows_by_their_weight():
     """A row of weight 2 is that row twice, of which one is left out."""
     weight = 1.0 + (np.arange(N) % 3 == 0)
@@ -249,6 +256,7 @@ def many():
     return nb, X, np.array(CLASSES)[y]
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_draws_agree_with_laplace_where_rows_are_many(many):
     from tests.programs.monte_carlo import quiet
 
@@ -280,6 +288,7 @@ def flat(data: Any) -> dict[str, np.ndarray]:
     return {n: v.to_numpy().reshape(-1, v.shape[-1]) for n, v in data["posterior"].data_vars.items() if v.ndim == 3}
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 @pytest.mark.parametrize("kind", ["numbers", "words"])
 def test_a_temperature_against_an_integral(kind):
     """Of few rows, where the posterior is far from normal; words are counted as in rows of typical length."""
@@ -315,6 +324,7 @@ def test_a_temperature_against_an_integral(kind):
     assert not data["posterior"]["class_bias"].any()
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_members_of_an_average_have_draws_too():
     from tests.programs.monte_carlo import quiet
 
@@ -324,6 +334,7 @@ def test_members_of_an_average_have_draws_too():
     np.testing.assert_allclose(nb.predict_proba(LEVELS, draws=data), averaged(terms, flat(data)), rtol=1e-10)
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_the_seed_says_which_draws(words):
     first, again, other = (
         bnb.run_nuts(words, X=TEXTS, y=LABEL, draws=20, warmup=100, chains=1, seed=seed, progress=False)
@@ -334,6 +345,7 @@ def test_the_seed_says_which_draws(words):
     assert (drawn[0] != drawn[2]).any()
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_labels_that_are_told_without_error_are_said_to_bound_little():
     y = np.arange(200) % 2
     nb = bnb.WeightedNB(bnb.BernoulliNB(), "temperature").fit(np.repeat(y[:, None], 40, axis=1), y)

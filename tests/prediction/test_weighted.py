@@ -33,11 +33,13 @@ CASES = {
 }
 
 
+@pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks([bnb.WeightedNB()])
 def test_check_estimator(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks([bnb.WeightedNB(bnb.GaussianNB()), bnb.WeightedNB(bnb.MultinomialNB())])
 def test_check_estimator_of_numbers_and_words(estimator, check):
     check(estimator)
@@ -70,6 +72,7 @@ def solved(scores, label, tau, biased=True):
     return minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 2000})
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("tau", [0.0, 0.1, 1.0])
 def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
@@ -158,6 +161,7 @@ def test_of_more_rows_a_sample_of_each_class():
 # -- what it says --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("case", CASES)
 def test_scores_are_weighted_terms(case):
     nb, X = CASES[case]
@@ -169,6 +173,7 @@ def test_scores_are_weighted_terms(case):
     np.testing.assert_array_equal(weighted.predict(X), weighted.classes_[joint.argmax(axis=1)])
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_its_leave_one_out_is_that_of_the_weights():
     nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
     found = bnb.loo(nb, NUMBERS, LABEL)
@@ -203,6 +208,7 @@ def test_missing_cells_say_nothing():
     np.testing.assert_allclose(nb.predict_log_proba(nothing)[0], expected, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_parameters_move_the_weighted_scores(method):
     """Moments of weighted log odds by draws of the parameters, and intervals as their quantiles."""
@@ -219,6 +225,7 @@ def test_parameters_move_the_weighted_scores(method):
     np.testing.assert_allclose([lower, upper], expected, atol=0.02)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_what_needs_a_joint_distribution_is_refused():
     nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
     with pytest.raises(NotImplementedError, match="given='row': weighted terms are no distribution of rows"):
@@ -258,6 +265,7 @@ def test_a_class_that_comes_later_has_no_bias():
     assert nb.predict_proba(LEVELS[:2]).shape == (2, 4)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("estimator", [bnb.CategoricalNB(), bnb.AODE()], ids=lambda nb: type(nb).__name__)
 def test_before_it_weighs_it_predicts_as_its_estimator(estimator):
     """An average was read as the one network that its counts look like."""
@@ -297,6 +305,7 @@ def test_files_hold_the_weights(tmp_path):
     np.testing.assert_array_equal(loaded.weights_.precision, nb.weights_.precision)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_shifted_prevalence_and_readings():
     nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
     shifted = nb.predict_log_proba(NUMBERS, class_prior=[0.1, 0.1, 0.8])
@@ -307,6 +316,7 @@ def test_shifted_prevalence_and_readings():
     np.testing.assert_allclose(nb.predict_joint_log_proba(NUMBERS, estimate="mean"), joint, rtol=1e-10)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_averages_of_models_have_a_temperature():
     nb = bnb.WeightedNB(bnb.AODE(gaussian=None), "temperature").fit(LEVELS, LABEL)
     assert nb.term_names_ == ("average",)
@@ -345,6 +355,7 @@ def test_members_that_do_not_vote_are_as_the_others():
     np.testing.assert_allclose(nothing - nothing[0], 0.0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_dask_rows_are_predicted_lazily():
     da = pytest.importorskip("dask.array")
     nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
@@ -355,6 +366,7 @@ def test_dask_rows_are_predicted_lazily():
 # -- bad input -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("n_small", "few"), [(0, "0"), (1, "0"), (9, "9")])
 def test_too_few_rows_leave_the_plain_model(n_small, few):
     at = np.append(np.flatnonzero(CODE == 0), np.flatnonzero(CODE == 1)[:n_small])
@@ -385,6 +397,7 @@ def test_a_class_without_rows_here_has_no_bias():
     np.testing.assert_allclose(nb.class_bias_, np.append(of_two.class_bias_, 0.0), rtol=1e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("weights", ["feature", "temperature"])
 @pytest.mark.parametrize("known", [[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
 def test_known_class_probabilities_are_not_undone(known, weights):
@@ -403,6 +416,7 @@ def test_a_sample_of_few_rows_is_few_rows():
     assert nb.weights_ is None
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("seed", range(3))
 def test_where_labels_are_told_without_error_predictions_stay_as_they_are(seed):
     """The scores do not bound T and β there: their priors do, and plain naive Bayes is not made worse."""
@@ -430,6 +444,7 @@ def test_infinite_scores_are_refused():
         bnb.WeightedNB(bnb.CategoricalNB(estimate="mle")).fit(X, y)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -26,6 +26,8 @@ from bayesnb.sampling.hierarchy import Hierarchy, Kind
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
 
+pytestmark = pytest.mark.slow("NumPyro compiles for seconds")
+
 KINDS = get_args(Kind)
 POINTS = 5
 ALPHA = stats.lognorm(1.5, scale=np.exp(-1.0))

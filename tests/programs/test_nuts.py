@@ -29,6 +29,8 @@ from tests.programs.fitted import one_more
 from tests.programs.monte_carlo import Exact, assert_exact, assert_uniform, errors, quiet
 from tests.refusals import refused
 
+pytestmark = pytest.mark.slow("NumPyro compiles for seconds")
+
 
 def exact_posterior(nb: Any, prior: Any = None) -> Exact:
     """SciPy's distribution of each parameter."""

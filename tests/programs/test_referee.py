@@ -26,6 +26,7 @@ every_kind = pytest.mark.parametrize("kind", thorough([k for k in KINDS if k != 
 few = settings(max_examples=3)  # each compiles its own densities
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @every_kind
 @few
 @given(data=st.data(), seed=st.integers(0, 2**31))
@@ -48,6 +49,7 @@ def test_joint_over_posterior_is_the_evidence(kind, data, seed):
         assert abs(rows[s] - expected) <= 1e-9 * max(1.0, abs(expected))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @every_kind
 @few
 @given(data=st.data(), seed=st.integers(0, 2**31))
@@ -148,6 +150,7 @@ CONTROLS = {
 }
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("kind", ESTIMATORS)
 def test_the_rows_of_the_controls_pass_without_a_mistake(kind):
     fitted, drawn = ordinary(kind)
@@ -155,6 +158,7 @@ def test_the_rows_of_the_controls_pass_without_a_mistake(kind):
         assert (found <= 1.0).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     ("kind", "control"),
     [
@@ -173,12 +177,14 @@ def test_negative_controls(kind, control, monkeypatch):
 # -- further arguments -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_fractional_weights_are_exponents():
     fitted = Fitted(replace(ordinary("mixed")[0].problem, weight=np.linspace(0.1, 2.3, 12)))
     for found in fitted.discrepancies(fitted.draws(), *both_forms(fitted)):
         assert (found <= 1.0).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["multinomial", "poisson"])
 def test_counts_that_are_no_integers(kind):
     """Such as tf-idf: one density for rows, statistics and the closed form."""

@@ -25,6 +25,8 @@ from bayesnb._util.precision import float64
 from bayesnb.sampling import programs
 from bayesnb.uncertainty import site_names
 
+pytestmark = pytest.mark.slow("NumPyro compiles for seconds")
+
 DRAWS = 20_000
 LENGTHS = np.array([[9], [2]])  # of the documents of the two rows
 NORMAL = NormalInverseGamma(1.0, 0.5, 6.0, 3.0)

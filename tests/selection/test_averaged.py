@@ -97,6 +97,7 @@ def averaged(problem: Problem) -> Any:
 SLOW = thorough(OFFERED, ("categorical",))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", SLOW)
 @settings(max_examples=3)
 @given(data=st.data())
@@ -109,6 +110,7 @@ def test_it_is_the_average_over_all_subsets(kind, data):
     np.testing.assert_allclose(nb.predict_log_proba(problem.X), log_proba, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", SLOW)
 @settings(max_examples=4)
 @given(data=st.data())
@@ -126,6 +128,7 @@ def test_leaving_a_row_out_changes_the_odds_of_inclusion_too(kind, data):
         np.testing.assert_allclose(found.row_pointwise[i], gain, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("name", "feature", "published"), [("car", 2, 2.62947e-05), ("vote", 1, 0.115662)])
 def test_published_inclusion(name, feature, published):
     data = arff(name)
@@ -135,6 +138,7 @@ def test_published_inclusion(name, feature, published):
     assert nb.inclusion_probability_.argmin() == feature
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_ten_features_and_the_ends_of_inclusion():
     """Almost surely in: naive Bayes. Almost surely out: the classes alone."""
     rng = np.random.default_rng(0)
@@ -151,6 +155,7 @@ def test_ten_features_and_the_ends_of_inclusion():
     )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sparse_presence_is_dense_presence():
     rng = np.random.default_rng(1)
     X, y = (rng.random((30, 50)) < 0.2).astype(float), rng.integers(0, 3, 30)
@@ -175,6 +180,7 @@ def test_inclusion_follows_kappa():
     refused("there are none", bnb.FeatureAveragedNB().fit([["u"], ["v"]], [0, 1]).inclusion_by_kappa)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("nb", "error", "message"),
     [
@@ -214,6 +220,7 @@ def small(kind: str) -> tuple[Any, Any, np.ndarray]:
     return bnb.PoissonNB(prior=POISSON), rng.poisson(2.0 + y[:, None] * [2.0, 0.7, 0.0], (40, 3)).astype(float), y
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(["categorical", "gaussian", "poisson"]))
 def test_draws_take_inclusion_first_and_the_table_is_that_of_draws(kind):
     base, X, y = small(kind)
@@ -238,6 +245,7 @@ def test_draws_take_inclusion_first_and_the_table_is_that_of_draws(kind):
         assert (abs(squares.mean(axis=0) - own["sd"] ** 2) < 5 * squares.std(axis=0) / np.sqrt(n)).all()
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("kind", thorough(["categorical", "gaussian", "poisson"], ("gaussian",)))
 def test_its_draws_average_to_its_predictive(kind):
     base, X, y = small(kind)
@@ -344,6 +352,7 @@ def log_likelihood_draws(kind: str, rng: np.random.Generator, n: int) -> np.ndar
     return total
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("given", ["row", "data"])
 @pytest.mark.parametrize("kind", ["categorical", "gaussian", "poisson"])
 def test_intervals_are_quantiles_of_the_mixture_of_models(kind, given):
@@ -361,6 +370,7 @@ def test_intervals_are_quantiles_of_the_mixture_of_models(kind, given):
         assert (abs(below - q) < 4.5 * np.sqrt(q * (1 - q) * (1 / n + (weight**2).sum(axis=0)[:, None]))).all()
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_in_300_columns_draws_still_average_to_the_predictive():
     """Law 9, where weights p(row | θ) of draws of θ | D leave one of them."""
     rng = np.random.default_rng(12)

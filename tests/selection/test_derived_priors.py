@@ -54,6 +54,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("weight", [np.ones(N), WEIGHT], ids=["", "weighted"])
 @pytest.mark.parametrize(
     "kind",
@@ -74,6 +75,7 @@ def test_every_refit_derives_the_prior_without_the_row(kind, weight):
             np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-10 + 4 * np.finfo(float).eps * score)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.parametrize("prior", ["within", pytest.param("pooled", marks=pytest.mark.slow)])
 def test_it_is_the_students_t_of_the_other_rows(prior):
     """By SciPy, from the formulas of the prior and its update."""
@@ -96,6 +98,7 @@ def test_it_is_the_students_t_of_the_other_rows(prior):
     np.testing.assert_allclose(found.log_proba, expected - logsumexp(expected, axis=1, keepdims=True), atol=1e-10)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_a_prior_of_all_rows_would_tell_the_label_of_noise():
     """1,000 features of noise, six rows: the variance within classes, over all rows, knows whose residual is whose."""
     X, y = np.random.default_rng(0).normal(size=(6, 1000)), np.arange(6) % 2
@@ -108,6 +111,7 @@ def test_a_prior_of_all_rows_would_tell_the_label_of_noise():
         bnb.loo(nb, X, y, prior="refit")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_tuning_maximises_what_refits_score():
     X, y = REAL[:, :3], LABEL
     nb = bnb.GaussianNB().fit(X, y, WEIGHT)

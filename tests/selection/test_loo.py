@@ -30,6 +30,7 @@ def refits(problem: Problem, nb, estimate: str) -> tuple[np.ndarray, np.ndarray]
     return np.array(log_proba), np.array(row)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=5)
 @given(data=st.data())
@@ -50,6 +51,7 @@ def test_it_equals_refits_without_each_row(kind, data):
         np.testing.assert_allclose(found.row_pointwise, row, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", thorough(KINDS))
 @settings(max_examples=8)
 @given(data=st.data())
@@ -77,6 +79,7 @@ def fitted(name: str):
     return bnb.CategoricalNB(categories=data.levels).fit(X, data.y), X, data.y
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_published_sums(name):
     nb, X, y = fitted(name)
@@ -86,6 +89,7 @@ def test_published_sums(name):
     assert found.accuracy == pytest.approx(accuracy, abs=1e-6)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_an_outlier_far_out():
     """What the other rows say of it, and it of them, by the Student's t of SciPy."""
     from scipy import stats
@@ -103,6 +107,7 @@ def test_an_outlier_far_out():
         assert found[i] == pytest.approx(t.logpdf(x[i]), rel=1e-7)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_its_standard_error_is_that_of_a_sum():
     nb, X, y = fitted("vote")
     found = bnb.loo(nb, X, y)
@@ -111,6 +116,7 @@ def test_its_standard_error_is_that_of_a_sum():
     assert bnb.loo(nb.fit(X, y, np.full(len(y), 2.0)), X, y, np.full(len(y), 2.0)).weight.sum() == 2 * len(y)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_arviz_ranks_it():
     import arviz as az
 

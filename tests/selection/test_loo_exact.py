@@ -60,6 +60,7 @@ def make(kind: str, **options: float) -> bnb.CategoricalNB | bnb.BernoulliNB | b
     return estimators[kind](**options)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", thorough(ROWS, ("categorical", "multinomial")))
 @pytest.mark.parametrize("estimate", thorough(["predictive", "mean"], ("predictive",)))
 def test_under_a_tiny_prior(kind, estimate):
@@ -71,6 +72,7 @@ def test_under_a_tiny_prior(kind, estimate):
     assert found.pointwise.min() < -38
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", thorough(ROWS, ("categorical", "multinomial")))
 def test_under_large_weights(kind):
     """Nine digits of a sum of 1e9 are not lost with the row that makes it up."""
@@ -91,6 +93,7 @@ def test_alpha_is_tuned_by_the_same_scores():
     assert start == pytest.approx(expected[np.arange(6), LABEL].sum(), rel=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_averaged_over_features():
     """Two classes and one feature: both models by hand, the odds of the others with them."""
     x, y = [0, 0, 1, 1, 1], [0, 0, 0, 1, 1]

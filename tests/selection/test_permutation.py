@@ -53,6 +53,7 @@ def test_what_a_number_of_permutations_is():
         bnb.permutation_null(len, Y, permutations=0)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_labels_that_mean_nothing_are_like_their_permutations():
     """Slow as a simulation. p-values of a learned tree's elpd are uniform, and the tree's elpd alone looks like a find.
 
@@ -70,6 +71,7 @@ def test_labels_that_mean_nothing_are_like_their_permutations():
     assert stats.kstest(p, "uniform").pvalue > 1e-3
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_what_was_chosen_on_the_rows_is_said():
     naive = bnb.CategoricalNB().fit(X, Y)
     tan = bnb.TAN("evidence").fit(X, Y)
@@ -82,6 +84,7 @@ def test_what_was_chosen_on_the_rows_is_said():
     assert "the tree, chosen on these rows too" in repr(bnb.loo(tan, X, Y))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_tuned_strength_is_said_and_saved_until_the_next_fit(tmp_path):
     naive = bnb.CategoricalNB().fit(X, Y)
     tuned = bnb.tune_alpha(naive, X, Y, by="evidence").estimator

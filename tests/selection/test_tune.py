@@ -23,6 +23,7 @@ def objective(nb, X, y, by, weight=None):
     return nb.log_evidence_ if by == "evidence" else bnb.loo(nb, X, y, weight).elpd
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 @pytest.mark.parametrize(
     ("nb", "X"),
@@ -49,6 +50,7 @@ def test_alpha_is_the_optimum_over_refits(nb, X, by):
     assert found.path["objective"].max() == found.objective
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 def test_gaussian_strength_is_the_optimum_over_refits(by):
     X, y = load_iris(return_X_y=True)
@@ -64,6 +66,7 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
     assert objective(found.estimator, X, y, by) == pytest.approx(found.objective, rel=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(WORDS, LABEL)
@@ -75,6 +78,7 @@ def test_slopes_are_those_of_finite_differences(by):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_an_optimum_at_the_end_of_the_interval_is_reported():
     """Levels that say nothing of the class: the larger α, the better."""
     X, y = np.tile([["u"], ["v"]], (50, 1)), np.repeat([0, 1], 50)
@@ -86,6 +90,7 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
     assert "at the end of the interval: alpha" in repr(found)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("nb", "options", "error", "message"),
     [
@@ -122,6 +127,7 @@ def test_a_given_prior_of_the_classes_is_not_tuned():
         bnb.tune_alpha(nb, [["a"], ["b"]], [0, 1], by="evidence", tune="class_alpha")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_densities_that_were_chosen_are_those_of_the_tuned_classifier():
     """Priors of columns are of these densities: a later fit, and weights around it, do not choose others."""
     rng = np.random.default_rng(0)

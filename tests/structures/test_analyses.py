@@ -84,6 +84,7 @@ def drawn_given_row(nb, row, size, seed):
 # -- parameters --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_every_parameter_has_its_beta_distribution(nb):
     found = bnb.parameter_table(nb, prob=0.8)
@@ -110,6 +111,7 @@ def test_every_parameter_has_its_beta_distribution(nb):
             np.testing.assert_allclose(row["mle"], np.divide(own - 1, alpha.sum() - len(alpha)), rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_draws_have_the_posterior_means(nb):
     drawn, size = bnb.posterior_draws(nb, 4000, seed=1), 4000
@@ -133,6 +135,7 @@ def test_draws_of_some_columns():
 # -- rows --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 @pytest.mark.parametrize("method", thorough(["moments", "draws"], ["moments"]))
 def test_intervals_are_quantiles_of_the_posterior_given_the_row(nb, method):
@@ -143,6 +146,7 @@ def test_intervals_are_quantiles_of_the_posterior_given_the_row(nb, method):
         np.testing.assert_allclose(lower[i, 0], 1 - upper[i, 1], rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @each
 def test_entropy_is_split_as_the_draws_split_it(nb):
     found = bnb.decompose_uncertainty(nb, X[:4])
@@ -156,6 +160,7 @@ def test_entropy_is_split_as_the_draws_split_it(nb):
         assert found["p_top"][i] == pytest.approx((drawn.argmax(axis=1) == top).mean(), abs=0.03)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_log_odds_have_the_moments_of_log_probabilities(nb):
     mean, sd = bnb.log_odds_moments(nb, X[:4], against="elm")
@@ -171,6 +176,7 @@ def test_log_odds_have_the_moments_of_log_probabilities(nb):
     assert (mean[:, 1] == 0).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_decisions():
     found = bnb.decide(fitted("network"), X[:9], bnb.decision.zero_one(fitted("network").classes_))
     np.testing.assert_array_equal(found.action, fitted("network").predict(X[:9]))
@@ -182,6 +188,7 @@ def test_decisions():
 # -- the prior, and other models -----------------------------------------------------------------------
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @each
 def test_strength_by_evidence_is_the_best_one(nb):
     found = bnb.tune_alpha(nb, X, Y, by="evidence")
@@ -199,6 +206,7 @@ def test_strength_by_evidence_is_the_best_one(nb):
     np.testing.assert_allclose(found.estimator.predict_proba(X), expected, rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_strength_by_leave_one_out_is_the_best_one(nb):
     found = bnb.tune_alpha(nb, X, Y)
@@ -208,6 +216,7 @@ def test_strength_by_leave_one_out_is_the_best_one(nb):
     assert own >= max(elpd) - 1e-6
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_bayes_factor_against_naive_bayes(nb):
     naive = bnb.CategoricalNB().fit(X, Y)
@@ -222,6 +231,7 @@ def test_bayes_factor_against_naive_bayes(nb):
         bnb.bayes_factor(nb, bnb.CategoricalNB(categories=[["q", "u", "v", "w"]] * 4).fit(X, Y))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sensitivity_is_that_of_refits():
     found = bnb.prior_sensitivity(fitted("network"), X[:10], alpha=(0.2, 5), steps=5)
     proba = fitted("network").predict_proba(X[:10])
@@ -238,6 +248,7 @@ def test_sensitivity_is_that_of_refits():
     np.testing.assert_allclose(found["d_logit_d_log_alpha"], slope, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_prior_predictive_draws_rows_from_the_network(nb):
     """By ancestral sampling in loops: a class, then each column given its parents."""
@@ -264,6 +275,7 @@ def depth(brute, j):
     return 1 + max((depth(brute, p) for p in brute.parents.get(j, ())), default=0)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_independence_is_a_question_about_the_columns_without_arcs(nb):
     holes = X.copy()
@@ -274,6 +286,7 @@ def test_independence_is_a_question_about_the_columns_without_arcs(nb):
         pd.testing.assert_frame_equal(bnb.check_independence(model, rows, Y), expected)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("column", [0, 1])
 def test_independence_where_a_column_has_no_cell(column):
     holes = X.copy()
@@ -283,6 +296,7 @@ def test_independence_where_a_column_has_no_cell(column):
         pd.testing.assert_frame_equal(bnb.check_independence(make().fit(holes, Y), holes, Y), expected)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_scores_of_estimates():
     nb = MAKE["network"]()
     scores = bnb.compare_estimates(
@@ -296,6 +310,7 @@ def test_scores_of_estimates():
         assert row["log_evidence"] == pytest.approx(own.log_evidence_)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("nb", [MAKE["network"](), bnb.TAN(), bnb.TAN("evidence")], ids=repr)
 def test_learning_curves(nb):
     """At the largest size: fits of that many rows a class, scored on those left over."""
@@ -308,6 +323,7 @@ def test_learning_curves(nb):
     assert row["accuracy"] == pytest.approx(np.mean(accuracy))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_estimates_are_compared_where_there_is_no_evidence():
     holes = X.copy()
     holes[:5, 1] = None
@@ -319,6 +335,7 @@ def test_estimates_are_compared_where_there_is_no_evidence():
 # -- others' objects ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_arviz():
     data = bnb.to_arviz(fitted("network"), X[:6], Y[:6], draws=30, chains=2, seed=3)
     theta = data["posterior"]["theta"]
@@ -348,6 +365,7 @@ def test_leave_one_out_for_arviz():
         assert float(value) == pytest.approx(pointwise.sum())
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 def test_nuts_agrees_with_the_closed_form():
     data = bnb.run_nuts(fitted("network"), draws=500, warmup=300, chains=2, seed=0, progress=False)
     found = data["posterior"]["theta"].values.reshape(1000, 2, -1)
@@ -358,6 +376,7 @@ def test_nuts_agrees_with_the_closed_form():
     assert (abs(found.mean(axis=0) - mean) < 6 * sd / np.sqrt(400)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("plot", ["forest", "shrinkage"])
 def test_figures_of_parameters(plot):
     mpl.use("Agg")
@@ -374,6 +393,7 @@ def test_figures_of_parameters(plot):
 # -- numbers beside ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("named", [False, True])
 def test_gaussian_columns_are_a_factor(named):
     rng = np.random.default_rng(0)
@@ -399,6 +419,7 @@ def test_gaussian_columns_are_a_factor(named):
     assert [own is None for own in nb.categories_] == [False, True, False, False, True]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_configuration_of_jax_stays():
     for nb in (bnb.TAN("evidence"), bnb.AODE(), MAKE["network"]()):
         nb.fit(X, Y)

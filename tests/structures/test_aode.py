@@ -52,6 +52,7 @@ def fitted(problem, keep=slice(None), **options):
 anything = problems(missing=True, parents={})
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @settings(max_examples=10)
 @given(anything, st.sampled_from([0, 1, 3, 30]), st.booleans())
 def test_members_that_may_vote_are_averaged(problem, min_count, levels):
@@ -94,6 +95,7 @@ def test_pairs_are_counted_as_nodes_are(problem, fractional):
         assert member.parents_ == alone.parents_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @given(anything)
 @settings(max_examples=5)
 def test_fractional_weights_and_leave_one_out(problem):
@@ -109,6 +111,7 @@ def test_fractional_weights_and_leave_one_out(problem):
         )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_weights_that_make_up_a_whole_count_as_one():
     """Ten rows of weight 0.1, one after the other, are one row, though they sum to 0.9999999999999999."""
     X, y = table(40, 0)
@@ -140,6 +143,7 @@ def test_levels_make_wekas_probability_of_class_and_parent():
     np.testing.assert_allclose(nb.class_log_prior_, np.log((nb.class_count_ + 1) / 52))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("estimate", ["mean", "map", "mle"])
 def test_other_estimates_are_those_of_the_members(estimate):
     X, y = table(300, 2)
@@ -180,6 +184,7 @@ def test_parameters_are_counted_once():
     assert bnb.AODE().fit(X, y).n_parameters_ == 1 + 2 * (sum(v) - 4 + pairs)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_gaussian_columns_are_those_of_every_member():
     X, y = table(60, 4)
     frame = pd.DataFrame(X[:, :2], columns=list("ab"))
@@ -196,6 +201,7 @@ def test_gaussian_columns_are_those_of_every_member():
     np.testing.assert_allclose(found.log_proba[5:6], refit.predict_log_proba(frame[5:6]), rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_only_gaussian_columns_make_gaussian_naive_bayes():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
     nb, gaussian = bnb.AODE(gaussian=[0, 1]).fit(X, y), bnb.GaussianNB().fit(X, y)
@@ -237,6 +243,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in REFUSED.items()])
 def test_the_average_has_no_posterior(call):
     refused(r"AODE averages.*members_", call, bnb.AODE().fit(X, Y), error=NotImplementedError)
@@ -248,6 +255,7 @@ def test_before_fit_nothing_is_there():
         assert not hasattr(nb, name), name
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_each_member_has_all_analyses():
     nb = bnb.AODE(alpha=0.5).fit(X, Y)
     for p, member in enumerate(nb.members_[:2]):
@@ -274,6 +282,7 @@ def test_decisions_have_an_action_and_a_risk():
     assert "Decisions of 60 rows" in repr(found)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_labels_are_compared_and_rows_are_not():
     nb = bnb.AODE().fit(X, Y)
     found = bnb.loo(nb, X, Y)
@@ -285,6 +294,7 @@ def test_labels_are_compared_and_rows_are_not():
     refused("fitted on", bnb.loo, nb, np.repeat(X, 2, axis=0), np.repeat(Y, 2))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_scores_of_estimates_and_learning_curves():
     nb = bnb.AODE()
     scores = bnb.compare_estimates(nb, X[:40], Y[:40], X[40:], Y[40:])

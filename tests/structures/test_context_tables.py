@@ -64,6 +64,7 @@ def brute_of(nb):
 # -- the recursion -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=10)
 @given(problems(missing=True))
 def test_random_networks_equal_the_recursion(problem):
@@ -105,6 +106,7 @@ def test_aode_is_the_average_of_spodes_by_the_recursion(problem):
     np.testing.assert_allclose(found.log_proba, log_proba(np.array(without)), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @with_posterior
 def test_every_structure_is_scored_by_the_recursion(make):
     nb = make(categories=DECLARED).fit(HOLES, Y, WEIGHT)
@@ -137,6 +139,7 @@ def test_values_that_never_occurred_are_missing_or_refused():
     refused("'z'", MAKE["network"](categories=DECLARED, handle_unknown="error").fit(X, Y).predict, strange)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_without_rows_and_columns_without_cells():
     rows = HOLES.copy()
     rows[:, 1] = None
@@ -172,6 +175,7 @@ def same(nb, other, rows):
     np.testing.assert_allclose(nb.predict_log_proba(rows), other.predict_log_proba(rows), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", ["network", "spode", "aode"])
 def test_chunks_and_merging_make_the_whole_and_forgetting_undoes_them(kind):
     chunks, make = stream(), MAKE[kind]
@@ -196,6 +200,7 @@ def test_chunks_and_merging_make_the_whole_and_forgetting_undoes_them(kind):
     refused("negative", nb.forget, np.repeat(chunks[0][0][:1], 17, axis=0), np.repeat(chunks[0][1][:1], 17))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", ["network", "aode"])
 def test_weights_are_rows_and_decay_is_weights(kind):
     make, halves = MAKE[kind], np.full(40, 0.5)
@@ -211,6 +216,7 @@ def test_tables_of_contexts_and_full_ones_do_not_merge():
         counting.merge(counted(full), counted(context))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_other_numbers_of_rows_compile_nothing():
     rows, labels = table(130, 7)
     nb = MAKE["network"]()
@@ -279,6 +285,7 @@ def test_tables_of_contexts_say_which_prunings_are_probable():
         np.testing.assert_allclose([line["last"], line["reached"]], [last, reached], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_posterior_draws_have_the_moments_of_two_cells_together():
     drawn = bnb.posterior_draws(fitted(), 8000, seed=0)["theta"]
     start = np.cumsum([0, *(of_column("ash", j).count.size for j in range(4))])
@@ -289,6 +296,7 @@ def test_posterior_draws_have_the_moments_of_two_cells_together():
         np.testing.assert_array_less(abs(products.mean(axis=0) - exact), error + 1e-12)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_law_9_the_average_given_the_row_is_the_prediction(method):
     rows = np.vstack([X[:6], HOLES[:6]])
@@ -299,6 +307,7 @@ def test_law_9_the_average_given_the_row_is_the_prediction(method):
     np.testing.assert_array_less(abs(drawn.mean(axis=1) - fitted().predict_proba(rows)), error + slack)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_log_odds_and_their_parts_are_sums_of_cumulants():
     nb, rows = fitted(), np.vstack([X[:5], HOLES[:5]])
     found = bnb.explain(nb, rows, CLASSES[0], CLASSES[1])
@@ -317,6 +326,7 @@ def test_log_odds_and_their_parts_are_sums_of_cumulants():
     np.testing.assert_allclose(whole["sd"].agg(lambda sd: (sd**2).sum()), sd[:, 0] ** 2, rtol=1e-10)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_intervals_are_quantiles_of_draws_given_the_row():
     rows = np.vstack([X[:4], HOLES[:4]])
     found = bnb.predict_interval(fitted(), rows, prob=0.8, method="draws", draws=4000, seed=1)
@@ -327,6 +337,7 @@ def test_intervals_are_quantiles_of_draws_given_the_row():
     np.testing.assert_allclose(by_moments, found, rtol=0, atol=0.05)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_variables_given_others_are_those_of_the_table_of_complete_rows():
     nb = fitted()
     rows = np.array(list(itertools.product(*DECLARED)), object)
@@ -341,6 +352,7 @@ def test_variables_given_others_are_those_of_the_table_of_complete_rows():
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=1e-10)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_prior_predictive_draws_rows_of_random_prunings():
     """In loops: a class, then each column, of which one row has the same distribution whatever the pruning."""
     nb, size, rng = MAKE["network"](categories=DECLARED, alpha=0.4).fit(X, Y), 1500, np.random.default_rng(0)
@@ -361,6 +373,7 @@ def test_prior_predictive_draws_rows_of_random_prunings():
 # -- strength of the prior ---------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 @pytest.mark.parametrize("kind", ["network", "tan by evidence"])
 def test_its_strength_is_the_best_of_refits(kind, by):
@@ -378,6 +391,7 @@ def test_its_strength_is_the_best_of_refits(kind, by):
     assert found.estimator.parents_ == nb.parents_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sensitivity_to_the_prior_is_that_of_refits():
     found = bnb.prior_sensitivity(fitted(), HOLES[:10], alpha=(0.2, 5), steps=3)
     each = [
@@ -391,6 +405,7 @@ def test_sensitivity_to_the_prior_is_that_of_refits():
 # -- weights and sets --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @every
 @pytest.mark.parametrize("weights", ["feature", "temperature"])
 def test_weights_of_terms(make, weights):
@@ -406,6 +421,7 @@ def test_weights_of_terms(make, weights):
     assert nb.loo_log_loss_ <= -np.average(loo.pointwise, weights=WEIGHT) + 1e-9
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("rows", [X, HOLES], ids=["complete", "missing"])
 @pytest.mark.parametrize("by_class", [False, True])
 def test_conformal_p_values_are_those_of_refits(rows, by_class):
@@ -437,6 +453,7 @@ def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
 # -- columns of numbers ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
     size = np.random.default_rng(3).normal(size=40) + 3.0 * (X[:, 1] == "u")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size)
@@ -455,6 +472,7 @@ def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
 # -- files and refusals ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_files(make, tmp_path):
     nb, path = make().fit(HOLES, Y, WEIGHT), tmp_path / "model"
@@ -484,6 +502,7 @@ def test_files_with_a_prior_and_forged_ones(tmp_path):
     refused(".", bnb.load, path, error=bnb.CorruptModelError)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_what_an_average_over_prunings_has_not_is_refused_and_nothing_is_changed(make):
     nb, error = make(categories=DECLARED).fit(X, Y), NotImplementedError
@@ -500,6 +519,7 @@ def test_what_an_average_over_prunings_has_not_is_refused_and_nothing_is_changed
     assert state(nb.set_params(alpha=1.0)) == before
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_bayes_factors_and_estimates_against_full_tables():
     context, full = (bnb.NetworkNB(PARENTS, tables=kind, categories=DECLARED).fit(X, Y) for kind in ("context", "full"))
     expected = context.log_evidence_ - full.log_evidence_

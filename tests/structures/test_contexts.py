@@ -80,6 +80,7 @@ def log_joint(rows, labels, weight, new):
 # -- the average over contexts -----------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @either
 def test_predictions_evidence_and_leave_one_out_equal_the_recursion(rows):
     nb, new = fitted(rows is HOLES), [*X[:3], *HOLES[:6], np.full(4, None)]
@@ -92,6 +93,7 @@ def test_predictions_evidence_and_leave_one_out_equal_the_recursion(rows):
     np.testing.assert_allclose(found.log_proba[some], log_proba(np.array(without)), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="NetworkNB")
 @all_kinds
 def test_leave_one_out_terms_are_those_of_refits(make):
     whole = make().fit(HOLES, Y, WEIGHT)
@@ -102,6 +104,7 @@ def test_leave_one_out_terms_are_those_of_refits(make):
         np.testing.assert_allclose(found.joint()[i], refit.predict_joint_log_proba(HOLES[i : i + 1])[0], atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @either
 def test_any_chunking_and_what_is_forgotten_again_leave_the_same(rows):
     whole = bnb.NetworkNB(PARENTS, tables="context").fit(rows, Y, WEIGHT)
@@ -116,6 +119,7 @@ def test_any_chunking_and_what_is_forgotten_again_leave_the_same(rows):
     np.testing.assert_allclose(parts.predict_log_proba(X), whole.predict_log_proba(X), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_without_parents_it_is_naive_bayes_whose_levels_share_alpha():
     nb = bnb.NetworkNB({}, tables="context", categories=DECLARED).fit(HOLES, Y, WEIGHT)
     naive = bnb.CategoricalNB(alpha=[1 / n for n in SIZES], categories=DECLARED).fit(HOLES, Y, WEIGHT)
@@ -124,6 +128,7 @@ def test_without_parents_it_is_naive_bayes_whose_levels_share_alpha():
     assert nb.n_parameters_ == naive.n_parameters_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_members_of_aode_are_spodes():
     nb = bnb.AODE(tables="context", categories=DECLARED).fit(HOLES, Y, WEIGHT)
     for member in nb.members_:
@@ -156,6 +161,7 @@ def test_the_table_of_contexts_adds_up():
     refused("no column 'z'", bnb.context_table, fitted(), ["z"])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_else_is_asked_of_it(tmp_path):
     nb = fitted()
     table = bnb.parameter_table(nb)
@@ -174,6 +180,7 @@ def test_what_else_is_asked_of_it(tmp_path):
     np.testing.assert_array_equal(same.predict_log_proba(HOLES), nb.predict_log_proba(HOLES))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_conformal_p_values_are_those_of_refits():
     rows, labels = HOLES[:12], Y[:12]
     nb = CONTEXT["NetworkNB"]().fit(rows, labels)
@@ -228,6 +235,7 @@ def by_the_book(rows, labels, k):
     return found
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("k", [1, 2, 4])
 @either
 def test_arcs_are_those_of_the_book(k, rows):
@@ -249,6 +257,7 @@ def test_mutual_information_with_the_class_is_that_of_the_textbook():
         assert found[j] == pytest.approx(mutual_info_score(column[own].tolist(), Y[own].tolist()), abs=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_how_many_parents_and_columns_is_what_refits_without_each_row_prefer(monkeypatch):
     monkeypatch.setattr(kdb, "_MOST_PARENTS", 2)
     rng = np.random.default_rng(3)
@@ -274,6 +283,7 @@ def test_how_many_parents_and_columns_is_what_refits_without_each_row_prefer(mon
     assert bnb.loo(chosen, rows, label).elpd == pytest.approx(-losses[best], abs=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_dependence_that_naive_bayes_cannot_see_is_found():
     rows = np.random.default_rng(0).integers(0, 2, (200, 4))
     label = rows[:, 0] ^ rows[:, 2]
@@ -292,6 +302,7 @@ def test_under_weights_the_number_of_parents_is_that_of_the_least_weighted_loss(
     np.testing.assert_allclose(nb.predict_proba(X), each[int(np.argmin(losses))].predict_proba(X), rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_that_are_left_out_are_known_and_say_nothing():
     frame = pd.DataFrame(X, columns=list("abcd"))
     nb = bnb.KDB(1, 2).fit(frame, Y)
@@ -307,6 +318,7 @@ def test_columns_that_are_left_out_are_known_and_say_nothing():
     assert bnb.KDB(1, 9).fit(frame, Y).order_ == bnb.KDB(1, None).fit(frame, Y).order_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_numbers_are_cut_and_gaussian_columns_stay_beside():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "r": rng.normal(size=40) + 3 * (CLASSES[0] == Y)})
@@ -319,6 +331,7 @@ def test_numbers_are_cut_and_gaussian_columns_stay_beside():
     assert beside.score(frame, Y) > 0.8
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("ignore")
 def test_bad_input_to_it():
     for bad in (-1, 2.5, "many", True, None):
@@ -340,6 +353,7 @@ def test_bad_input_to_it():
     assert np.isfinite(bnb.KDB().fit(X, alone).predict_log_proba(X)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_row_of_weight_two_is_that_row_twice():
     twice = np.append(np.arange(40), [3, 8, 20])
     weight = np.bincount(twice, minlength=40).astype(float)

@@ -7,6 +7,8 @@ import pytest
 
 import bayesnb as bnb
 
+pytestmark = pytest.mark.slow("simulates many data sets or draws")
+
 SETS = 1_500
 PARENT = (None, 0, 1, 1)
 SIZES = (2, 3, 2, 3)

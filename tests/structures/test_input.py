@@ -38,11 +38,13 @@ def expected(nb):
     return fails
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @parametrize_with_checks([bnb.NetworkNB()], expected_failed_checks=expected)
 def test_check_estimator(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks(
     [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.TreeAveragedNB(), bnb.KDB()],
     expected_failed_checks=expected,
@@ -54,6 +56,7 @@ def test_check_estimator_of_the_others(estimator, check):
 # -- hyperparameters ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_hyperparameters_are_stored_as_given(nb):
     assert is_classifier(nb)
@@ -65,6 +68,7 @@ def test_hyperparameters_are_stored_as_given(nb):
         assert name == "score" or getattr(changed, name) is marker
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_clones_copies_and_files(nb, tmp_path):
     nb = clone(nb).fit(X, Y)
@@ -89,6 +93,7 @@ def test_repr():
     assert "evidence" in bnb.TAN("evidence")._repr_html_()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("score", ["mi", "evidence"])
 def test_the_criterion_does_not_hide_the_method(score):
     nb = bnb.TAN(score).fit(X, Y)
@@ -120,6 +125,7 @@ def test_a_pipeline_of_bins():
 # -- names -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("frame", [FRAME, pl.DataFrame(dict(FRAME.items()))], ids=["pandas", "polars"])
 def test_names_of_columns(frame):
     nb = bnb.NetworkNB({"boat": ["sea", "sky"], "sky": "wind"}).fit(frame, Y)
@@ -137,6 +143,7 @@ def test_names_of_columns(frame):
     refused("feature names", nb.predict, frame.rename({"sky": "x"}, **({"axis": 1} if frame is FRAME else {})))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_polars_and_pandas_agree():
     other = pl.DataFrame(dict(FRAME.items()))
     for nb in ALL:
@@ -158,6 +165,7 @@ def test_dtypes_of_a_frame():
     assert found["c"] > 0
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_whole_floats_of_an_array_are_levels_and_the_others_gaussian():
     rows = np.random.default_rng(0).integers(0, 3, (60, 3)).astype(float)
     rows[0, 1] = np.nan
@@ -177,6 +185,7 @@ def test_a_column_called_as_the_class_is():
     refused(r"\(class\)", bnb.NetworkNB().fit(frame, Y).query, "(class)")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="TAN")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB({1: 0})], ids=repr)
 def test_averaging_over_features_does_not_drop_the_arcs_unsaid(nb):
     """It is over features that are independent given the class; one silent average of naive Bayes is another model."""
@@ -187,6 +196,7 @@ def test_averaging_over_features_does_not_drop_the_arcs_unsaid(nb):
 # -- values ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @every
 def test_values_that_no_row_had(nb):
     strange = X[:2].copy()
@@ -210,6 +220,7 @@ def test_values_that_no_row_had(nb):
     assert level.categories_[0].tolist() == ["new", "u", "v", "<unknown>"]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_declared_levels_that_do_not_occur_are_levels(nb):
     declared = [["u", "v", "w", "never"]] * 4
@@ -219,6 +230,7 @@ def test_declared_levels_that_do_not_occur_are_levels(nb):
     assert np.isfinite(wide.predict_log_proba([["never"] * 4])).all()
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_marks_of_missing_cells(nb):
     marked, holes = X.copy(), X.copy()
@@ -227,6 +239,7 @@ def test_marks_of_missing_cells(nb):
     np.testing.assert_array_equal(a.predict_log_proba(marked), b.predict_log_proba(holes))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_weights_of_zero_and_repeated_rows(nb):
     weight = np.arange(60) % 3
@@ -235,6 +248,7 @@ def test_weights_of_zero_and_repeated_rows(nb):
     np.testing.assert_allclose(a.predict_log_proba(X), b.predict_log_proba(X), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 @pytest.mark.parametrize("column", range(4))
 def test_a_column_without_any_cell(nb, column):
@@ -248,6 +262,7 @@ def test_a_column_without_any_cell(nb, column):
         np.testing.assert_allclose(fitted.predict_proba(rows), bnb.AODE(3).fit(rest, Y).predict_proba(rest), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_columns_without_any_cell_leave_the_class(nb):
     rows = np.full((60, 4), None)
@@ -257,6 +272,7 @@ def test_columns_without_any_cell_leave_the_class(nb):
     assert grown.categories_[0].tolist() == ["u", "v"]
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_missing_every_cell_of_a_row_gives_the_class_prior(nb):
     fitted = clone(nb).fit(X[:45], Y[:45])
@@ -264,6 +280,7 @@ def test_missing_every_cell_of_a_row_gives_the_class_prior(nb):
     np.testing.assert_allclose(found, np.tile(fitted.class_log_prior_, (2, 1)), rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @every
 def test_numbers_only(nb):
     """Without categorical columns there is nothing to have arcs, and this is Gaussian naive Bayes."""
@@ -324,6 +341,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(("nb", "rows", "message"), BAD.values(), ids=BAD)
 def test_what_cannot_be_fitted(nb, rows, message):
     """Neither a new one is, nor one that was fitted before; both stay as they were."""
@@ -334,6 +352,7 @@ def test_what_cannot_be_fitted(nb, rows, message):
         assert state(attempt) == before
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 @pytest.mark.parametrize("method", ["fit", "predict", "partial_fit"])
 def test_sparse_rows_are_refused_with_the_remedy(nb, method):
@@ -345,6 +364,7 @@ def test_sparse_rows_are_refused_with_the_remedy(nb, method):
     assert state(fitted) == before
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every
 def test_bad_batches_change_nothing(nb):
     fitted = clone(nb).fit(X, Y)

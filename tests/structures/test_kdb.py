@@ -97,6 +97,7 @@ def test_information_is_that_of_weighted_frequencies():
     np.testing.assert_allclose(class_information(np.zeros((2, 10, 10)), np.array(SIZES)), 0.0)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_in_another_order_have_the_same_network():
     rows, labels = table(120, 3)
     order = np.array([2, 0, 3, 1])
@@ -135,6 +136,7 @@ def brute_losses(rows, labels, weight, network, most):
     return found
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_k_and_columns_have_the_least_loss_of_refits(seed, monkeypatch):
     monkeypatch.setattr(kdb, "_MOST_PARENTS", 2)
@@ -174,6 +176,7 @@ def test_more_columns_than_there_are_are_all_of_them():
     assert fitted(2, 9).parents_ == fitted(2, None).parents_
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_without_values_or_of_one_say_nothing():
     rows, labels = table(400, 0)
     more = np.hstack([np.full((400, 1), None), rows, np.full((400, 1), "u", object)])
@@ -187,6 +190,7 @@ def test_columns_without_values_or_of_one_say_nothing():
     np.testing.assert_allclose(with_them.predict_proba(more), without.predict_proba(rows), rtol=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(("options", "n"), [({"class_alpha": 0.0}, 1), ({"class_prior": [0.0, 0.5, 0.5]}, 4)], ids=str)
 def test_labels_that_are_impossible_in_every_network_do_not_choose(options, n):
     rows = np.random.default_rng(0).integers(0, 2, (120, 3))
@@ -197,6 +201,7 @@ def test_labels_that_are_impossible_in_every_network_do_not_choose(options, n):
     assert nb.score(rows[n:], label[n:]) == 1.0
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_under_given_weights_the_number_of_parents_is_that_of_the_least_loss_under_them():
     given = bnb.WeightedNB(bnb.KDB(2, None)).fit(X, Y).weights_
     each = [bnb.WeightedNB(bnb.KDB(k, None), given).fit(X, Y) for k in range(4)]
@@ -209,6 +214,7 @@ def test_under_given_weights_the_number_of_parents_is_that_of_the_least_loss_und
 # -- rows --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_whole_weights_are_rows_and_the_order_of_rows_is_none():
     times = np.random.default_rng(5).integers(1, 3, 40)
     twice, order = np.repeat(np.arange(40), times), np.random.default_rng(6).permutation(40)
@@ -247,6 +253,7 @@ def test_further_rows_are_counted_for_the_network_that_there_is():
     refused("needs partial_fit", bnb.fit_stream, bnb.KDB(), [(rows, labels)], progress=False, error=TypeError)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_leave_one_out_and_conformal_are_those_of_its_network():
     nb, kept = fitted(), sorted(map(int, fitted().order_))
     parents = {kept.index(j): [kept.index(p) for p in own] for j, own in nodes(nb).items()}
@@ -262,6 +269,7 @@ def test_leave_one_out_and_conformal_are_those_of_its_network():
     np.testing.assert_allclose(*sets, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_its_strength_is_tuned_for_the_network_that_there_is():
     nb = fitted()
     found = bnb.tune_alpha(nb, HOLES, Y, sample_weight=WEIGHT)
@@ -281,6 +289,7 @@ def test_its_strength_is_tuned_for_the_network_that_there_is():
 # -- columns -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_numbers_are_bins_and_gaussian_columns_are_never_left_out():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "r": rng.normal(size=40) + 3 * (Y == "ash")})
@@ -298,6 +307,7 @@ def test_numbers_are_bins_and_gaussian_columns_are_never_left_out():
     assert beside.parents_ == {**levels.parents_, "r": None}
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_gaussian_columns_have_a_say_in_how_many_parents_there_are():
     """What they say already needs no column."""
     rows = np.random.default_rng(0).integers(0, 2, (80, 2)).astype(object)
@@ -310,6 +320,7 @@ def test_gaussian_columns_have_a_say_in_how_many_parents_there_are():
 # -- citizens ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_hyperparameters_copies_and_searches():
     nb = bnb.KDB(2, 3, alpha=0.5)
     assert repr(nb) == "KDB(alpha=0.5, k=2, max_features=3)"
@@ -347,6 +358,7 @@ BAD = {
 }
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_hyperparameters_are_refused_before_and_after_fit(bad):
     options, match = BAD[bad]
@@ -360,6 +372,7 @@ def test_bad_hyperparameters_are_refused_before_and_after_fit(bad):
     assert state(nb.set_params(**{name: getattr(bnb.KDB(2, 3), name) for name in options})) == before
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("ignore:KDB:UserWarning")
 @pytest.mark.parametrize(
     ("rows", "labels"),

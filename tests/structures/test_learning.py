@@ -140,6 +140,7 @@ def shared(alpha, parents, sizes):
     return [alpha / math.prod(sizes[p] for p in parents.get(j, ())) for j in range(len(sizes))]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("seed", thorough(range(4), [0]))
 def test_the_tree_by_evidence_is_the_most_probable(seed):
     """Of all forests, by log-gammas; a priori each of three candidates is a third as probable as no parent."""
@@ -179,6 +180,7 @@ def test_by_evidence_every_analysis_sees_the_prior_of_the_scores(tmp_path):
     np.testing.assert_allclose(told.predict_proba(X), nb.predict_proba(X), rtol=1e-13)
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @pytest.mark.parametrize("by", thorough(["loo", "evidence"], ("evidence",)))
 def test_alpha_by_evidence_is_tuned_as_it_is_shared(by):
     X, y = table(60, 1)
@@ -195,6 +197,7 @@ def test_alpha_by_evidence_is_tuned_as_it_is_shared(by):
     assert found.objective >= max(objective(found.alpha * factor) for factor in (0.7, 0.9, 1.1, 1.4)) - 1e-9
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sensitivity_by_evidence_is_that_of_refits():
     X, y = table(60, 1)
     nb = bnb.TAN("evidence", alpha=0.7).fit(X, y)
@@ -235,6 +238,7 @@ def test_the_tree_by_mutual_information_has_the_most_likelihood():
     assert log_likelihood(bnb.TAN(root=3)) == pytest.approx(found, rel=1e-12)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("p", [[1 / 3, 1 / 3, 1 / 3], [0.8, 0.15, 0.05]])
 @pytest.mark.parametrize("rows", [5, 20])
 def test_independent_columns_have_hardly_an_arc(p, rows):
@@ -256,6 +260,7 @@ def test_noise_has_a_tree_and_no_forest():
     assert set(bnb.TAN("evidence").fit(X, y).parents_.values()) == {None}
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("score", ["mi", "evidence"])
 def test_rows_columns_and_names_of_levels_in_another_order(score):
     X, y = table(90, 3)
@@ -294,6 +299,7 @@ def test_weights_above_whole_small_numbers_are_exact():
         assert tables[1][0, 0, 1] == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="TAN")
 @pytest.mark.parametrize("make", [bnb.TAN, bnb.AODE])
 def test_counts_that_do_not_fit_are_refused_with_their_size(make, monkeypatch):
     X, y = table(40, 0)

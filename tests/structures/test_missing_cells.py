@@ -67,6 +67,7 @@ def test_the_mode_too():
     np.testing.assert_allclose(np.exp(nb.predict_joint_log_proba(HOLES, estimate="map")), joint, rtol=1e-12)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_predictions_are_queries(nb):
     for row in HOLES[:4]:
         known = {j: v for j, v in enumerate(row) if v is not None}
@@ -74,6 +75,7 @@ def test_predictions_are_queries(nb):
     np.testing.assert_allclose(nb.predict_proba(HOLES[:1])[0], np.exp(nb.class_log_prior_), rtol=1e-12)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_leaving_out_is_refitting(nb):
     found, brute = bnb.loo(nb, HOLES, Y), brute_of(nb)
     for i in range(0, 60, 13):
@@ -86,6 +88,7 @@ def test_leaving_out_is_refitting(nb):
         np.testing.assert_allclose(found.row_pointwise[i], joint, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_given_parameters_the_row_is_summed_too():
     nb = MAKE["network"].fit(HOLES, Y)
     drawn, brute = bnb.posterior_draws(nb, 3), brute_of(nb)
@@ -105,6 +108,7 @@ def test_given_parameters_the_row_is_summed_too():
         np.testing.assert_allclose(nb.predict_proba(HOLES[:16], draws=one), expected, rtol=1e-11)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_columns_of_noise_do_not_win_because_cells_are_missing():
     """One density of the same observed cells each: arcs between noise cost, and gain nothing by leaving cells out."""
     rng = np.random.default_rng(0)
@@ -122,6 +126,7 @@ def test_no_moments_in_closed_form(nb):
         bnb.log_odds_moments(nb, rows)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_row_does_not_depend_on_its_neighbours(nb):
     """Rows with closed forms keep them beside rows that have none; and these have the same draws anywhere."""
     rows = np.vstack([X[:3], [[None, None, "u", "w"]], X[3:5]])
@@ -185,6 +190,7 @@ def drawn_proba(nb, row, given, size, rng):
     return np.concatenate(parts)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("given", ["row", "data"])
 def test_intervals_and_entropies_are_those_of_draws(nb, given):
     """Draws of all completions of a row; slow, as kernels are compiled for each network and many draws are taken."""
@@ -204,6 +210,7 @@ def test_intervals_and_entropies_are_those_of_draws(nb, given):
             assert decided.p_optimal[i] == pytest.approx((drawn.argmax(axis=1) == top).mean(), abs=0.02)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_many_summed_cells_neither_overflow_nor_underflow():
     """40 pairs of which the parent is missing and the child is what no row had: the joint is below 1e-400."""
     rng = np.random.default_rng(0)

@@ -28,6 +28,7 @@ def by_hand(problem, joint, asked, given):
     return found / found.sum()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=10)
 @given(problems(), st.data())
 def test_any_variables_given_any_others(problem, data):
@@ -52,6 +53,7 @@ def test_any_variables_given_any_others(problem, data):
         np.testing.assert_allclose(found.to_numpy(), expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(1)], ids=repr)
 def test_learned_structures_answer_too(nb):
     X, y = table(40, 0)
@@ -111,6 +113,7 @@ def test_a_chain_of_many_columns_is_summed_over_exactly():
     np.testing.assert_allclose(nb.query(0, {59: 2}), given_last, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_many_given_cells_do_not_underflow():
     """600 columns of ten levels: the product of so many probabilities is below the least float64."""
     rng = np.random.default_rng(0)
@@ -120,6 +123,7 @@ def test_many_given_cells_do_not_underflow():
     np.testing.assert_allclose(found.to_numpy(), nb.predict_proba(X[:1])[0], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_column_without_any_cell_has_no_say():
     X, y = table(40, 0)
     X[:, 1] = None
@@ -136,6 +140,7 @@ def test_gaussian_columns_are_no_variables():
     refused(r"no categorical variable 'size'", nb.query, "size")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_table_too_large_is_refused_with_its_size():
     rng = np.random.default_rng(0)
     nb = bnb.NetworkNB().fit(rng.integers(0, 10, (30, 12)), rng.integers(0, 2, 30))
@@ -143,6 +148,7 @@ def test_a_table_too_large_is_refused_with_its_size():
         nb.query([str(j) for j in range(12)])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("variables", "known", "message"),
     [

@@ -26,6 +26,7 @@ def fitted(problem, nb=None, keep=slice(None)):
 # -- without arcs ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 @given(strategies.problems("categorical"))
 def test_a_structure_without_arcs_is_naive_bayes(problem):
@@ -42,6 +43,7 @@ def test_a_structure_without_arcs_is_naive_bayes(problem):
     assert nb.n_parameters_ == naive.n_parameters_
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 @given(strategies.problems("categorical"))
 def test_without_arcs_leaving_out_and_draws_are_those_of_naive_bayes(problem):
@@ -55,6 +57,7 @@ def test_without_arcs_leaving_out_and_draws_are_those_of_naive_bayes(problem):
         np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.TAN("evidence"), bnb.SPODE(), bnb.AODE(), bnb.NetworkNB()], ids=repr)
 def test_one_column_leaves_nothing_to_depend_on(nb):
     X, y = table(40, 0)
@@ -65,6 +68,7 @@ def test_one_column_leaves_nothing_to_depend_on(nb):
 # -- brute force -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=10)
 @given(problems())
 def test_a_network_is_its_joint_table(problem):
@@ -120,6 +124,7 @@ def check_order(problem, nb):
     assert other.log_evidence_ == pytest.approx(nb.log_evidence_, rel=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_evidence_as_a_learning_curve():
     X, y = table(25, 6)
     nb = bnb.NetworkNB({1: [0, 3], 2: 1}).fit(X, y)
@@ -128,6 +133,7 @@ def test_the_evidence_as_a_learning_curve():
     np.testing.assert_allclose(curve.log_evidence, expected, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_many_levels_and_parents_do_not_wrap_around():
     """Joint codes beyond 127, 255 and 32,767, where small integers end."""
     rng = np.random.default_rng(0)
@@ -144,6 +150,7 @@ def test_many_levels_and_parents_do_not_wrap_around():
         )
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.SPODE(), bnb.TAN(), bnb.AODE()], ids=repr)
 @pytest.mark.parametrize("estimate", ["mle", "map"])
 def test_a_class_that_never_had_the_parents_value_is_impossible(nb, estimate):
@@ -168,6 +175,7 @@ def names_on_arcs(problem):
     ]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=10)
 @given(problems(missing=True))
 def test_a_cell_counts_with_all_its_parents_and_missing_ones_are_summed_out(problem):
@@ -215,6 +223,7 @@ def test_the_evidence_is_back_once_the_rows_with_missing_cells_are_gone():
     assert bnb.bayes_factor(nb, nb).log == 0
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_missing_cell_beside_the_arcs_does_not_matter_to_the_evidence():
     X, y = table(30, 1)
     X[3, 2] = None
@@ -223,6 +232,7 @@ def test_a_missing_cell_beside_the_arcs_does_not_matter_to_the_evidence():
     assert nb.log_evidence_ == pytest.approx(brute_of(nb).evidence(counts), abs=1e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("nb", [bnb.NetworkNB({1: 0}), bnb.NetworkNB({0: 1, 2: [0, 1]}), bnb.SPODE(1)], ids=repr)
 def test_a_column_without_any_cell(nb):
     """A parent of nothing, or a child of whatever it may be: what is said of the other columns stands."""
@@ -272,6 +282,7 @@ MAKE = {
 each = pytest.mark.parametrize("make", [pytest.param(make, id=name) for name, make in MAKE.items()])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_chunks_make_the_whole(make):
     chunks = stream()
@@ -289,6 +300,7 @@ def test_chunks_make_the_whole(make):
     same(nb, declared, X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_merging_in_any_order_makes_the_whole(make):
     chunks = stream()
@@ -302,6 +314,7 @@ def test_merging_in_any_order_makes_the_whole(make):
         same(merged, whole, X)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each
 def test_rows_that_were_not_counted_are_not_forgotten(make):
     (X, y), (others, labels), _ = stream()
@@ -312,6 +325,7 @@ def test_rows_that_were_not_counted_are_not_forgotten(make):
     np.testing.assert_array_equal(nb.predict_proba(X), before)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("score", ["mi", "evidence"])
 def test_a_tree_once_found_is_counted_for(score):
     chunks = stream()
@@ -335,6 +349,7 @@ def test_counts_of_different_structures_do_not_merge():
     refused("structure", counting.merge, counted(a), counted(b))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_decay_is_weights():
     X, y = table(30, 5)
     for nb in (bnb.NetworkNB({1: 0}), bnb.AODE()):
@@ -345,6 +360,7 @@ def test_decay_is_weights():
 # -- compilations ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", list(MAKE.values()), ids=list(MAKE))
 def test_other_numbers_of_rows_compile_nothing(make):
     X, y = table(130, 7)

@@ -16,6 +16,7 @@ X = RNG.integers(0, 3, (60, 3))
 FRAME = pd.DataFrame(X.astype(str), columns=list("abc"))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="TAN")
 @pytest.mark.parametrize("nb", [bnb.TAN(), bnb.SPODE(), bnb.AODE()], ids=repr)
 def test_numbers_alone_leave_nothing_to_depend_on(nb):
     numbers = FRAME.astype(float)
@@ -42,6 +43,7 @@ def test_columns_that_were_never_seen_together_have_no_arc():
     assert bnb.SPODE().fit(FRAME.assign(a=None), Y).parents_["c"] == "b"
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_many_variables_neither_overflow_nor_underflow():
     """Pairs are independent given the class, so that the odds are a product over pairs."""
     many = RNG.integers(0, 8, (60, 400))
@@ -69,6 +71,7 @@ def test_queries_of_maximum_likelihood():
     np.testing.assert_allclose(found.sort_index(), expected, rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="SPODE")
 @pytest.mark.parametrize("nb", [bnb.SPODE(gaussian=None), bnb.AODE(gaussian=None)], ids=repr)
 def test_levels_that_come_later_may_not_fill_the_memory(nb, monkeypatch):
     monkeypatch.setattr("bayesnb._util.pair_counts.MOST_COUNTS", 20_000)
@@ -79,6 +82,7 @@ def test_levels_that_come_later_may_not_fill_the_memory(nb, monkeypatch):
     assert nb.statistics_ is before
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_reserved_level_is_told_with_its_odds():
     """Given the value of the parent that makes most of it."""
     nb = bnb.NetworkNB({"b": "a"}, handle_unknown="level").fit(FRAME, Y)

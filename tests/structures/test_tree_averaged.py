@@ -54,6 +54,7 @@ def fitted(missing=False):
 # -- all trees ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @either
 def test_predictions_and_leave_one_out_equal_enumeration(rows):
     nb = fitted(rows is HOLES)
@@ -94,6 +95,7 @@ def test_the_evidence_is_a_product_of_predictions():
     assert nb.log_evidence_ == pytest.approx(total, abs=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_names_of_columns_and_terms():
     nb = bnb.TreeAveragedNB().fit(pd.DataFrame(X, columns=list("abcd")), Y)
     found = nb.arc_probability_
@@ -112,6 +114,7 @@ def test_a_row_of_nothing_has_the_class_prior(rows):
     np.testing.assert_allclose(found, [of_class / of_class.sum()] * 2, rtol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_one_column_is_naive_bayes():
     nb, naive = bnb.TreeAveragedNB().fit(X[:, :1], Y), bnb.CategoricalNB(alpha=0.5).fit(X[:, :1], Y)
     np.testing.assert_allclose(nb.predict_proba(X[:, :1]), naive.predict_proba(X[:, :1]), rtol=1e-12)
@@ -121,6 +124,7 @@ def test_one_column_is_naive_bayes():
     assert bnb.loo(nb, X[:, :1], Y).elpd == pytest.approx(bnb.loo(naive, X[:, :1], Y).elpd, rel=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_class_without_rows_and_a_column_without_cells():
     rows = X.copy()
     rows[:, 1] = None
@@ -224,6 +228,7 @@ def test_files_and_forged_ones(tmp_path):
     refused("not that of all pairs", bnb.load, path, error=bnb.CorruptModelError)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_other_numbers_of_rows_compile_nothing():
     rows, labels = table(130, 7)
     nb = bnb.TreeAveragedNB().fit(rows, labels)
@@ -246,6 +251,7 @@ def test_other_numbers_of_rows_compile_nothing():
 # -- numbers -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_gaussian_columns_are_a_factor():
     size = np.random.default_rng(3).normal(size=(40, 2)) + (Y == "ash")[:, None]
     frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size[:, 0], age=size[:, 1])
@@ -258,6 +264,7 @@ def test_gaussian_columns_are_a_factor():
     np.testing.assert_allclose(nb.arc_probability_, trees.arc_probability_, rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_numbers_are_cut_into_levels():
     size = np.random.default_rng(3).normal(size=40) + 3.0 * (X[:, 1] == "u")
     frame = pd.DataFrame(X, columns=list("abcd")).assign(size=size)
@@ -281,6 +288,7 @@ def test_numbers_only_are_naive_bayes():
 # -- weights, sets, draws ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_weights_of_its_terms_are_those_of_its_columns_and_of_all_arcs():
     nb = bnb.WeightedNB(bnb.TreeAveragedNB(), "feature").fit(X, Y)
     found = bnb.weight_table(nb)
@@ -294,6 +302,7 @@ def test_weights_of_its_terms_are_those_of_its_columns_and_of_all_arcs():
         np.testing.assert_allclose(left_out.values[i], bnb.terms(refit, X[i : i + 1]).values[0], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @either
 def test_conformal_p_values_are_those_of_refits(rows):
     nb, new = fitted(rows is HOLES), rows[11:12]
@@ -322,6 +331,7 @@ def test_drawn_trees_are_those_of_the_arcs():
         assert abs(share - p) <= 4.5 * np.sqrt(p * (1 - p) / 4000) + 1e-9
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("given", ["row", "data"])
 def test_law_9_the_average_given_the_row_is_the_prediction(given):
     """Given the data it is near it."""
@@ -332,6 +342,7 @@ def test_law_9_the_average_given_the_row_is_the_prediction(given):
     np.testing.assert_array_less(abs(drawn.mean(axis=1) - expected), error + (0.05 if given == "data" else 1e-9))
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_intervals_and_entropies_are_those_of_draws():
     nb = fitted()
     lower, upper = bnb.predict_interval(nb, X[:6], prob=0.8, draws=2000, seed=1)
@@ -344,6 +355,7 @@ def test_intervals_and_entropies_are_those_of_draws():
     assert (found["epistemic"] > 0).all()
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_posterior_draws_have_trees_and_parameters():
     nb = fitted()
     drawn = bnb.posterior_draws(nb, 4000, seed=0)
@@ -354,6 +366,7 @@ def test_posterior_draws_have_trees_and_parameters():
     np.testing.assert_array_less(abs(alone[..., 2:5].mean(axis=0) - mean), error)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["evidence", "loo"])
 def test_its_strength_is_tuned_to_the_best_of_refits(by):
     def objective(log_alpha):
@@ -366,6 +379,7 @@ def test_its_strength_is_tuned_to_the_best_of_refits(by):
     assert found.alpha == pytest.approx(np.exp(best.x), rel=2e-3)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sensitivity_to_the_prior_is_that_of_refits():
     def log_odds(alpha):
         proba = bnb.TreeAveragedNB(alpha).fit(X, Y).predict_proba(X[:8]).max(axis=1)
@@ -379,6 +393,7 @@ def test_sensitivity_to_the_prior_is_that_of_refits():
 # -- many columns ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_column_that_stands_there_thirty_times_is_heard_once():
     """Copies are alike: each arc is as probable as in a tree drawn uniformly."""
     rng, labels = np.random.default_rng(0), np.arange(3000) % 2
@@ -389,6 +404,7 @@ def test_a_column_that_stands_there_thirty_times_is_heard_once():
     np.testing.assert_allclose(nb.arc_probability_, (1 - np.eye(30)) * 2 / 30, rtol=0, atol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_independent_columns_are_naive_bayes():
     rng, labels = np.random.default_rng(0), np.arange(3000) % 2
     rows = np.where(rng.random((3000, 30)) < 0.1, labels[:, None], rng.integers(0, 3, (3000, 30)))

@@ -13,6 +13,8 @@ from bayesnb.uncertainty import parameter_table, posterior_draws, predict_interv
 from tests.strategies import thorough
 from tests.uncertainty.simulated import LENGTH, NORMAL, POISSON, SIMULATED
 
+pytestmark = pytest.mark.slow("simulates many data sets or draws")
+
 SETS = 4_000
 ROW_SETS = 1_500
 

@@ -63,6 +63,7 @@ def assert_normal_inverse_gamma(mu: np.ndarray, sigma2: np.ndarray, x: np.ndarra
     assert abs(np.corrcoef(z, sigma2.argsort().argsort())[0, 1]) < 4 / np.sqrt(len(mu))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", SIMULATED)
 def test_class_probabilities_are_beta(kind):
     nb, _, y = fitted(kind)
@@ -73,6 +74,7 @@ def test_class_probabilities_are_beta(kind):
         assert_distributed(prob[:, c], beta((y == c).sum(), N, 3))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
 @pytest.mark.parametrize("kind", ["categorical", "bernoulli"])
 def test_levels_are_beta_within_their_feature(kind):
     sizes = LEVELS if kind == "categorical" else (2, 2, 2)
@@ -86,6 +88,7 @@ def test_levels_are_beta_within_their_feature(kind):
             assert_distributed(theta[:, c, k], beta(count, (y == c).sum(), n_levels))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("features", [None, [3, 1], ["0"], "2"])
 def test_words_are_beta_whichever_are_asked_for(features):
     """A few words have the marginals and the covariances that they have among all."""
@@ -122,6 +125,7 @@ def test_rates_are_gamma():
             assert_distributed(rate[:, c, j], stats.gamma(a, scale=1 / b))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_mixed_names_and_distributions():
     nb, X, y = fitted("mixed")
     drawn = posterior_draws(nb, DRAWS)
@@ -142,6 +146,7 @@ def test_mixed_names_and_distributions():
         assert_distributed(drawn["theta_categorical"][:, c, 2], beta((mine["colour"] == 2).sum(), n, 3))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_features_of_a_frame_by_name_and_place():
     nb, X, y = fitted("mixed")
     for features in (["length", "ripe"], [1, 2], ["ripe", 1]):
@@ -163,6 +168,7 @@ def test_features_of_a_frame_by_name_and_place():
     assert_distributed(rate[:, 1, 0], stats.gamma(POISSON.concentration + X[y == 1, 2].sum(), scale=1 / b))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_single_block_keeps_the_short_name():
     X = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": ["u", "v", "u"]})
     nb = bnb.MixedNB().fit(X, [0, 1, 0])
@@ -177,6 +183,7 @@ def test_classes_and_features_are_independent():
     assert (abs(correlation) < 4 / np.sqrt(DRAWS)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_draws_are_independent_also_between_chunks():
     """5,000 levels are drawn some hundred draws at a time."""
     nb = bnb.MultinomialNB().fit(np.ones((2, 5000)), [0, 1])
@@ -193,6 +200,7 @@ def test_of_the_prior():
     assert_distributed(drawn["class_prob"][:, 0], stats.beta(1, 2))
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("make", [bnb.MultinomialNB, bnb.CategoricalNB])
 def test_small_concentrations_do_not_underflow(make):
     """Of 0.01 a quarter of all gamma variates is below 1e-60, and one in a thousand below any float."""
@@ -229,6 +237,7 @@ def test_known_class_probabilities_are_known():
     np.testing.assert_allclose(posterior_draws(nb, 3)["class_prob"], [[0.25, 0.75]] * 3)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["mixed", "multinomial"])
 def test_the_seed_is_all_that_is_random(kind):
     nb, _, _ = fitted(kind)
@@ -269,6 +278,7 @@ print((kilobytes("VmHWM") - before) * 1024 / theta.nbytes)
 """
 
 
+@pytest.mark.slow("large arrays, many files or long histories")
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux to measure peak memory")
 def test_memory_is_that_of_the_result():
     """200,000 parameters, 100 draws: peak memory at most 1.3 times the 160 MB of the result."""
@@ -276,11 +286,13 @@ def test_memory_is_that_of_the_result():
     assert float(result.stdout) < 1.3
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("draws", [0, -3, 2.5, "10", None])
 def test_draws_are_a_positive_number(draws):
     refused(r"draws=.* must be a positive integer", posterior_draws, make_prior_only(1.0), draws=draws)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("feature", ["colour", 3, -1, 0.5])
 def test_features_are_columns(feature):
     with pytest.raises(ValueError, match=r"features: there is no column .*X has \['0', '1', '2'\]"):

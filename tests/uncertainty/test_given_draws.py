@@ -25,6 +25,7 @@ def drawn(kind: str) -> dict[str, np.ndarray]:
     return dict(posterior_draws(problem(kind, 3)[0], DRAWS, seed=3))
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @each_kind
 def test_their_average_is_the_predictive_distribution(kind):
     """Within five Monte Carlo errors of ratios of means."""
@@ -43,6 +44,7 @@ def test_their_average_is_the_predictive_distribution(kind):
     np.testing.assert_array_equal(nb.predict(X, draws=drawn(kind)), nb.classes_[found.argmax(axis=1)])
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("given", ["row", "data"])
 @each_kind
 def test_analyses_of_draws_are_near_those_of_the_posterior(kind, given):
@@ -68,6 +70,7 @@ def test_analyses_of_draws_are_near_those_of_the_posterior(kind, given):
     assert (found["epistemic"] >= -1e-12).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_all_that_holds_draws_is_read():
     nb, X = problem("mixed", 3)
     data = bnb.to_arviz(nb, draws=50, chains=2, seed=4)
@@ -76,6 +79,7 @@ def test_all_that_holds_draws_is_read():
     np.testing.assert_array_equal(nb.predict_proba(X, draws=data), nb.predict_proba(X, draws=same))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_another_class_prior():
     """Of draws whose classes are known, P(class | row, θ) by Bayes' rule."""
     nb, X = problem("gaussian", 2)

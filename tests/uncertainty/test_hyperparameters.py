@@ -40,6 +40,7 @@ def hyperparameters(nb: Any, kind: str, **values: Any) -> ParameterDraws:
     return ParameterDraws({site: np.asarray(v, float) for site, v in values.items()}, origin(nb.fitted_, kind))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_of_the_exact_posterior_nothing_is_left_to_average():
     nb, _, _, new = wide()
     draws, exact = bnb.posterior_draws(nb, 500, seed=2), nb.predict_proba(new)
@@ -50,6 +51,7 @@ def test_of_the_exact_posterior_nothing_is_left_to_average():
     np.testing.assert_allclose(shifted, nb.predict_proba(new, class_prior=[0.9, 0.1]), rtol=1e-9)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_draws_of_all_parameters_from_elsewhere_are_warned_of():
     nb, _, _, new = wide()
     draws = dict(bnb.posterior_draws(nb, 500, seed=2))
@@ -64,6 +66,7 @@ def test_draws_of_all_parameters_from_elsewhere_are_warned_of():
         predict_interval(nb, new, draws=draws)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_draws_that_were_changed_or_of_other_data_are_taken_for_themselves():
     nb, _, _, new = wide()
     draws = bnb.posterior_draws(nb, 50, seed=2)
@@ -112,6 +115,7 @@ def quantiles_of_alpha() -> np.ndarray:
     return np.exp(np.interp((np.arange(200) + 0.5) / 200, below, t))
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_a_symmetric_hyperprior_is_integrated():
     nb, X, y, new = wide()
     draws = hyperparameters(nb, "symmetric", alpha=quantiles_of_alpha())
@@ -130,6 +134,7 @@ def small() -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarr
     return nb, X, y, np.array([[0, 1], [2, 2], [1, 0]]), {site: np.array(v) for site, v in values.items()}
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", ["pooled", "symmetric"])
 def test_by_hand(small, kind):
     nb, X, y, new, values = small
@@ -147,6 +152,7 @@ def test_by_hand(small, kind):
     assert abs(known - found).max() > 0.01
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_gaussian_features_by_hand():
     """Student's t by SciPy, for each location and rate."""
     rng = np.random.default_rng(6)
@@ -181,6 +187,7 @@ def test_what_is_missing_is_named(small):
         )
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 def test_given_the_row_in_many_columns():
     """Law 9: the average over θ | D, row is the predictive; and the total entropy is that of it."""
     nb, _, _, new = wide()
@@ -196,6 +203,7 @@ def test_given_the_row_in_many_columns():
     assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_given_the_row_is_what_weights_give_where_columns_are_few(small):
     """θ by NumPy for each draw of the hyperparameters, weighted with p(row | θ)."""
     nb, X, y, new, _ = small
@@ -225,6 +233,7 @@ def log_dirichlet(rng: np.random.Generator, concentration: np.ndarray) -> np.nda
     return np.log(gamma / gamma.sum(axis=-1, keepdims=True))
 
 
+@pytest.mark.slow("NumPyro compiles for seconds")
 @pytest.mark.filterwarnings("ignore:NUTS")
 def test_what_run_nuts_returns_and_a_file_of_it(tmp_path):
     import arviz
@@ -237,6 +246,7 @@ def test_what_run_nuts_returns_and_a_file_of_it(tmp_path):
     np.testing.assert_array_equal(nb.predict_proba(new, draws=arviz.from_netcdf(str(tmp_path / "draws.nc"))), found)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_to_arviz_returns_and_a_file_of_it(tmp_path):
     import arviz
 

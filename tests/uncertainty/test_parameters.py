@@ -53,6 +53,7 @@ def check_beta(found, count, total, alpha, n_levels, prob):
     np.testing.assert_allclose(found["prior_weight"], n_levels * alpha / (n_levels * alpha + total), rtol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
 def test_categorical_from_counts(alpha):
     table = parameter_table(CategoricalNB(alpha=alpha, class_alpha=2.0).fit(LEVELS, Y), prob=0.8)
@@ -87,6 +88,7 @@ def test_laplace_fractions_of_the_textbook():
     np.testing.assert_allclose([found["lower"], found["upper"]], bounds, rtol=1e-10)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
 def test_bernoulli_from_counts(convert):
     table = parameter_table(BernoulliNB(alpha=1.0).fit(convert(COUNTS), Y))
@@ -97,6 +99,7 @@ def test_bernoulli_from_counts(convert):
             check_beta(row(table, label, str(j), "absent"), (~present[:, j]).sum(), len(present), 1.0, 2, 0.9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
 def test_multinomial_from_counts(convert):
     table = parameter_table(MultinomialNB(alpha=0.5).fit(convert(COUNTS), Y))
@@ -193,6 +196,7 @@ def simulated(family, rng):
     return nb.fit(x, label), {level: theta[..., level] for level in range(3)}
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "bernoulli", "categorical"])
 def test_intervals_cover(family):
     """90% intervals cover in 88-92% of 4,000 data sets simulated from the prior (4 standard errors: 2%)."""
@@ -229,6 +233,7 @@ def test_estimates_that_do_not_exist_are_nan():
     assert level["mean"] == 0.5
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_improper_posteriors_name_class_and_feature():
     x = pd.DataFrame({"stem": ["long", "long", "short", "long"], "sound": ["dull", "crisp", "dull", "crisp"]})
     with pytest.raises(ImproperPosteriorError, match=r"class 'a', feature 'stem', 'short'"):
@@ -260,12 +265,14 @@ def test_certain_parameters_have_no_width():
     assert row(table, 0, "(class)", 0)["prior_weight"] == 1
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("prob", [0, 1, -0.1, 1.5, math.nan])
 def test_prob_is_validated(prob):
     with pytest.raises(ValueError, match="prob"):
         parameter_table(BernoulliNB().fit([[0], [1]], [0, 1]), prob=prob)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_mixed_stands_in_the_order_of_the_columns():
     X = pd.DataFrame({"real": REAL[:, 0], "kind": LEVELS[:, 0], "n": COUNTS[:, 0], "flag": COUNTS[:, 1] > 0})
     X["word"], X["other"] = COUNTS[:, 2], COUNTS[:, 1]
@@ -326,6 +333,7 @@ def test_double_precision_without_touching_the_configuration():
     assert row(table, "no", "0", "rate")["upper"] == pytest.approx(POOLED_UPPER, rel=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_many_words_are_one_call():
     rng = np.random.default_rng(0)
     X = sp.random_array((30, 20_000), density=0.01, rng=rng, data_sampler=lambda size: rng.integers(1, 4, size))

@@ -8,6 +8,8 @@ from scipy.special import expit
 
 import bayesnb as bnb
 
+pytestmark = pytest.mark.slow("simulates many data sets or draws")
+
 
 @pytest.mark.parametrize("separation", [0, 2, 4, 6])
 def test_intervals_of_rows_cover_however_far_apart_the_classes_lie(separation):

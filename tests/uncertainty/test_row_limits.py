@@ -22,6 +22,7 @@ from tests.strategies import thorough
 from tests.uncertainty.test_rows import DRAWS, each_given, each_method, problem
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @each_given
 @each_method
 @pytest.mark.parametrize("class_prior", [[0.3, 0.7], [0.5, 0.5], [1.0, 0.0]])
@@ -38,6 +39,7 @@ def test_what_is_certain_has_no_width(class_prior, method, given):
     np.testing.assert_allclose(found, [entropy, entropy, 0.0, 1.0], rtol=0, atol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @each_given
 @each_method
 @pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
@@ -65,6 +67,7 @@ def test_a_class_of_probability_zero_takes_no_part(n_classes, method, given):
     assert np.isfinite(sd[:, :-1]).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_given
 @each_method
 @pytest.mark.filterwarnings("error")
@@ -79,6 +82,7 @@ def test_known_class_probabilities_do_not_learn_from_the_row(given, method):
         assert np.average(p < end[0, 1], weights=weight) == pytest.approx(q, abs=0.02)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_given
 @each_method
 def test_a_single_class_is_certain(method, given):
@@ -90,6 +94,7 @@ def test_a_single_class_is_certain(method, given):
     np.testing.assert_array_equal(log_odds_moments(nb, X, given=given), np.zeros((2, 2, 1)))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("error")
 def test_a_row_far_from_everything():
     """Log odds of a million with an sd of as many, and all on one side: that takes the third moment.
@@ -109,6 +114,7 @@ def test_a_row_far_from_everything():
         assert predict_interval(nb, row, given="data", method=method)[0][0, 1] == pytest.approx(1.0, abs=1e-6)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_given
 def test_small_concentrations(given):
     """A class without rows and alpha = 0.001: gamma variates underflow, the answer does not."""
@@ -119,6 +125,7 @@ def test_small_concentrations(given):
     assert np.isfinite(decompose_uncertainty(nb, X, method="draws", given=given)).all(axis=None)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("method", thorough(["moments", "draws"], ["draws"]))
 def test_seeds(method):
     nb, X = problem("mixed", 3)
@@ -127,6 +134,7 @@ def test_seeds(method):
     assert (np.array(first) != other).any()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("method", thorough(["moments", "draws"], ["moments"]))
 def test_double_precision_whatever_the_configuration(method):
     nb, X = problem("mixed", 2)
@@ -141,6 +149,7 @@ def test_double_precision_whatever_the_configuration(method):
         np.testing.assert_array_equal(single, double)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("n_classes", thorough([2, 3], [2]))
 def test_the_index_of_a_frame_is_kept(n_classes):
     nb, X = problem("mixed", n_classes)
@@ -149,6 +158,7 @@ def test_the_index_of_a_frame_is_kept(n_classes):
     assert decompose_uncertainty(*problem("poisson", n_classes), draws=10).index.tolist() == [0, 1, 2, 3, 4]
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_against_is_a_label():
     nb = bnb.GaussianNB().fit([[0.0], [1.0], [2.0], [3.0], [7.0], [9.0]], ["b", "b", "c", "c", "a", "a"])
     rows = [[1.5], [8.0]]
@@ -159,12 +169,14 @@ def test_against_is_a_label():
     refused("against='z' is no class", log_odds_moments, nb, rows, against="z")
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("function", [predict_interval, decompose_uncertainty, log_odds_moments])
 def test_improper_posteriors(function):
     nb = bnb.CategoricalNB(alpha=0).fit([["a"], ["b"], ["a"]], ["x", "x", "y"])
     refused(r"class 'y', feature '0', 'b'", function, nb, [["a"]], error=ImproperPosteriorError)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("function", "options", "message"),
     [
@@ -185,6 +197,7 @@ def test_arguments_are_checked(function, options, message):
     refused(message, function, nb, X, **options)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_rows_of_a_list_have_no_index_and_those_of_a_frame_have():
     """A list has a method of that name, which was taken for the index."""
     rows = [["a"], ["b"], ["a"]]

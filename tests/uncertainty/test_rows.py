@@ -90,6 +90,7 @@ def take(X: Any, index: Any) -> Any:
     return X.iloc[index] if hasattr(X, "iloc") else X[index]
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @some_given
 @each_kind
 def test_log_odds_moments_are_those_of_draws(kind, given):
@@ -108,6 +109,7 @@ def test_log_odds_moments_are_those_of_draws(kind, given):
         assert (abs(found - sd**2) <= 5 * error + 1e-12).all()
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @each_kind
 def test_given_the_row_is_a_mixture_over_its_class(kind):
     """Exactly: the mixture, by P(k | row, D), of models that counted the row with label k."""
@@ -123,6 +125,7 @@ def test_given_the_row_is_a_mixture_over_its_class(kind):
         np.testing.assert_allclose(sd[i] ** 2, second - expected**2, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("n_classes", [2, 3])
 @each_kind
 def test_given_the_row_draws_average_to_predict_proba(kind, n_classes):
@@ -142,6 +145,7 @@ def moments_of(proba: np.ndarray) -> np.ndarray:
     return np.stack([proba.mean(axis=0), proba.std(axis=0)], axis=1)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("level", [0.0, 1.0])
 def test_law_9_by_quadrature(level):
     """One Bernoulli feature, two classes: both ways of writing the mean of P(c | x, θ) over θ | D, x.
@@ -212,6 +216,7 @@ def third_of_logit(nb: Any, X: Any) -> float:
         return float(scores.third[0, 0, 1] - scores.third[0, 0, 0])
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @some_given
 @each_kind
 def test_two_classes_have_quantiles_of_a_mixture(kind, given):
@@ -232,6 +237,7 @@ def excess(at: float, w: np.ndarray, mean: np.ndarray, sd: np.ndarray, skew: np.
     return float(w @ norm.cdf(unskewed((at - mean) / sd, skew)[0])) - q
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_given
 @each_kind
 def test_two_classes_have_entropies_of_a_mixture(kind, given):
@@ -253,6 +259,7 @@ def test_two_classes_have_entropies_of_a_mixture(kind, given):
         np.testing.assert_allclose(found.iloc[i], expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow("simulates many data sets or draws")
 @each_given
 @pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
 @each_kind
@@ -275,6 +282,7 @@ def test_draws_are_of_the_posterior(kind, n_classes, given):
         assert (abs(below - q) <= 5 * np.hypot(error, np.sqrt(q * (1 - q) / n))).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_kind
 def test_normal_scores_come_near_the_exact_posterior_as_data_grow(kind):
     """Three classes, 3,000 rows: of 20,000 draws of all parameters 8 to 12% are beyond each end of 80% intervals,
@@ -288,6 +296,7 @@ def test_normal_scores_come_near_the_exact_posterior_as_data_grow(kind):
     np.testing.assert_allclose(mean, nb.predict_proba(X), rtol=0, atol=0.005)
 
 
+@pytest.mark.slow("other variants compile kernels of their own")
 @each_given
 @each_method
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -316,6 +325,7 @@ def flipped(kind: str) -> tuple[Any, Any, Any]:
     return simulated.make().fit(X, y), simulated.make().fit(X, -y), simulated.draw(rng, truth, 6)[0]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @each_given
 @each_kind
 def test_permuted_classes_and_rows_permute_the_answer(kind, given):
@@ -331,6 +341,7 @@ def test_permuted_classes_and_rows_permute_the_answer(kind, given):
     np.testing.assert_allclose(sd, sd_[:, ::-1], rtol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("n_classes", thorough([2, 3], [3]))
 @each_kind
 def test_a_row_does_not_see_the_others(kind, n_classes):
@@ -354,6 +365,7 @@ def missing_rows(kind: str) -> Any:
     return np.zeros((2, 5)) if kind == "multinomial" else np.full((2, 3), np.nan)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @some_given
 @each_kind
 def test_without_a_cell_the_class_prior_is_what_is_known(kind, given):
@@ -371,6 +383,7 @@ def test_without_a_cell_the_class_prior_is_what_is_known(kind, given):
     np.testing.assert_allclose(nb.predict_proba(missing_rows(kind))[:, 1], mean)
 
 
+@pytest.mark.slow("folds of real tables")
 def test_moments_and_draws_agree_on_messages():
     """SMS: for 95% of the test messages that are in doubt both ends agree to 0.3 sd of the log odds."""
     from sklearn.feature_extraction.text import CountVectorizer
