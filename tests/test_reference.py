@@ -109,10 +109,11 @@ def test_each_method_is_in_an_example(name):
 def functions(name: str) -> Iterator[Callable[..., Any]]:
     """A public function, or `__init__` and the public methods of a public class, where they are the package's."""
     owner = found(name)
-    members = vars(owner) if inspect.isclass(owner) else {"": owner}
-    for key, member in members.items():
+    members = inspect.getmembers_static(owner) if inspect.isclass(owner) else [("", owner)]
+    for key, member in members:
         function = inspect.unwrap(getattr(member, "__func__", member))
-        if inspect.isfunction(function) and (key == "__init__" or key[:1] != "_"):
+        own = inspect.isfunction(function) and function.__module__.startswith("bayesnb")
+        if own and (key == "__init__" or key[:1] != "_"):
             yield function
 
 
