@@ -14,7 +14,7 @@ from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, require_fitted
-from bayesnb.uncertainty.class_probabilities import Method, Replayer, sampler
+from bayesnb.uncertainty.class_probabilities import Given, Method, sampler
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ def decide(
     X: Any,
     loss: Any,
     reject_cost: float | None = None,
-    given: Replayer = "row",
+    given: Given = "row",
     method: Method = "moments",
     draws: Any = 1000,
     seed: int = 0,

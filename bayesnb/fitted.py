@@ -135,8 +135,8 @@ class Fitted:
         Of the reason, where there is a posterior and no evidence, and else None.
     table : function of X
         X as a `Table`; refuses one whose columns are not those of `fit`.
-    weighted_counts : function of an encoding, its rows, labels (N,) and weights (N,)
-        The statistics of rows.
+    count_rows : function of an encoding, its rows, labels (N,) and weights (N,)
+        Statistics of these rows.
     prior_alone : function of columns with parents and of their family
         The prior of the same features given the class alone.
     score : function of a `Fitted`, X and a `Request`
@@ -155,7 +155,7 @@ class Fitted:
     no_posterior: str | None
     why_no_evidence: Callable[[], str | None]
     table: Callable[[Any], Table]
-    weighted_counts: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
+    count_rows: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
     prior_alone: Callable[[Columns, Any], Any]
     score: Callable[..., np.ndarray]
     members: Members | None = None

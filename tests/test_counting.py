@@ -219,9 +219,9 @@ def test_fit_does_not_copy_a_large_array():
     tracemalloc.start()
     nb.fit(X, y)
     nb.predict(X)
-    penalized_mle = tracemalloc.get_traced_memory()[1]
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert penalized_mle < X.nbytes / 2
+    assert peak < X.nbytes / 2
 
 
 # -- large numbers -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util import progress as house
+from bayesnb._util.progress import _silent, progress
 
 RNG = np.random.default_rng(0)
 Y = np.repeat([0, 1, 2], 12)
@@ -104,15 +104,15 @@ def test_work_side_by_side_has_none_of_its_own(bars):
 
 def test_contexts_of_generators_may_end_in_any_order():
     def silent():
-        with house.progress(None, 1) as tick:
+        with progress(None, 1) as tick:
             yield tick
 
     one, two = silent(), silent()
     next(one), next(two)
     one.close()
-    assert house._silent.get() == 1
+    assert _silent.get() == 1
     two.close()
-    assert house._silent.get() == 0
+    assert _silent.get() == 0
 
 
 def test_a_notebook_shows_bars_though_it_is_no_terminal(monkeypatch):
@@ -126,7 +126,7 @@ def test_a_notebook_shows_bars_though_it_is_no_terminal(monkeypatch):
     for shown in (True, False):
         page = Kernel()
         monkeypatch.setattr("sys.stderr", page)
-        with house.progress("reading", 2) as step:
+        with progress("reading", 2) as step:
             time.sleep(1.1)
             step()
             step()

@@ -1,1 +1,1 @@
-"""What all floors use: arguments, precision, progress, warnings, files, dask, digests, pair counts."""
+"""What every layer uses: arguments, precision, progress, warnings, files, dask, digests, pair counts."""

@@ -153,7 +153,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
                 raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
             report_unknown(columns, unknown)
 
-        counted = Counted(encoding, draft._weighted_counts(encoding, encoding.rows(table, policy), label, weight))
+        counted = Counted(encoding, draft._count_rows(encoding, encoding.rows(table, policy), label, weight))
         return drafts.commit(self, draft, counting.remove(drafts.counted_by(draft), counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
@@ -189,7 +189,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             no_posterior=own.no_posterior,
             why_no_evidence=lambda: own.no_evidence,
             table=own._table,
-            weighted_counts=own._weighted_counts,
+            count_rows=own._count_rows,
             prior_alone=own._prior_alone,
             score=own._score,
             members=own._members,
@@ -301,7 +301,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """Fits of this classifier, of which `WeightedNB` takes the one with the least loss under weights."""
         return [copy.copy(self).fit(X, y, sample_weight)]
 
-    def _weighted_counts(
+    def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:
         return counting.count_rows(encoding, rows, label, weight)

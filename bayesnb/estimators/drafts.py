@@ -39,7 +39,7 @@ class Counting(Protocol):
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]: ...
 
-    def _weighted_counts(
+    def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics: ...
 
@@ -112,7 +112,7 @@ def count_table(
         table, label, weight = table.take(keep), label[keep], weight[keep]
     learned, rows = Encoding(classes, columns).learn(table)
     encoding, rows = nb._structured(learned, table, rows, label, weight)
-    return counting.prune(Counted(encoding, nb._weighted_counts(encoding, rows, label, weight)))
+    return counting.prune(Counted(encoding, nb._count_rows(encoding, rows, label, weight)))
 
 
 def commit(nb: NB, draft: NB, counted: Counted, *, on_top: bool = False) -> NB:

@@ -201,7 +201,7 @@ class KDB(LearnedStructure):
         columns: Any
         columns, *others = encoding.blocks
         counted = copy.copy(self)
-        counted.encoding_, counted.statistics_ = encoding, self._weighted_counts(encoding, rows, label, weight)
+        counted.encoding_, counted.statistics_ = encoding, self._count_rows(encoding, rows, label, weight)
         most = counted.k_
         losses = _losses(counted.fitted_, range(most + 1) if any_k else [most], table, label, weight)
         if not any_number:

@@ -202,7 +202,7 @@ class MixedNB(NaiveBayesClassifier):
             columns, rows = _learned(block, table)
             alone = drafts.blank(self)
             alone.encoding_ = Encoding(encoding.classes, (columns,))
-            alone.statistics_ = alone._weighted_counts(alone.encoding_, (rows,), label, weight)
+            alone.statistics_ = alone._count_rows(alone.encoding_, (rows,), label, weight)
             fits.append(alone.fitted_)
         gain = gains(fits[0], fits[1], table, label, weight)
         return [j for j, own in zip(undecided, gain, strict=True) if own > _ROUNDING]

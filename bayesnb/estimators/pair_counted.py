@@ -55,15 +55,15 @@ class PairCounted(StructuredNB):
     def _require_order(self, columns: NodeColumns) -> None:
         """Nothing: pairs in both orders are counted, and none of them is a network."""
 
-    def _weighted_counts(
+    def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:
         columns = encoding.blocks[0].network
         if columns is None:
-            return super()._weighted_counts(encoding, rows, label, weight)
+            return super()._count_rows(encoding, rows, label, weight)
         cells: Any = rows[0]
         pairs = structure.count_level_pairs(columns.base, cells.base, label, weight, len(encoding.classes))
-        rest = super()._weighted_counts(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
+        rest = super()._count_rows(replace(encoding, blocks=encoding.blocks[1:]), rows[1:], label, weight)
         return replace(rest, blocks=(LevelCounts(_as_nodes(columns, pairs)), *rest.blocks))
 
 

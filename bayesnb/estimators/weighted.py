@@ -317,10 +317,10 @@ class WeightedNB(NaiveBayesClassifier):
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         return self._base()._structured(encoding, table, rows, label, weight)
 
-    def _weighted_counts(
+    def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:
-        return self._base()._weighted_counts(encoding, rows, label, weight)
+        return self._base()._count_rows(encoding, rows, label, weight)
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         prior = self._base()._empirical_prior(counted)

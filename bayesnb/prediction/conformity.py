@@ -158,7 +158,7 @@ class OfAverage:
         fitted, label = self.nb.fitted_, self.counted.label
         rows, found = fitted.encoding.rows(candidates, lambda columns, unknown: None), np.zeros((2, *against.shape))
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
-            added = fitted.weighted_counts(fitted.encoding, rows, np.full(1, y, np.int32), np.ones(1))
+            added = fitted.count_rows(fitted.encoding, rows, np.full(1, y, np.int32), np.ones(1))
             odds = self._with(fitted.statistics.merge(added))[np.arange(len(label)), label]
             weight = self.counted.weight * (label == y) if self.by_class else self.counted.weight
             with np.errstate(over="ignore"):

@@ -113,7 +113,7 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
         return _of_members(fitted, members, joint, np.broadcast_to(log_class, joint.shape[:2]))
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
-    _require_room(n, fitted)
+    _require_memory(n, fitted)
     values = scoring.terms_of_rows(fitted.encoding, model, rows, n, reading)
     log_class = np.broadcast_to(scoring.log_class(model, reading), values.shape[:2])
     return Terms(values, log_class, tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
@@ -166,7 +166,7 @@ def loo_terms(
     fitted = require_leave_one_out(nb, "loo_terms")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
-    _require_room(len(counted.label), fitted)
+    _require_memory(len(counted.label), fitted)
     return loo_terms_of(fitted, counted, estimate, prior)
 
 
@@ -205,7 +205,7 @@ def _biased(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
     return log_class if fitted.prior.weights is None else log_class + fitted.prior.weights.class_bias
 
 
-def _require_room(n_rows: int, fitted: Fitted) -> None:
+def _require_memory(n_rows: int, fitted: Fitted) -> None:
     n_classes, n_terms = len(fitted.encoding.classes), fitted.encoding.n_terms
     require_memory(
         n_rows * n_classes * n_terms,

@@ -74,7 +74,7 @@ def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -
     label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
     rows = fitted.encoding.rows(table)
-    given = Counted(fitted.encoding, fitted.weighted_counts(fitted.encoding, rows, label, weight))
+    given = Counted(fitted.encoding, fitted.count_rows(fitted.encoding, rows, label, weight))
     try:
         counting.remove(fitted.counted, given)
     except ValueError as error:

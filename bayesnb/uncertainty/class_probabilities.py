@@ -30,7 +30,7 @@ from bayesnb.uncertainty.two_classes import interval, quadrature
 if TYPE_CHECKING:
     import pandas as pd
 
-Replayer = Literal["row", "data"]
+Given = Literal["row", "data"]
 Method = Literal["moments", "draws"]
 
 _WHAT = "P(class | row, θ)"
@@ -42,7 +42,7 @@ def predict_interval(
     X: Any,
     prob: float = 0.9,
     method: Method = "moments",
-    given: Replayer = "row",
+    given: Given = "row",
     draws: Any = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -128,7 +128,7 @@ def predict_interval(
 
 
 def decompose_uncertainty(
-    nb: Classifier, X: Any, given: Replayer = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
+    nb: Classifier, X: Any, given: Given = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
 
@@ -185,7 +185,7 @@ def decompose_uncertainty(
 
 
 def log_odds_moments(
-    nb: Classifier, X: Any, against: Any = None, given: Replayer = "data", draws: Any = None
+    nb: Classifier, X: Any, against: Any = None, given: Given = "data", draws: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
@@ -252,7 +252,7 @@ OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _distribution(
-    fitted: Fitted, X: Any, given: Replayer, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
+    fitted: Fitted, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
     chosen = sampler(fitted, given, method, draws, seed)
@@ -263,7 +263,7 @@ def _distribution(
     return chosen.map(fitted, X, of_draws)
 
 
-def sampler(fitted: Fitted, given: Replayer, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
+def sampler(fitted: Fitted, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
     """What draws log P(class | row, θ); there are no moments where classes share parameters."""
     require_given(fitted, given)
     require_choice("method", method, ("moments", "draws"))
@@ -277,7 +277,7 @@ def sampler(fitted: Fitted, given: Replayer, method: Method, draws: Any, seed: i
     return Sampler("draws" if fitted.prior.classes_share_parameters else method, given, int(draws), seed)
 
 
-def require_given(fitted: Fitted, given: Replayer) -> None:
+def require_given(fitted: Fitted, given: Given) -> None:
     """Raise unless the distribution of θ that is asked for exists: of weighted terms there is none given the row."""
     require_choice("given", given, _GIVEN)
     if given == "row" and fitted.prior.weights is not None:
@@ -287,7 +287,7 @@ def require_given(fitted: Fitted, given: Replayer) -> None:
         )
 
 
-def _from_scores(fitted: Fitted, given: Replayer, output: OfScores) -> PerBlock:
+def _from_scores(fitted: Fitted, given: Given, output: OfScores) -> PerBlock:
     model = proper_posterior(fitted)
 
     def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
@@ -305,7 +305,7 @@ def _no_moments(x: tuple[Any, ...], real: slice) -> np.ndarray:
 
 
 @jax.jit(static_argnames="given")
-def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Replayer) -> tuple[jax.Array, Cumulants, jax.Array]:
+def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
     moments = row_cumulants(model, x)
     return *(given_row if given == "row" else given_data)(model, moments), moments.log_proba
 

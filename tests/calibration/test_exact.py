@@ -130,11 +130,11 @@ def test_squared_weights_are_found(family):
     assert smallest_p_value(simulate(family, fit=distinct_rows(2), sets=FEWER), DRAWS) < LEVEL
 
 
-@pytest.mark.parametrize("multiplicity", [1, -1], ids=["alpha+1", "alpha-1"])
+@pytest.mark.parametrize("step", [1, -1], ids=["alpha+1", "alpha-1"])
 @pytest.mark.parametrize("family", ALPHA)
-def test_a_concentration_off_by_one_is_found(family, multiplicity):
+def test_a_concentration_off_by_one_is_found(family, step):
     """Where α - 1 would not be positive it stays α."""
-    wrong = ALPHA[family] + multiplicity
+    wrong = ALPHA[family] + step
     wrong = np.where(wrong > 0, wrong, ALPHA[family])
     ranks = simulate(family, fit=lambda case, X, y: case.fit(X, y, alpha=wrong), sets=FEWER)
     assert smallest_p_value(ranks, DRAWS) < LEVEL

@@ -178,7 +178,7 @@ def test_cumulants_are_derivatives(kind, multiplicity):
     "kind", thorough(["categorical, packed", "presence", "words", "gaussian", "poisson"], ("presence", "gaussian"))
 )
 def test_each_cumulant_is_the_slope_of_the_one_before(kind):
-    """d mean / d added = variance, d variance / d added = third, whatever `multiplicity`."""
+    """d mean / d multiplicity = variance, d variance / d multiplicity = third."""
     rows = case(kind)
 
     @jax.jit

@@ -73,9 +73,9 @@ def many(files, n, make, tmp_path, seed):
         changed = make(content, rng)
         tracemalloc.start()
         fine = attempt(changed, tmp_path / "model")
-        penalized_mle = tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert penalized_mle < 20 * len(changed) + 2_000_000
+        assert peak < 20 * len(changed) + 2_000_000
         loaded += fine and not says_the_same(changed, content)
     return loaded
 

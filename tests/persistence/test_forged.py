@@ -26,9 +26,9 @@ def load(content: bytes, path) -> object:
     except bnb.CorruptModelError:
         return None
     finally:
-        penalized_mle = tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert penalized_mle < 20 * len(content) + 50_000_000
+        assert peak < 20 * len(content) + 50_000_000
 
 
 def saved(names, path) -> dict[str, bytes]:

@@ -63,10 +63,10 @@ def cells(nb, row):
     ]
 
 
-def drawn_scores(nb, row, size, seed, multiplicity=None):
-    """(size, C) log p(class, row | θ) of draws of θ given the data, and `row` of the class `multiplicity`."""
+def drawn_scores(nb, row, size, seed, label=None):
+    """(size, C) log p(class, row | θ) of draws of θ given the data and, if it has a `label`, the row."""
     rng = np.random.default_rng(seed)
-    of_class, others = simplexes(nb) if multiplicity is None else simplexes(nb, row[None], multiplicity)
+    of_class, others = simplexes(nb) if label is None else simplexes(nb, row[None], label)
     scores = np.log(rng.dirichlet(of_class, size))
     for i, c in enumerate(nb.classes_):
         for j, given, at in cells(nb, row):
