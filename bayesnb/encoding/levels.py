@@ -82,7 +82,8 @@ class Levels:
         """The values as an array, of their own dtype where they have one type."""
         if len({type(v) for v in self.values}) == 1 and isinstance(self.values[0], bool | int | float | str):
             array = np.array(self.values)
-            if array.dtype.kind in "biufU" and array.tolist() == list(self.values):
+            exact = array.dtype.kind in "biufU" and array.tolist() == list(self.values)
+            if exact and isinstance(array.tolist()[0], type(self.values[0])):  # no float64 for -1 and 2**63
                 return array
         array = np.empty(len(self.values), dtype=object)
         array[:] = self.values

@@ -231,8 +231,7 @@ class NodeColumns(GrowingColumns):
             return table.reshape(len(table), -1, table.shape[-1])[:, 0]
 
         alpha = np.concatenate(list(map(given_first, self.tables(np.asarray(prior.concentration)))), axis=1)
-        group = self.base.groups()
-        return Dirichlet(alpha, group, int(group.max(initial=0)) + 1)
+        return Dirichlet(alpha, self.base.groups(), len(self.base.index))
 
     def order(self) -> list[int]:
         """Positions of the nodes, parents before children."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -229,6 +230,11 @@ def check_table(X: Any, owner: str) -> Table:
         X = (_summable(X) if X.format == "coo" else X).tocsr()  # which adds up the duplicates of such a matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
+    if sp.issparse(X) and X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D sparse array of shape {X.shape} instead. {owner} takes a row of features "
+            "for each sample: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
+        )
     if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
         raise ValueError(
             f"Input X is one-dimensional, of texts: {shown(plain(first))}, ...; {owner} takes a row of features for "
@@ -292,7 +298,7 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
-    """A list as an array, without turning the numbers beside a string into strings."""
+    """A list as an array: numbers beside a string stay numbers, and integers that no float64 equals stay integers."""
     try:
         array = np.asarray(X)
     except ValueError:
@@ -304,7 +310,15 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
             f"Input {name} is ragged: row {odd} has {lengths[odd]} entries where row 0 has {lengths[0]}; "
             "give every row as many, None where one is missing."
         ) from None
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" or _has_rounded(array, X) else array
+
+
+def _has_rounded(array: np.ndarray, X: Any) -> bool:
+    """Whether NumPy has rounded an integer of X: it makes float64 of integers beyond int64 beside negative ones."""
+    if array.dtype.kind != "f" or not (abs(array) >= 2**53).any():
+        return False
+    cells = np.asarray(X, dtype=object).flat
+    return any(isinstance(v, Integral) and int(v) != int(number) for v, number in zip(cells, array.flat, strict=True))
 
 
 def _series_array(series: Any) -> np.ndarray:

@@ -148,7 +148,7 @@ def merge_names(names: Sequence[str], same: np.ndarray) -> list[list[str]]:
 
 def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Classes, and the labels of the rows of X as an array; `which` is what the names of the arguments end in."""
-    if not getattr(X, "shape", None) and not hasattr(X, "__len__"):
+    if not (X.shape if hasattr(X, "shape") else hasattr(X, "__len__")):
         raise ValueError(
             f"X{which}={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows."
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_flag, require_integer, require_seed
 from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
@@ -156,6 +156,7 @@ def run_nuts(
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
+    require_flag("progress", progress)
     run = _Run(draws, warmup, chains, seed, progress)
     if hasattr(nb, "weigh"):
         return _of_weights(
