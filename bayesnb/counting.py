@@ -200,8 +200,8 @@ def _settle(
     """Take what rounding left beside zero for zero; refuse what is truly negative."""
     if (after < -rounding).any():
         where = tuple(int(i[0]) for i in np.nonzero(after < -rounding))
-        label = encoding.classes.values[where[0]]
-        place = f"class {label!r}" if columns is None else f"class {label!r}, {_axis_name(columns, where[1])}"
+        label = shown(encoding.classes.values[where[0]])
+        place = f"class {label}" if columns is None else f"class {label}, {_axis_name(columns, where[1])}"
         raise ValueError(
             f"forget would leave a negative {name} in {place}: {before[where]:g} counted, "
             f"{before[where] - after[where]:g} to remove. Rows can be forgotten only if they were counted, with the "
@@ -284,8 +284,8 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
     if (statistics.class_count > GREATEST).any():
         c = int(np.argmax(statistics.class_count > GREATEST))
         raise ValueError(
-            f"sample_weight: rows of class {shown(encoding.classes.values[c])} weigh {statistics.class_count[c]} in all. "
-            f"They may weigh {GREATEST:g} at most; rescale the weights."
+            f"sample_weight: rows of class {shown(encoding.classes.values[c])} weigh {statistics.class_count[c]} in "
+            f"all. They may weigh {GREATEST:g} at most; rescale the weights."
         )
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
         for name in (field.name for field in fields(block)):
@@ -294,7 +294,7 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
             if bad.any():
                 c, j = (int(i[0]) for i in np.nonzero(bad))
                 raise ValueError(
-                    f"Input X, {_axis_name(columns, j)}, class {encoding.classes.values[c]!r}: the values are too "
+                    f"Input X, {_axis_name(columns, j)}, class {shown(encoding.classes.values[c])}: the values are too "
                     f"large, their squares or sums overflow float64, or their counts exceed {GREATEST:g}; rescale the "
                     "feature."
                 )
@@ -303,7 +303,7 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
             if lost.any():
                 c, j = (int(i[0]) for i in np.nonzero(lost))
                 raise ValueError(
-                    f"Input X, {_axis_name(columns, j)}, class {encoding.classes.values[c]!r}: the values are so "
+                    f"Input X, {_axis_name(columns, j)}, class {shown(encoding.classes.values[c])}: the values are so "
                     "small that their squares underflow float64; rescale the feature."
                 )
 
@@ -311,8 +311,8 @@ def _check_range(encoding: Encoding, statistics: Statistics) -> None:
 def _axis_name(columns: Columns, j: int) -> str:
     """Name of position j on the last axis of a block's statistics."""
     feature, levels = columns.axis()
-    name = f"column {columns.names[int(feature[j])]!r}"
-    return name if levels is None else f"{name}, level {levels[j]!r}"
+    name = f"column {shown(columns.names[int(feature[j])])}"
+    return name if levels is None else f"{name}, level {shown(levels[j])}"
 
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb._util.arguments import GREATEST, to_numbers
+from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.encoding.levels import Levels, factorize, nullable
 from bayesnb.encoding.table import from_sequence
 
@@ -147,7 +147,7 @@ def index_of_labels(classes: Levels, found: Levels, label: np.ndarray) -> np.nda
         unknown = found.values[int(np.argmax(position < 0))]
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
-            f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
+            f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}; "
             "partial_fit(classes=...) declares further ones."
         )
     return _moved(label, position)

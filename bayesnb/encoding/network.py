@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
@@ -168,7 +169,8 @@ class NodeColumns(GrowingColumns):
         require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
-            f"Column {self.names[widest]!r} and its parents have {sizes[widest]:,}: leave out arcs, or group levels.",
+            f"Column {shown(self.names[widest])} and its parents have {sizes[widest]:,}: leave out arcs, or group "
+            "levels.",
         )
 
     def groups(self) -> np.ndarray:

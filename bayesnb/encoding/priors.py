@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import GREATEST, to_numbers
+from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
 
 
@@ -143,12 +143,12 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
-        raise ValueError(f"{argument}={given!r} is unknown; use {names} or a bayesnb.{family.__name__}.")
+        raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
     for name, bound in given.least.items():
         _field(given, name, (), bound, argument)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
-            raise ValueError(f"{argument}.{name}={getattr(given, name)!r} is unknown; use one of {choices}.")
+            raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
     return given
 
 
@@ -167,7 +167,9 @@ def prior_of_cells(given: Any, argument: str, n_classes: int, sizes: np.ndarray)
             _field(given, name, (), bound, argument)
         return given.of_cells(n_classes, sizes)
     if not isinstance(given, Binned):
-        raise ValueError(f"{argument}={given!r} is unknown; use 'independent' or a bayesnb.families.IndependentCuts.")
+        raise ValueError(
+            f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."
+        )
     group = np.repeat(np.arange(len(sizes)), sizes)
     alpha = _field(given, "concentration", (n_classes, len(group)), 0.0, argument)
     if not np.array_equal(given.group, group):

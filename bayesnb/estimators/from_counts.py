@@ -232,7 +232,7 @@ def _frame(table: Any) -> pd.DataFrame:
     for name in _COLUMNS:
         if names.count(name) != 1 and (name in names or name in ("class", "feature", "level", "count")):
             times = f"{names.count(name)} columns" if name in names else "no column"
-            raise ValueError(f"table has {times} {name!r}, only {shown(names)}.")
+            raise ValueError(f"table has {times} {shown(name)}, only {shown(names)}.")
     table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
     return table.assign(feature=feature.where(feature.isna(), feature.map(str)))
