@@ -151,7 +151,7 @@ class _Cells:
     def levels(self) -> dict[str, list[Hashable]]:
         """Levels of each feature, each once; empty for features of numbers."""
         return {
-            name: list(dict.fromkeys(level for level in self.level[at] if level is not None))
+            str(name): list(dict.fromkeys(level for level in self.level[at] if level is not None))
             for name, at in self._at.items()
         }
 
