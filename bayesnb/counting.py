@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
@@ -123,8 +124,9 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
     """
     total = jax.tree.map(np.array, total)
     finished = [c.finish(s, total.class_count) for c, s in zip(encoding.blocks, total.blocks, strict=True)]
-    _check_range(encoding, tuple(finished))
-    return replace(total, blocks=tuple(finished))
+    finished_total = replace(total, blocks=tuple(finished))
+    _check_range(encoding, finished_total)
+    return finished_total
 
 
 @float64
@@ -155,7 +157,9 @@ def prune(counted: Counted) -> Counted:
 def merge(a: Counted, b: Counted) -> Counted:
     """What was counted in both; associative and commutative."""
     joint = a.encoding.union(b.encoding)
-    return Counted(joint, _embed(a, joint).merge(_embed(b, joint)))
+    total = _embed(a, joint).merge(_embed(b, joint))
+    _check_range(joint, total)
+    return Counted(joint, total)
 
 
 def declare(counted: Counted, classes: Levels) -> Counted:
@@ -196,8 +200,8 @@ def _settle(
     """Take what rounding left beside zero for zero; refuse what is truly negative."""
     if (after < -rounding).any():
         where = tuple(int(i[0]) for i in np.nonzero(after < -rounding))
-        label = encoding.classes.values[where[0]]
-        place = f"class {label!r}" if columns is None else f"class {label!r}, {_axis_name(columns, where[1])}"
+        label = shown(encoding.classes.values[where[0]])
+        place = f"class {label}" if columns is None else f"class {label}, {_axis_name(columns, where[1])}"
         raise ValueError(
             f"forget would leave a negative {name} in {place}: {before[where]:g} counted, "
             f"{before[where] - after[where]:g} to remove. Rows can be forgotten only if they were counted, with the "
@@ -239,7 +243,7 @@ def check(counted: Counted) -> None:
     encoding, statistics = counted
     encoding.check()
     n_classes, weight = len(encoding.classes), statistics.class_count
-    require_numbers("class_count", weight, (n_classes,))
+    require_numbers("class_count", weight, (n_classes,), GREATEST)
     require_numbers("log_base", statistics.log_base, ())
     if (weight < 0).any():
         raise ValueError(f"class_count is negative: {weight.min()}.")
@@ -249,7 +253,8 @@ def check(counted: Counted) -> None:
         if type(block) is not kind:
             raise ValueError(f"{columns.kind} columns have {type(block).__name__} for statistics.")
         for name in (field.name for field in fields(block)):
-            require_numbers(name, getattr(block, name), (n_classes, sum(columns.sizes().tolist())))
+            most = GREATEST if name == "count" else np.inf
+            require_numbers(name, getattr(block, name), (n_classes, sum(columns.sizes().tolist())), most)
         if not block.possible().all():
             c, j = (int(i[0]) for i in np.nonzero(~block.possible()))
             raise ValueError(f"no rows leave such {type(block).__name__} in class {c}, {_axis_name(columns, j)}.")
@@ -258,36 +263,47 @@ def check(counted: Counted) -> None:
             raise ValueError(f"class_count contradicts the cells of {columns.kind} columns: there are more of these.")
 
 
-def require_numbers(name: str, array: Any, shape: tuple[int, ...]) -> None:
-    """Raise ValueError unless these are finite numbers of float64, whose sum is finite too."""
+def require_numbers(name: str, array: Any, shape: tuple[int, ...], most: float = np.inf) -> None:
+    """Raise ValueError unless these are finite numbers of float64, at most `most`, whose sum is finite too."""
     found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
     if found != f"{np.dtype(np.float64)} {shape}":
         raise ValueError(f"{name} should be float64 of shape {shape}, and is {found}.")
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(np.sum(array)):
             raise ValueError(f"{name} is not finite, or its sum is not.")
+    if np.max(array, initial=0.0) > most:
+        raise ValueError(f"{name} is {np.max(array)}; it must be at most {most:g}.")
 
 
 def _is_identity(index: np.ndarray) -> bool:
     return np.array_equal(index, np.arange(len(index)))
 
 
-def _check_range(encoding: Encoding, statistics: tuple[Any, ...]) -> None:
-    for columns, block in zip(encoding.blocks, statistics, strict=True):
+def _check_range(encoding: Encoding, statistics: Statistics) -> None:
+    """Raise ValueError if statistics are not finite, a count is more than `GREATEST`, or squares have underflown."""
+    if (statistics.class_count > GREATEST).any():
+        c = int(np.argmax(statistics.class_count > GREATEST))
+        raise ValueError(
+            f"sample_weight: rows of class {shown(encoding.classes.values[c])} weigh {statistics.class_count[c]} in "
+            f"all. They may weigh {GREATEST:g} at most; rescale the weights."
+        )
+    for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
         for name in (field.name for field in fields(block)):
             values = getattr(block, name)
-            if not np.isfinite(values).all():
-                c, j = (int(i[0]) for i in np.nonzero(~np.isfinite(values)))
+            bad = ~np.isfinite(values) | ((name == "count") & (values > GREATEST))
+            if bad.any():
+                c, j = (int(i[0]) for i in np.nonzero(bad))
                 raise ValueError(
-                    f"Input X, {_axis_name(columns, j)}, class {encoding.classes.values[c]!r}: the values are too "
-                    "large, their squares or sums overflow float64; rescale the feature."
+                    f"Input X, {_axis_name(columns, j)}, class {shown(encoding.classes.values[c])}: the values are too "
+                    f"large, their squares or sums overflow float64, or their counts exceed {GREATEST:g}; rescale the "
+                    "feature."
                 )
         if hasattr(block, "m2"):
             lost = (block.m2 == 0) & (block.count > 1) & (np.abs(block.mean) < 1e-150) & (block.mean != 0)
             if lost.any():
                 c, j = (int(i[0]) for i in np.nonzero(lost))
                 raise ValueError(
-                    f"Input X, {_axis_name(columns, j)}, class {encoding.classes.values[c]!r}: the values are so "
+                    f"Input X, {_axis_name(columns, j)}, class {shown(encoding.classes.values[c])}: the values are so "
                     "small that their squares underflow float64; rescale the feature."
                 )
 
@@ -295,8 +311,8 @@ def _check_range(encoding: Encoding, statistics: tuple[Any, ...]) -> None:
 def _axis_name(columns: Columns, j: int) -> str:
     """Name of position j on the last axis of a block's statistics."""
     feature, levels = columns.axis()
-    name = f"column {columns.names[int(feature[j])]!r}"
-    return name if levels is None else f"{name}, level {levels[j]!r}"
+    name = f"column {shown(columns.names[int(feature[j])])}"
+    return name if levels is None else f"{name}, level {shown(levels[j])}"
 
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed
+from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
@@ -260,8 +260,8 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
         p, q = (Fraction(str(numbers[hypothesis])) for numbers in (prior, likelihood))
         if p < 0 or not 0 <= q <= 1:
             raise ValueError(
-                f"{hypothesis!r} has prior {prior[hypothesis]} and likelihood {likelihood[hypothesis]}: a prior must "
-                "be at least 0 and a likelihood in [0, 1]."
+                f"{shown(hypothesis)} has prior {prior[hypothesis]} and likelihood {likelihood[hypothesis]}: a prior "
+                "must be at least 0 and a likelihood in [0, 1]."
             )
         joint[hypothesis] = p * q
     total = sum(joint.values())
@@ -296,7 +296,9 @@ def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd
     if reject_cost is not None:
         require_number("reject_cost", reject_cost, "a finite number: what it costs not to decide", lambda _: True)
         if REJECT in table.index:
-            raise ValueError(f"loss has an action {REJECT!r} already, and reject_cost={reject_cost!r} would add it.")
+            raise ValueError(
+                f"loss has an action {REJECT!r} already, and reject_cost={shown(reject_cost)} would add it."
+            )
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
     try:
         table = table.astype(np.float64)
@@ -306,7 +308,7 @@ def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd
     if bad.any():
         a, c = (int(i[0]) for i in np.nonzero(bad))
         raise ValueError(
-            f"loss[{table.index[a]!r}, {table.columns[c]!r}] is {table.to_numpy()[a, c]}; every loss must be "
+            f"loss[{shown(table.index[a])}, {shown(table.columns[c])}] is {table.to_numpy()[a, c]}; every loss must be "
             "finite. For an action that is out of the question give a loss larger than all others."
         )
     _warn_dominated(table)
@@ -319,8 +321,8 @@ def _warn_dominated(table: pd.DataFrame) -> None:
         for b, other in enumerate(costs):
             if (other <= mine).all() and ((other < mine).any() or b < a):
                 warn(
-                    f"loss: the action {table.index[a]!r} is dominated: {table.index[b]!r} never costs more, and will "
-                    "always be preferred."
+                    f"loss: the action {shown(table.index[a])} is dominated: {shown(table.index[b])} never costs "
+                    "more, and will always be preferred."
                 )
                 break
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb._util.arguments import INT64, require_integer, require_iterable, require_path
+from bayesnb._util.arguments import INT64, require_flag, require_integer, require_iterable, require_path
 from bayesnb._util.extras import require
 from bayesnb._util.files import require_writable
 from bayesnb._util.progress import progress as progress_bar
@@ -94,8 +94,7 @@ def fit_stream(
     Examples
     --------
     >>> import numpy as np
-    >>> from bayesnb import GaussianNB
-    >>> from bayesnb.streaming import fit_stream
+    >>> from bayesnb import GaussianNB, fit_stream
     >>> rng = np.random.default_rng(0)
     >>> batches = ((rng.normal(y[:, None], 1, (100, 2)), y) for y in rng.integers(0, 3, (5, 100)))
     >>> fit_stream(GaussianNB(), batches).class_count_.sum()
@@ -103,6 +102,7 @@ def fit_stream(
     """
     require_iterable("batches", batches, "an iterable of (X, y) or (X, y, sample_weight)")
     require_integer("every", every, most=INT64)
+    require_flag("progress", progress)
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if checkpoint is not None:
         require_path("checkpoint", checkpoint)

@@ -176,6 +176,24 @@ GOOD = [
         ([*GOOD, ("b", "x", "int", "2", 9, None, None)], "class_count contradicts the cells"),
         ([*GOOD, ("b", "x", "int")], "row 5 has 3 cells"),
         (pd.DataFrame(GOOD), "no column 'class'"),
+        ([*GOOD, 5], "row 5 has no cells, but is 5"),
+        ([*GOOD, ("b", None, None, "2", 1, None, None)], "a row of class 'b' has the level '2' and no feature"),
+        ([*GOOD, ("b", None, "float", None, 1, 2.0, 0.0)], "class 'b' has the type 'float' and no feature"),
+        ([*GOOD, ("b", None, None, None, 1, 2.0, 0.0)], "class 'b' has the mean 2.0 and no feature"),
+        ([*GOOD, ("b", "x", "int", "2", 1j, None, None)], "count of class 'b', feature 'x', level '2' is 1j"),
+        ([*GOOD, ("b", "x", "int", "2", 10**400, None, None)], r"level '2' is 1e400 \(about\), and must"),
+        ([*GOOD, ("b", "x", "int", "2", pd.Timestamp(3), None, None)], "level '2' is Timestamp"),
+        ([*GOOD, ("b", "x", "evil", "2", 1, None, None)], "type 'evil' of feature 'x' is unknown"),
+        ([*GOOD, ("b", "x", [], "2", 1, None, None)], r"type \[\] of feature 'x' is unknown"),
+        ([*GOOD, ("b", "x", "float", "2", 1, None, None)], "level of feature 'x', type float, is '2'"),
+        ([*GOOD, ("b", "x", "int", None, 1, None, None)], "level of feature 'x', type int, is empty"),
+        ([*GOOD, ("b", "x", None, None, 1, None, None)], "class 'b', feature 'x' has no level"),
+        ([*GOOD, ("b", "x", None, [], 1, None, None)], r"level \[\] of feature 'x' is not hashable"),
+        ([*GOOD, ([], "x", "int", "2", 1, None, None)], "a class is not hashable"),
+        ([*GOOD, ("b", "x", "int", 2.5, 1, None, None)], "level 2.5 of feature 'x' is not of its type, int"),
+        ([*GOOD, ("b", "x", "int", "4.61168601842739e+18", 1, None, None)], "cast it to BIGINT"),
+        ([*GOOD, ("b", "x", "int", 2.0**62, 1, None, None)], "cast it to BIGINT"),
+        ([*GOOD, ("b", "x", "int", "1" * 5000, 1, None, None)], "of feature 'x' is not of its type, int"),
         ([*GOOD[:2], ("a", "x", "float", None, 3, 1.0, 2.0)], "feature 'x' has no levels"),
     ],
 )
@@ -186,6 +204,123 @@ def test_bad_tables_are_refused_and_leave_the_classifier(rows, message):
         bnb.from_counts(nb, rows)
     np.testing.assert_array_equal(nb.class_count_, before)
     assert list(nb.classes_) == [0, 1]
+
+
+@pytest.mark.parametrize("nb", [bnb.MultinomialNB(), bnb.GaussianNB()], ids=["words", "numbers"])
+def test_levels_are_no_words_and_no_numbers(nb):
+    with pytest.raises(ValueError, match="class 'a', feature 'x' has a level"):
+        bnb.from_counts(nb, GOOD, log_base=0.0)
+
+
+def test_integers_of_any_form_are_read_exactly():
+    """Levels as databases and DataFrames hand them out; Python's integers are the oracle."""
+    levels = [(2**62 + 1, 2**62 + 1), (str(2**62), 2**62), ("3.0", 3), (4.0, 4), (" 5 ", 5), (-7, -7), (np.int64(8), 8)]
+    rows = [("a", None, None, None, 20, None, None), ("b", None, None, None, 20, None, None)]
+    rows += [(label, "x", "int", level, 1, None, None) for level, _ in levels for label in "ab"]
+    nb = bnb.from_counts(bnb.CategoricalNB(), rows)
+    assert list(nb.categories_[0]) == sorted(meant for _, meant in levels)
+
+
+@every_database
+def test_partitions_add_up_and_merge(ask):
+    """Tables of two partitions, one after the other: levels add up, moments merge by Chan's rule."""
+    frame = cars()
+    parts = [pd.DataFrame(ask(part, sql.counts("cars", "make", COLUMNS))) for part in (frame[:30], frame[30:])]
+    for part in parts:
+        part.columns = ["class", "feature", "type", "level", "count", "mean", "m2"]
+    found = bnb.from_counts(bnb.MixedNB(numbers="gaussian"), pd.concat(parts))
+    X = frame[list(COLUMNS)].astype({"turbo": object, "doors": object})
+    assert_alike(found, bnb.MixedNB(numbers="gaussian").fit(X, frame["make"]), X)
+
+
+@every_database
+@pytest.mark.parametrize(
+    "misspelt",
+    [
+        {"target": "mke"},
+        {"columns": ["color"]},
+        {"columns": {"dors": int}},
+        {"columns": {"lenght": float}},
+        {"weight": "tmes"},
+    ],
+    ids=["target", "text", "integer", "number", "weight"],
+)
+def test_a_misspelt_column_is_an_error_of_the_database(ask, misspelt):
+    """SQLite takes a quoted name alone that is no column for a text."""
+    query = sql.counts("cars", **{"target": "make", "columns": ["colour"], **misspelt})
+    with pytest.raises(Exception, match="column") as raised:
+        ask(cars(), query)
+    assert "sql" in type(raised.value).__module__ or "duckdb" in type(raised.value).__module__
+
+
+@every_database
+def test_columns_with_the_names_of_the_query(ask):
+    names = ["mean", "own", "label", "class", "count", "level", "m2"]
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(20, 7)), columns=names).assign(feature=list("ab") * 10)
+    found = bnb.from_counts(bnb.GaussianNB(), ask(frame, sql.counts("cars", "feature", dict.fromkeys(names, float))))
+    assert_alike(found, bnb.GaussianNB().fit(frame[names], frame["feature"]), frame[names])
+
+
+def test_nan_in_duckdb_is_missing():
+    frame = pd.DataFrame({"x": [1.0, np.nan, 3.0, 4.5], "k": [1.0, 2.0, np.nan, 2.0], "make": list("aabb")})
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.execute("CREATE TABLE cars (x DOUBLE, k DOUBLE, make VARCHAR)")
+        connection.executemany("INSERT INTO cars VALUES (?, ?, ?)", frame.to_numpy().tolist())
+        assert connection.execute("SELECT COUNT(*) FROM cars WHERE isnan(x)").fetchall() == [(1,)]
+        rows = connection.execute(sql.counts("cars", "make", {"x": float, "k": int})).fetchall()
+    X = frame[["x", "k"]].astype({"k": object})
+    assert_alike(
+        bnb.from_counts(bnb.MixedNB(numbers="gaussian"), rows), bnb.MixedNB(numbers="gaussian").fit(X, frame["make"]), X
+    )
+
+
+@every_database
+def test_integers_as_real_and_near_two_to_the_62(ask):
+    """Integers in a REAL column as levels; integers whose squares leave int64 as numbers."""
+    big = 2**62 + np.array([0, 1, 512, 7 * 2**30, 2**50, 2**51])
+    frame = pd.DataFrame({"k": [1.0, 2.0, 2.0, 1.0, 3.0, 3.0], "big": big, "make": list("aaabbb")})
+    found = bnb.from_counts(
+        bnb.MixedNB(numbers="gaussian"), ask(frame, sql.counts("cars", "make", {"k": int, "big": float}))
+    )
+    X = frame[["k", "big"]].astype({"k": object})
+    assert_alike(found, bnb.MixedNB(numbers="gaussian").fit(X, frame["make"]), X)
+    levels = ask(frame, sql.counts("cars", "make", {"big": int}))
+    assert list(bnb.from_counts(bnb.CategoricalNB(), levels).categories_[0]) == big.tolist()
+
+
+def test_reals_beyond_exact_integers_are_refused():
+    frame = pd.DataFrame({"k": [2.0**62, 1.0], "make": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"of feature 'k' is not of its type, int; .* cast it to BIGINT"):
+        bnb.from_counts(bnb.CategoricalNB(), in_sqlite(frame, sql.counts("cars", "make", {"k": int})))
+
+
+@pytest.mark.parametrize("weights", [[1, -1, 3, 1], [1, None, 3, 1], [1, "two", 3, 1], [1, np.inf, 3, 1]], ids=str)
+def test_weights_that_fit_refuses_are_refused(weights):
+    frame = pd.DataFrame({"k": list("uvuv"), "w": weights, "make": list("aabb")})
+    rows = in_sqlite(frame, sql.counts("cars", "make", ["k"], weight="w"))
+    with pytest.raises(ValueError, match="count of class 'a', feature None, level None is None"):
+        bnb.from_counts(bnb.CategoricalNB(), rows)
+
+
+def test_texts_and_infinity_are_no_numbers():
+    """SQLite adds up texts as zeros."""
+    for cell in ("dark", "", np.inf):
+        frame = pd.DataFrame({"k": [1.0, cell, 2.0, 3.0], "make": list("aabb")})
+        rows = in_sqlite(frame, sql.counts("cars", "make", {"k": float}))
+        with pytest.raises(ValueError, match="mean of class 'a', feature 'k', level None is None"):
+            bnb.from_counts(bnb.GaussianNB(), rows)
+    frame = pd.DataFrame({"k": ["1.5", "2", "2.25", "3"], "make": list("aabb")})  # as SQLite imports a CSV file
+    found = bnb.from_counts(bnb.GaussianNB(), in_sqlite(frame, sql.counts("cars", "make", {"k": float})))
+    np.testing.assert_allclose(found.statistics_.blocks[0].mean.ravel(), [1.75, 2.625])
+
+
+@every_database
+def test_a_class_of_weight_zero_stays(ask):
+    frame = pd.DataFrame({"k": list("uvuvu"), "w": [1, 2, 3, 1, 0], "make": list("aabbc")})
+    found = bnb.from_counts(bnb.CategoricalNB(), ask(frame, sql.counts("cars", "make", ["k"], weight="w")))
+    assert_alike(found, bnb.CategoricalNB().fit(frame[["k"]], frame["make"], frame["w"]), frame[["k"]])
 
 
 def test_names_that_are_no_text_become_text():
@@ -216,3 +351,9 @@ def test_what_needs_more_of_the_rows_says_so(nb):
 def test_queries_that_make_no_sense_are_refused(columns, message):
     with pytest.raises(ValueError, match=message):
         sql.counts("cars", "make", columns, weight="w")
+
+
+@pytest.mark.parametrize("columns", ["colour", None, 5])
+def test_one_name_is_no_list_of_names(columns):
+    with pytest.raises(TypeError, match=r"columns=.* must be a list of names"):
+        sql.counts("cars", "make", columns)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 INT64 = 2**63 - 1
+GREATEST = 1e75
+"""Greatest hyperparameter, weight and count: formulas take their fourth powers and sum them, which stays finite."""
 _MOST = 2**31 - 1  # of what is made one by one: draws, repeats, iterations
 _LONGEST = 200
 _DIGITS = 40
@@ -23,8 +25,9 @@ def shown(value: Any) -> str:
         return f"{'-' if value < 0 else ''}1e{int(value.bit_length() * np.log10(2))} (about)"
     try:
         text = repr(value)
-    except ValueError:
+    except Exception:  # of the user's own class, whatever it may be
         text = f"<{type(value).__name__}>"
+    text = " ".join(text.split("\n"))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
 
 
@@ -44,13 +47,15 @@ def require_seed(seed: Any) -> None:
 
 
 def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
-    """`value` as a float; raise ValueError unless it is a finite number of which `holds` is true; `wanted` says so."""
+    """`value` as a float; raise ValueError unless it is a number of which `holds` is true, and at most `GREATEST`."""
     try:
         number = float("nan") if isinstance(value, str | bytes | bool) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not isfinite(number) or not holds(number):
         raise ValueError(f"{name}={shown(value)} must be {wanted}.")
+    if abs(number) > GREATEST:
+        raise ValueError(f"{name}={shown(value)} is too large; it must be {wanted}, and at most {GREATEST:g}.")
     return number
 
 

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import current_thread, main_thread
 
+from bayesnb._util.arguments import shown
+
 _MANY_ROWS = 4096
 
 _silent = ContextVar("silent", default=0)
@@ -37,6 +39,8 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
     notebooks not where TQDM_DISABLE is set. Work that is done side by side has one bar, by the thread that waits for
     it.
     """
+    if title is not None and not isinstance(title, str):
+        raise ValueError(f"progress={shown(title)} must be the title of a progress bar, or None for no bar.")
     if title is None:
         # By numbers, as contexts of generators need not end in the order in which they began.
         _silent.set(_silent.get() + 1)

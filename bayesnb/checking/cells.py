@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import scipy.sparse as sp
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.pair_counts import by_class, count_pairs, pieces
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
@@ -142,7 +143,8 @@ def require_memory(cells: list[Cells], n_classes: int, names: Any) -> None:
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]
         raise ValueError(
-            f"features: column {names[i]!r} has {a} levels and column {names[j]!r} {b}; their table for {n_classes} "
+            f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} {b}; their table for "
+            f"{n_classes} "
             f"classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
         )
 
@@ -213,8 +215,8 @@ def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
     found = features[np.isin(features, at)]
     if len(found):
         raise ImproperPosteriorError(
-            f"The prior of feature {columns.names[int(found[0])]!r} is improper: a parameter of it is zero. A Bayes "
-            "factor needs a proper prior, such as alpha=0.5."
+            f"The prior of feature {shown(columns.names[int(found[0])])} is improper: a parameter of it is zero. A "
+            "Bayes factor needs a proper prior, such as alpha=0.5."
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb.encoding import priors
 from bayesnb.encoding.categorical import (
     GrowingColumns,
@@ -138,7 +139,9 @@ class Encoding:
                 found.add(names[feature])
             else:
                 some = list(names)[:8]
-                raise ValueError(f"{argument}: there is no column {feature!r}; X has {some}{' …' * (len(names) > 8)}.")
+                raise ValueError(
+                    f"{argument}: there is no column {shown(feature)}; X has {shown(some)}{' …' * (len(names) > 8)}."
+                )
         return found
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding.columns import OfLevels, PlainColumns, Unknown, UnknownPolicy, cells_by_feature
 from bayesnb.encoding.edges import are_edges, cell_names, same_edges
@@ -154,7 +155,7 @@ class LevelColumns(GrowingColumns):
         for name, mine, theirs in zip(self.names, self.cuts, other.cuts, strict=False):
             same_edges(name, mine, theirs)
         columns = zip(self.names, self.levels, other.levels, strict=True)
-        levels = tuple(mine.union(theirs, f"levels of column {name!r}") for name, mine, theirs in columns)
+        levels = tuple(mine.union(theirs, f"levels of column {shown(name)}") for name, mine, theirs in columns)
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
         return replace(self, levels=levels, declared=declared)
 
@@ -238,9 +239,9 @@ def _narrowest(columns: Sequence[np.ndarray]) -> np.dtype | None:
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
     """Say how many cells have unknown levels, and where the first is."""
     first, cells = unknown[0], sum(u.cells for u in unknown)
-    name = f"column {columns.names[first.feature]!r}"
+    name = f"column {shown(columns.names[first.feature])}"
     many = f"{cells} cell{'' if cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
-    return f"{many} with levels that the model does not know, first {first.value!r} at row {first.row} of {name}"
+    return f"{many} with levels that the model does not know, first {shown(first.value)} at row {first.row} of {name}"
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:

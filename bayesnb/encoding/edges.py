@@ -57,7 +57,7 @@ def given_edges(edges: Any, table: Table, index: Iterable[int]) -> tuple[np.ndar
         of = {table.position(column, "edges"): own for column, own in edges.items()}
         strange = [table.names[j] for j in of if j not in index]
         if strange:
-            raise ValueError(f"edges are given for column {strange[0]!r}, which is not binned.")
+            raise ValueError(f"edges are given for column {shown(strange[0])}, which is not binned.")
         own: list[Any] = [of.get(j) for j in index]
     elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
         own = list(edges)
@@ -71,7 +71,7 @@ def given_edges(edges: Any, table: Table, index: Iterable[int]) -> tuple[np.ndar
         numbers = None if one is None else to_numbers(f"edges of column {table.names[j]!r}", one)
         if numbers is not None and not are_edges(numbers):
             raise ValueError(
-                f"edges of column {table.names[j]!r} are {shown(one)}; they must be finite numbers that increase."
+                f"edges of column {shown(table.names[j])} are {shown(one)}; they must be finite numbers that increase."
             )
         found.append(numbers)
     return tuple(found)
@@ -93,8 +93,8 @@ def same_edges(name: str, mine: np.ndarray | None, theirs: np.ndarray | None) ->
         return theirs if mine is None else mine
     if not np.array_equal(mine, theirs):
         raise ValueError(
-            f"Column {name!r} was cut into other cells in one part of the rows than in another, and such counts do not "
-            "add up. Take the edges from a first pass, fit(some_rows).edges_, and give them to all parts: "
+            f"Column {shown(name)} was cut into other cells in one part of the rows than in another, and such counts "
+            "do not add up. Take the edges from a first pass, fit(some_rows).edges_, and give them to all parts: "
             "edges=..."
         )
     return mine

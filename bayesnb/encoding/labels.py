@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from bayesnb._util.arguments import to_numbers
+from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.encoding.levels import Levels, factorize, nullable
 from bayesnb.encoding.table import from_sequence
 
@@ -62,8 +62,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     Raises
     ------
     ValueError
-        Naming the first weight that is negative, not finite, or positive and subnormal; if all are zero; on a wrong
-        shape.
+        Naming the first weight that is negative, not finite, or positive and subnormal; if all are zero, or their sum
+        is more than `GREATEST`; on a wrong shape.
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -95,6 +95,14 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         raise ValueError(
             f"sample_weight: {weight[row]} at row {row} is positive but below {np.finfo(np.float64).tiny:.2g}, so that "
             "its inverse overflows; rescale the weights, or set it to zero."
+        )
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if total > GREATEST:
+        row = int(np.argmax(weight))
+        raise ValueError(
+            f"sample_weight: the weights sum to {total}, the greatest is {weight[row]} at row {row}. They may sum to "
+            f"{GREATEST:g} at most; rescale them."
         )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
@@ -139,7 +147,7 @@ def index_of_labels(classes: Levels, found: Levels, label: np.ndarray) -> np.nda
         unknown = found.values[int(np.argmax(position < 0))]
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
-            f"The label {unknown!r} of row {row} is not among the known classes {list(classes.values)}; "
+            f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}; "
             "partial_fit(classes=...) declares further ones."
         )
     return _moved(label, position)

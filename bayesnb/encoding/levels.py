@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.threads import in_threads
 from bayesnb._util.warnings import warn
 
@@ -70,8 +71,8 @@ class Levels:
         if alike:
             mine, theirs = alike[0]
             warn(
-                f"{what}: {theirs!r} ({type(theirs).__name__}) came after {mine!r} ({type(mine).__name__}), which "
-                f"prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
+                f"{what}: {shown(theirs)} ({type(theirs).__name__}) came after {shown(mine)} ({type(mine).__name__}), "
+                f"which prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
             )
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
@@ -82,7 +83,8 @@ class Levels:
         """The values as an array, of their own dtype where they have one type."""
         if len({type(v) for v in self.values}) == 1 and isinstance(self.values[0], bool | int | float | str):
             array = np.array(self.values)
-            if array.dtype.kind in "biufU" and array.tolist() == list(self.values):
+            exact = array.dtype.kind in "biufU" and array.tolist() == list(self.values)
+            if exact and isinstance(array.tolist()[0], type(self.values[0])):  # no float64 for -1 and 2**63
                 return array
         array = np.empty(len(self.values), dtype=object)
         array[:] = self.values
@@ -188,7 +190,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     except TypeError:
         row = next(i for i, v in enumerate(column) if not isinstance(v, Hashable))
         raise TypeError(
-            f"{where}, row {row}: {column[row]!r} is not hashable; each argument must be a string, a number or "
+            f"{where}, row {row}: {shown(column[row])} is not hashable; each argument must be a string, a number or "
             "another hashable value."
         ) from None
     values = [plain(v) for v in distinct.tolist()]
@@ -197,7 +199,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
-            raise ValueError(f"{where} contains infinity or a complex number: {value!r} at row {row}; remove it.")
+            raise ValueError(f"{where} contains infinity or a complex number: {shown(value)} at row {row}; remove it.")
     return codes, values
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.pair_counts import require_memory
 from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
 from bayesnb.encoding.columns import UnknownPolicy
@@ -168,7 +169,8 @@ class NodeColumns(GrowingColumns):
         require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
-            f"Column {self.names[widest]!r} and its parents have {sizes[widest]:,}: leave out arcs, or group levels.",
+            f"Column {shown(self.names[widest])} and its parents have {sizes[widest]:,}: leave out arcs, or group "
+            "levels.",
         )
 
     def groups(self) -> np.ndarray:
@@ -231,8 +233,7 @@ class NodeColumns(GrowingColumns):
             return table.reshape(len(table), -1, table.shape[-1])[:, 0]
 
         alpha = np.concatenate(list(map(given_first, self.tables(np.asarray(prior.concentration)))), axis=1)
-        group = self.base.groups()
-        return Dirichlet(alpha, group, int(group.max(initial=0)) + 1)
+        return Dirichlet(alpha, self.base.groups(), len(self.base.index))
 
     def order(self) -> list[int]:
         """Positions of the nodes, parents before children."""

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import to_numbers
+from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
 
 
@@ -79,7 +79,9 @@ def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
             raise ValueError(_shapes(f"has shape {alpha.shape}", columns, shape))
         else:
             full = np.broadcast_to(alpha, shape)
-    return Dirichlet(full, group, int(group.max(initial=0)) + 1)
+    # Features without a level have a group too: the last of them are in no entry of `group`.
+    n_groups = 1 if columns.one_simplex else max(len(columns.index), int(group.max(initial=0)) + 1)
+    return Dirichlet(full, group, n_groups)
 
 
 def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
@@ -141,12 +143,12 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
-        raise ValueError(f"{argument}={given!r} is unknown; use {names} or a bayesnb.{family.__name__}.")
+        raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
     for name, bound in given.least.items():
         _field(given, name, (), bound, argument)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
-            raise ValueError(f"{argument}.{name}={getattr(given, name)!r} is unknown; use one of {choices}.")
+            raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
     return given
 
 
@@ -165,7 +167,9 @@ def prior_of_cells(given: Any, argument: str, n_classes: int, sizes: np.ndarray)
             _field(given, name, (), bound, argument)
         return given.of_cells(n_classes, sizes)
     if not isinstance(given, Binned):
-        raise ValueError(f"{argument}={given!r} is unknown; use 'independent' or a bayesnb.families.IndependentCuts.")
+        raise ValueError(
+            f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."
+        )
     group = np.repeat(np.arange(len(sizes)), sizes)
     alpha = _field(given, "concentration", (n_classes, len(group)), 0.0, argument)
     if not np.array_equal(given.group, group):
@@ -199,11 +203,14 @@ def _field(prior: Any, name: str, shape: tuple[int, ...], bound: float, argument
 
 
 def _at_least(values: np.ndarray, bound: float, name: str) -> None:
-    bad = ~(np.isfinite(values) & (values >= bound))
+    bad = ~((values >= bound) & (abs(values) <= GREATEST))
     if bad.any():
         where = tuple(int(i[0]) for i in np.nonzero(bad)) if values.ndim else ()
         place = f"{name}[{', '.join(map(str, where))}]" if where else name
-        raise ValueError(f"{place} is {values[where]}; it must be finite and at least {bound:g}.")
+        least = max(bound, -GREATEST)
+        raise ValueError(
+            f"{place} is {values[where]}; it must be finite and at least {least:g}, and at most {GREATEST:g}."
+        )
 
 
 def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:

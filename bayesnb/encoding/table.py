@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, NoReturn, overload
 
 import numpy as np
@@ -107,19 +108,20 @@ class Table:
         ValueError
             If there is no such column.
         """
-        if isinstance(column, Hashable) and column in self.names:
+        if isinstance(column, str) and column in self.names:
             return self.names.index(column)
         n = len(self.names)
         if isinstance(column, int | np.integer) and not isinstance(column, bool) and -n <= column < n:
             return int(column) % n
         some = list(self.names[:12])
         raise ValueError(
-            f"{argument} names a column {shown(column)} that X does not have; X has {some}{' …' * (n > len(some))}."
+            f"{argument} names a column {shown(column)} that X does not have; X has "
+            f"{shown(some)}{' …' * (n > len(some))}."
         )
 
     def where(self, j: int) -> str:
         """How messages name a column."""
-        return f"Input X, column {self.names[j]!r}"
+        return f"Input X, column {shown(self.names[j])}"
 
     def numbers(self, index: Sequence[int]) -> np.ndarray | SideBySide:
         """Columns as a 2-D array of numbers, which `check_finite` has still to pass.
@@ -169,8 +171,8 @@ class Table:
         if np.isinf(value):
             self._refuse(value, row, j)
         raise ValueError(
-            f"Negative values in data passed to {self.owner} (input X): {plain(value)!r} at row {row}, column "
-            f"{self.names[j]!r}; numbers of such columns must be at least 0."
+            f"Negative values in data passed to {self.owner} (input X): {shown(plain(value))} at row {row}, column "
+            f"{shown(self.names[j])}; numbers of such columns must be at least 0."
         )
 
     def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
@@ -196,7 +198,7 @@ class Table:
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
         advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
         raise ValueError(
-            f"Input X contains {kind}: {plain(value)!r} at row {row}, column {self.names[j]!r}; "
+            f"Input X contains {kind}: {shown(plain(value))} at row {row}, column {shown(self.names[j])}; "
             f"{self.owner} does not accept this, {advice}."
         )
 
@@ -229,11 +231,21 @@ def check_table(X: Any, owner: str) -> Table:
         X = (_summable(X) if X.format == "coo" else X).tocsr()  # which adds up the duplicates of such a matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
+    if sp.issparse(X) and X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D sparse array of shape {X.shape} instead. {owner} takes a row of "
+            "features for each sample: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
+        )
     if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
         raise ValueError(
             f"Input X is one-dimensional, of texts: {shown(plain(first))}, ...; {owner} takes a row of features for "
             "each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); words.fit_transform(X) of "
             "those to learn from, words.transform(X) of all others."
+        )
+    if np.ndim(X) == 0:
+        raise ValueError(
+            f"Expected 2D array, got scalar array instead: X={shown(X)}. {owner} takes a table: a row of features for "
+            "each sample. Reshape your data, as by X.reshape(1, -1)."
         )
     array = check_array(
         X,
@@ -275,8 +287,8 @@ def _require_distinct(names: Sequence[str]) -> None:
         first: dict[str, int] = {}
         again = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
         raise ValueError(
-            f"Input X: columns {first[names[again]]} and {again} are both named {names[again]!r}; rename one, or leave "
-            "it out."
+            f"Input X: columns {first[names[again]]} and {again} are both named {shown(names[again])}; rename one, or "
+            "leave it out."
         )
 
 
@@ -292,7 +304,7 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
-    """A list as an array, without turning the numbers beside a string into strings."""
+    """A list as an array: numbers beside a string stay numbers, and integers that no float64 equals stay integers."""
     try:
         array = np.asarray(X)
     except ValueError:
@@ -304,7 +316,14 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
             f"Input {name} is ragged: row {odd} has {lengths[odd]} entries where row 0 has {lengths[0]}; "
             "give every row as many, None where one is missing."
         ) from None
-    return np.asarray(X, dtype=object) if array.dtype.kind in "US" else array
+    return np.asarray(X, dtype=object) if array.dtype.kind in "US" or _has_rounded(array, X) else array
+
+
+def _has_rounded(array: np.ndarray, X: Any) -> bool:
+    """Whether X has an integer that float64 may not hold; NumPy makes float64 of 2**63 beside a negative integer."""
+    if array.dtype.kind != "f" or not (abs(array) >= 2**53).any():
+        return False
+    return any(isinstance(v, Integral) and abs(int(v)) >= 2**53 for v in np.asarray(X, dtype=object).flat)
 
 
 def _series_array(series: Any) -> np.ndarray:
@@ -330,16 +349,16 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
         return _native(column)
     if column.dtype.kind in "mM":
         raise ValueError(
-            f"{where}: {column[0]!r} at row 0 is a date or a time; turn it into a number, as "
+            f"{where}: {shown(column[0])} at row 0 is a date or a time; turn it into a number, as "
             "`.dt.total_seconds()` does, or declare it categorical."
         )
     if any(isinstance(v, complex) for v in column) or column.dtype.kind == "c":
         row = next(i for i, v in enumerate(column) if isinstance(v, complex))
-        raise ValueError(f"{where}: {column[row]!r} at row {row}. Complex data not supported.")
+        raise ValueError(f"{where}: {shown(column[row])} at row {row}. Complex data not supported.")
     try:
         return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
     except TypeError as error:
-        raise TypeError(f"{where}: {error}. Each argument must be a string or a number.") from None
+        raise TypeError(f"{where}: {str(error)[:200]}. Each argument must be a string or a number.") from None
     except (ValueError, OverflowError) as error:
         row = next(i for i, v in enumerate(column) if not _is_number(v))
         advice = "it is too large for float64; rescale the column" if isinstance(error, OverflowError) else "encode it"

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_integer
+from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
@@ -250,13 +250,13 @@ class AODE(PairCounted):
         n_features = counted.encoding.blocks[0].n_features
         if not isinstance(self.alpha, Number) and np.shape(self.alpha) not in ((), (n_features,)):
             raise ValueError(
-                f"alpha={self.alpha!r} must be a number, or one a feature: the levels of parent and feature together "
-                "are others for each member."
+                f"alpha={shown(self.alpha)} must be a number, or one a feature: the levels of parent and feature "
+                "together are others for each member."
             )
         if not isinstance(self.class_alpha, str):
             return super()._empirical_prior(counted)
         if self.class_alpha != _LEVELS:
-            raise ValueError(f"class_alpha={self.class_alpha!r} is unknown; use a concentration, or 'levels'.")
+            raise ValueError(f"class_alpha={shown(self.class_alpha)} is unknown; use a concentration, or 'levels'.")
         own = copy.copy(self)
         own.class_alpha = 1.0
         return super(AODE, own)._empirical_prior(counted)

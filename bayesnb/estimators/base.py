@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import counting
-from bayesnb._util.arguments import require_number
+from bayesnb._util.arguments import require_number, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import (
     Columns,
@@ -347,10 +347,10 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             raise ValueError("its prior is not finite.")
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
-            raise ValueError(f"unlabeled_weight_ is {weight!r}.")
+            raise ValueError(f"unlabeled_weight_ is {shown(weight)}.")
         rows, texts = getattr(self, "rows_counted_", 0), [getattr(self, name, ()) for name in ("tuned_", "first_rows_")]
         if type(rows) is not int or rows < 0:
-            raise ValueError(f"rows_counted_ is {rows!r}.")
+            raise ValueError(f"rows_counted_ is {shown(rows)}.")
         if not all(type(own) is tuple and all(type(text) is str for text in own) for own in texts):
             raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
 
@@ -367,14 +367,14 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         if isinstance(self.prior, NaiveBayes):
             return priors.matching(self.prior, encoding, statistics)
         if self.prior is not None and hasattr(self, "alpha"):
-            raise ValueError(f"prior={self.prior!r} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
+            raise ValueError(f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
         n_classes = len(encoding.classes)
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
     def _require_fitted(self, name: str) -> None:
         if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r} before fit.")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {shown(name)} before fit.")
 
     def __sklearn_is_fitted__(self) -> bool:
         return "statistics_" in vars(self)
@@ -383,7 +383,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
     """Raise ValueError unless scikit-learn's attributes are those of the columns."""
     if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
-        raise ValueError(f"n_features_in_ is {nb.n_features_in_!r}, and there are {encoding.n_features} columns.")
+        raise ValueError(f"n_features_in_ is {shown(nb.n_features_in_)}, and there are {encoding.n_features} columns.")
     names = getattr(nb, "feature_names_in_", None)
     if names is not None and list(names) != list(encoding.blank("").names):
         raise ValueError("feature_names_in_ are not the names of the columns.")

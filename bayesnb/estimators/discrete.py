@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_choice, require_number
+from bayesnb._util.arguments import require_choice, require_number, shown
 from bayesnb.encoding import (
     BinaryColumns,
     Columns,
@@ -285,24 +285,27 @@ def level_columns(
     """Categorical columns of a table with the levels that are declared for them."""
     require_choice("handle_unknown", handle_unknown, ("ignore", "error", "level"))
     marks = () if missing_values is None else _as_tuple(missing_values)
+    marks = tuple(mark for mark in marks if type(mark).__name__ != "NAType")  # pd.NA is missing, and equals nothing
     for mark in marks:
         if not isinstance(mark, Hashable):
             raise ValueError(
-                f"missing_values: {mark!r} cannot be the value of a cell; use a value or a list of values."
+                f"missing_values: {shown(mark)} cannot be the value of a cell; use a value or a list of values."
             )
     declared = []
     if isinstance(categories, Mapping):
         features = {*table.names, *range(len(table.names))}
         strange = [key for key in categories if key not in features]
         if strange:
-            raise ValueError(f"categories names a feature {strange[0]!r} that X does not have: {list(table.names)}.")
+            raise ValueError(
+                f"categories names a feature {shown(strange[0])} that X does not have: {list(table.names)}."
+            )
     for position, j in enumerate(index):
         levels = _declared(categories, position, j, table, len(index))
         declared.append(declared_categories(table.column(j)) if levels is None and not table.is_sparse else levels)
     levels = tuple(Levels.of(v for v in (d if d is not None else ()) if v not in marks) for d in declared)
     for j, d, known in zip(index, declared, levels, strict=True):
         if d is not None and not len(known):
-            raise ValueError(f"categories: no level is declared for feature {table.names[j]!r}.")
+            raise ValueError(f"categories: no level is declared for feature {shown(table.names[j])}.")
     flags = tuple(d is not None for d in declared)
     names = tuple(table.names[j] for j in index)
     return LevelColumns(index, names, len(table.names), levels, flags, handle_unknown, marks)  # type: ignore[arg-type]
@@ -311,14 +314,14 @@ def level_columns(
 def _declared(categories: Any, position: int, j: int, table: Table, n: int) -> Any:
     if isinstance(categories, str):
         if categories != "auto":
-            raise ValueError(f"categories={categories!r} is unknown; use 'auto' or the levels of each feature.")
+            raise ValueError(f"categories={shown(categories)} is unknown; use 'auto' or the levels of each feature.")
         return None
     if isinstance(categories, Mapping):
         levels = categories.get(table.names[j], categories.get(j))
     else:
         if not isinstance(categories, Sequence | np.ndarray):
             raise ValueError(
-                f"categories={categories!r} must be 'auto', a list with the levels of each feature, or a dict "
+                f"categories={shown(categories)} must be 'auto', a list with the levels of each feature, or a dict "
                 "{feature: levels}."
             )
         if len(categories) != n:
@@ -327,7 +330,9 @@ def _declared(categories: Any, position: int, j: int, table: Table, n: int) -> A
     if levels is None or (isinstance(levels, str) and levels == "auto"):
         return None
     if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
-        raise ValueError(f"categories: the levels of feature {table.names[j]!r} are {levels!r}; give a list of them.")
+        raise ValueError(
+            f"categories: the levels of feature {shown(table.names[j])} are {shown(levels)}; give a list of them."
+        )
     return levels
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_number, to_numbers
+from bayesnb._util.arguments import require_number, shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Table
@@ -132,10 +132,12 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def _base(self) -> NaiveBayesClassifier:
         base = CategoricalNB() if self.estimator is None else self.estimator
         if not isinstance(base, NaiveBayesClassifier) or isinstance(base, FeatureAveragedNB):
-            raise ValueError(f"estimator={base!r} must be a classifier of bayesnb over categorical or real features.")
+            raise ValueError(
+                f"estimator={shown(base)} must be a classifier of bayesnb over categorical or real features."
+            )
         if hasattr(base, "weigh"):
             raise ValueError(
-                f"estimator={base!r} has weights, and averages have none: WeightedNB(FeatureAveragedNB())."
+                f"estimator={shown(base)} has weights, and averages have none: WeightedNB(FeatureAveragedNB())."
             )
         return base
 
@@ -160,8 +162,8 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return columns
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        if self.estimate not in ("predictive", "mean"):
-            raise ValueError(f"estimate={self.estimate!r} has no average over models; use 'predictive' or 'mean'.")
+        if not isinstance(self.estimate, str) or self.estimate not in ("predictive", "mean"):
+            raise ValueError(f"estimate={shown(self.estimate)} has no average over models; use 'predictive' or 'mean'.")
         base = self._base()._empirical_prior(counted)
         log_odds = self._log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
         blocks = [

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from bayesnb import families
-from bayesnb._util.arguments import require_choice
+from bayesnb._util.arguments import require_choice, shown
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
@@ -247,9 +247,9 @@ class MixedNB(NaiveBayesClassifier):
             for column in _as_list(getattr(self, kind)):
                 j = table.position(column, kind)
                 if kinds[j] == kind:
-                    raise ValueError(f"{kind} names column {table.names[j]!r} twice.")
+                    raise ValueError(f"{kind} names column {shown(table.names[j])} twice.")
                 if kinds[j] is not None:
-                    raise ValueError(f"Column {table.names[j]!r} is named both {kinds[j]} and {kind}; choose one.")
+                    raise ValueError(f"Column {shown(table.names[j])} is named both {kinds[j]} and {kind}; choose one.")
                 kinds[j] = kind
         return kinds
 

@@ -11,7 +11,7 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import em, scoring
-from bayesnb._util.arguments import require_integer
+from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
@@ -258,7 +258,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     def _base(self) -> NaiveBayesClassifier:
         base = MixedNB() if self.estimator is None else self.estimator
         if not isinstance(base, NaiveBayesClassifier):
-            raise ValueError(f"estimator={base!r} must be a classifier of bayesnb, such as CategoricalNB().")
+            raise ValueError(f"estimator={shown(base)} must be a classifier of bayesnb, such as CategoricalNB().")
         return base
 
     def __sklearn_tags__(self) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_choice
+from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import (
     Columns,
@@ -301,7 +301,7 @@ def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: st
     """Of a categorical column, named by name or index, within those columns."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:
-        raise ValueError(f"{argument}: column {column!r} is Gaussian, and arcs are between categorical columns.")
+        raise ValueError(f"{argument}: column {shown(column)} is Gaussian, and arcs are between categorical columns.")
     return list(columns.base.index).index(j)
 
 

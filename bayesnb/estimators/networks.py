@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb.encoding import Encoding, Node, NodeColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB, position
@@ -121,21 +122,23 @@ class NetworkNB(StructuredNB):
     ) -> tuple[Node, ...]:
         names = columns.base.names
         if self.parents is not None and not isinstance(self.parents, Mapping):
-            raise ValueError(f"parents={self.parents!r} must be a dict {{column: parent, list of parents, or None}}.")
+            raise ValueError(
+                f"parents={shown(self.parents)} must be a dict {{column: parent, list of parents, or None}}."
+            )
         found: dict[int, list[int]] = {}
         named: set[int] = set()
         for column, own in (self.parents or {}).items():
             (at,), parents = encoding.positions([column], "parents"), _listed(own)
             if at in named:
                 name = dict(zip(columns.base.index, names, strict=True)).get(at, column)
-                raise ValueError(f"parents names column {name!r} twice, by name and by index.")
+                raise ValueError(f"parents names column {shown(name)} twice, by name and by index.")
             named.add(at)
             if not parents:
                 continue
             child = position(encoding, columns, column, "parents")
             found[child] = [position(encoding, columns, p, "parents") for p in parents]
             if len(set(found[child])) < len(parents):
-                raise ValueError(f"parents names a parent of column {names[child]!r} twice: {own!r}.")
+                raise ValueError(f"parents names a parent of column {shown(names[child])} twice: {shown(own)}.")
         return tuple((j, *found.get(j, ())) for j in range(len(names)))
 
     def _check_nodes(self, columns: NodeColumns) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
+from bayesnb._util.arguments import shown
 from bayesnb._util.lazy import computed, lazily
 from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
 from bayesnb.fitted import Fitted, Request, warn_undefined
@@ -171,7 +172,9 @@ class Predictions:
         """What is asked of the rows of X."""
         output, estimate, class_prior, draws = request
         if draws is not None and estimate is not None:
-            raise ValueError(f"estimate={estimate!r} reads the posterior, and draws= stand for it: pass one of them.")
+            raise ValueError(
+                f"estimate={shown(estimate)} reads the posterior, and draws= stand for it: pass one of them."
+            )
         if draws is not None:
             drawn = read_draws(fitted, draws)
             if class_prior is not None:

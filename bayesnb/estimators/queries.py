@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
-from bayesnb._util.arguments import require_mapping
+from bayesnb._util.arguments import require_mapping, shown
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Levels, NodeColumns
 from bayesnb.families import Dirichlet
@@ -81,17 +81,19 @@ class Queries:
         one = isinstance(variables, str) or not isinstance(variables, Iterable)
         asked = [self._variable(v, levels) for v in ([variables] if one else variables)]
         if not asked or len(set(asked)) < len(asked):
-            raise ValueError(f"variables={variables!r} must name one variable or more, each once.")
+            raise ValueError(f"variables={shown(variables)} must name one variable or more, each once.")
         given = {} if given is None else given
         require_mapping("given", given, "{'wind': 'strong'}")
         at: dict[Hashable, int] = {}
         for name, value in given.items():
             variable = self._variable(name, levels)
             if variable in asked:
-                raise ValueError(f"given: {variable!r} is asked for as well.")
+                raise ValueError(f"given: {shown(variable)} is asked for as well.")
             at[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
             if at[variable] < 0:
-                raise ValueError(f"given: {value!r} is no value of {variable!r}, which has {levels[variable][:12]}.")
+                raise ValueError(
+                    f"given: {shown(value)} is no value of {shown(variable)}, which has {levels[variable][:12]}."
+                )
         found = conditional(self._factors(), asked, at)
         index = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
         return pd.Series(found.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
@@ -111,7 +113,7 @@ class Queries:
             of_index = dict(zip(columns.index, columns.names, strict=True))
             if int(name) in of_index:
                 return of_index[int(name)]
-        raise ValueError(f"query: there is no categorical variable {name!r}; there are {list(levels)[:12]}.")
+        raise ValueError(f"query: there is no categorical variable {shown(name)}; there are {list(levels)[:12]}.")
 
     def _factors(self) -> list[tuple[tuple[Hashable, ...], np.ndarray]]:
         """p(class), and p(column | class, parents) at their posterior means."""

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb import counting, em
-from bayesnb._util.arguments import require_integer, require_number
+from bayesnb._util.arguments import require_integer, require_number, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
@@ -258,8 +258,8 @@ def _split(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
         raise
     if str(UNLABELED) in found.values and len(found) > 1:
         raise ValueError(
-            f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark of a "
-            "row without a label: give y dtype=object. A class of that name needs another one."
+            f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark "
+            "of a row without a label: give y dtype=object. A class of that name needs another one."
         )
     classes = Levels(tuple(v for v in found.values if v != UNLABELED))
     return classes, classes.index(found.values).clip(min=-1).astype(np.int32)[index]
@@ -273,6 +273,6 @@ def _require_classes(classes: Levels, known: np.ndarray, some_unlabeled: bool) -
         )
     if some_unlabeled and len(classes) < 2:
         raise ValueError(
-            f"y: the only label is {classes.values[0]!r}, so that every unlabelled row is of that class; -1 means that "
-            "there is no label. If it is the name of a class, give that another name."
+            f"y: the only label is {shown(classes.values[0])}, so that every unlabelled row is of that class; -1 "
+            "means that there is no label. If it is the name of a class, give that another name."
         )

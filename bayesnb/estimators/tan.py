@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb._util.arguments import require_choice
+from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
@@ -159,7 +159,7 @@ class TAN(LearnedStructure):
             return nodes
         alpha = np.asarray(self._without_parents(columns, n_classes).concentration)
         if not (alpha > 0).all():
-            raise ValueError(f"alpha={self.alpha!r} has zeros, and score='evidence' needs a proper prior.")
+            raise ValueError(f"alpha={shown(self.alpha)} has zeros, and score='evidence' needs a proper prior.")
         # Each column has no other parent with probability ½, and else any of the others: there are many to choose from.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))

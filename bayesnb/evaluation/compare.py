@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
@@ -289,9 +290,9 @@ class Scored:
 def _row(against: str, names: Sequence[str]) -> str:
     """The estimate of that name, of a row of several the first."""
     parts = str(against).split(" = ")
-    if against in names or all(part in names for part in parts):
+    if isinstance(against, str) and (against in names or all(part in names for part in parts)):
         return against if against in names else parts[0]
-    raise ValueError(f"against={against!r} is no row of the table; choose from {', '.join(map(repr, names))}.")
+    raise ValueError(f"against={shown(against)} is no row of the table; choose from {', '.join(map(shown, names))}.")
 
 
 def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: Mapping[str, Any]) -> Scored:

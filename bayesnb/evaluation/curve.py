@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from bayesnb._util.arguments import shown
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.compare import paired
@@ -150,6 +151,6 @@ def _increasing(sizes: Iterable[int]) -> list[int]:
     whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in given)
     if not given or not whole or any(a >= b for a, b in pairwise(given)):
         raise ValueError(
-            f"sizes={sizes!r} must be positive integers that increase: rows of each class, such as [3, 10]."
+            f"sizes={shown(sizes)} must be positive integers that increase: rows of each class, such as [3, 10]."
         )
     return [int(n) for n in given]

@@ -69,8 +69,9 @@ def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[tup
     owner = type(plain).__name__
     if first is not None and "alpha" not in plain.get_params(deep=False):
         raise ValueError(
-            f"priors={{{first[0]!r}: {first[1]!r}}}: {owner} has no concentration `alpha` to set. Leave `priors` out; "
-            f"for other priors of {owner} pass classifiers as baselines, such as baselines=[{owner}(prior=...)]."
+            f"priors={{{shown(first[0])}: {shown(first[1])}}}: {owner} has no concentration `alpha` to set. Leave "
+            f"`priors` out; for other priors of {owner} pass classifiers as baselines, such as "
+            f"baselines=[{owner}(prior=...)]."
         )
     if first is not None and isinstance(getattr(plain, "prior", None), NaiveBayes):
         raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
@@ -78,8 +79,8 @@ def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[tup
     twice = [name for i, name in enumerate(names) if name in names[:i]]
     if twice:
         raise ValueError(
-            f"Two rows would be named {twice[0]!r}; rename it in `priors`, or pass baselines as a dict of names to "
-            "classifiers."
+            f"Two rows would be named {shown(twice[0])}; rename it in `priors`, or pass baselines as a dict of names "
+            "to classifiers."
         )
     return names
 
@@ -148,7 +149,7 @@ def merge_names(names: Sequence[str], same: np.ndarray) -> list[list[str]]:
 
 def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Classes, and the labels of the rows of X as an array; `which` is what the names of the arguments end in."""
-    if not getattr(X, "shape", None) and not hasattr(X, "__len__"):
+    if not (X.shape if hasattr(X, "shape") else hasattr(X, "__len__")):
         raise ValueError(
             f"X{which}={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows."
         )
@@ -184,7 +185,8 @@ def _under(fitted: Any, name: str, alpha: Any) -> Any:
     if isinstance(alpha, str):
         if alpha != _PERKS:
             raise ValueError(
-                f"priors[{name!r}]={alpha!r} is unknown; give a concentration as `alpha` takes it, or {_PERKS!r}."
+                f"priors[{shown(name)}]={shown(alpha)} is unknown; give a concentration as `alpha` takes it, or "
+                f"{_PERKS!r}."
             )
         alpha = _perks(fitted.encoding_)
     other = copy.copy(fitted).set_params(alpha=alpha)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb._util.arguments import require_integer
+from bayesnb._util.arguments import require_integer, shown
 from bayesnb.encoding import Levels
 from bayesnb.encoding.labels import require_present
 
@@ -157,7 +157,7 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
     if (above := log_proba > _ROUNDING).any():
         i, c = (int(at[0]) for at in np.nonzero(above))
         raise ValueError(
-            f"log_proba of row {i} and class {levels.values[c]!r} is {log_proba[i, c]:.4g}, and logarithms of "
+            f"log_proba of row {i} and class {shown(levels.values[c])} is {log_proba[i, c]:.4g}, and logarithms of "
             "probabilities are at most 0: pass what predict_log_proba returns, or np.log of probabilities."
         )
     true = levels.index(y)

@@ -288,8 +288,8 @@ def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarra
 def _index_of(name: str, label: Any, labels: Sequence[Hashable]) -> int | None:
     if label is None:
         return None
-    if not (isinstance(label, Hashable) and label in labels):
-        raise ValueError(f"{name}={shown(label)} is no class; nb.classes_ is {list(labels)}.")
+    if not (isinstance(label, Hashable) and label in dict.fromkeys(labels)):
+        raise ValueError(f"{name}={shown(label)} is no class; nb.classes_ is {shown(list(labels))}.")
     return list(labels).index(label)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import require_integer, require_seed
+from bayesnb._util.arguments import require_flag, require_integer, require_seed, shown
 from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
@@ -156,6 +156,7 @@ def run_nuts(
     for name, value in (("draws", draws), ("warmup", warmup), ("chains", chains)):
         require_integer(name, value)
     require_seed(seed)
+    require_flag("progress", progress)
     run = _Run(draws, warmup, chains, seed, progress)
     if hasattr(nb, "weigh"):
         return _of_weights(
@@ -196,8 +197,8 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
     kind, alpha = next(iter(given.items())) if len(given) == 1 else (None, None)
     if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
         raise ValueError(
-            f"hyperprior={hyperprior!r} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, or such "
-            "a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
+            f"hyperprior={shown(hyperprior)} must be None, 'symmetric', 'pooled', a NumPyro distribution for alpha, "
+            "or such a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
     _require_density([f.unit() for f in families])

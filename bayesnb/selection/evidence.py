@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb.fitted import Classifier, Fitted, require_evidence
 from bayesnb.selection.permutation import chosen_on_rows
 
@@ -119,7 +120,8 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
         if columns[0][j] != columns[1][j]:
             (kind, name), (other, other_name) = columns[0][j], columns[1][j]
             raise ValueError(
-                f"bayes_factor: column {j} is {name!r}, {kind}, in the first model and {other_name!r}, {other}, in the "
+                f"bayes_factor: column {j} is {shown(name)}, {kind}, in the first model and {shown(other_name)}, "
+                f"{other}, in the "
                 "second: probabilities of different encodings are not comparable."
             )
     if [c.kind for c in one.blocks] != [c.kind for c in two.blocks]:

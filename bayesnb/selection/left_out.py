@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
+from bayesnb._util.arguments import shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb._util.threads import in_threads
@@ -53,9 +54,9 @@ def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
 
 def of_the_others(estimate: Estimate) -> Estimate:
     """The estimate, if it reads a posterior without the row."""
-    if estimate not in ("predictive", "mean"):
+    if not isinstance(estimate, str) or estimate not in ("predictive", "mean"):
         raise ValueError(
-            f"estimate={estimate!r} is no average over the posterior of the other rows; leave-one-out takes "
+            f"estimate={shown(estimate)} is no average over the posterior of the other rows; leave-one-out takes "
             "'predictive' or 'mean'."
         )
     return estimate

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import require_choice
+from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
@@ -169,7 +169,7 @@ def tune_alpha(
     fitted = (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
     low, high = bounds
     if not 0 < low < high < np.inf:
-        raise ValueError(f"bounds={bounds!r} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
+        raise ValueError(f"bounds={shown(bounds)} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
     names = _names(nb, fitted, tune)
     # Concentrations, which may be shares of α, at α = 1.
     source = prior_of(fitted, prior) if by == "loo" else fitted.prior
@@ -230,13 +230,13 @@ def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[
         [n for n in offered if n != "class_alpha"] if tune is None else [tune] if isinstance(tune, str) else list(tune)
     )
     if not names or len(set(names)) < len(names) or not set(names) <= set(offered):
-        raise ValueError(f"tune={tune!r} must name some of {offered}, each once: what {type(nb).__name__} has.")
+        raise ValueError(f"tune={shown(tune)} must name some of {offered}, each once: what {type(nb).__name__} has.")
     if isinstance(getattr(nb, "prior", None), NaiveBayes):
         raise ValueError("The estimator has a complete prior=, which leaves nothing to tune; set `alpha` instead.")
     for name in _CONCENTRATIONS & set(names):
         value = getattr(nb, name)
         if not isinstance(value, Real) or value <= 0:
-            raise ValueError(f"{name}={value!r} must be one positive number to be tuned: the search starts there.")
+            raise ValueError(f"{name}={shown(value)} must be one positive number to be tuned: the search starts there.")
     return tuple(names)
 
 

@@ -230,8 +230,8 @@ def log_odds_moments(
     fitted = require_posterior(nb, "log_odds_moments")
     require_given(fitted, given)
     labels = list(fitted.encoding.classes.values)
-    if against is not None and not (isinstance(against, Hashable) and against in labels):
-        raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {labels}.")
+    if against is not None and not (isinstance(against, Hashable) and against in dict.fromkeys(labels)):
+        raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {shown(labels)}.")
     a = 0 if against is None else labels.index(against)
     if draws is None:
         if fitted.prior.classes_share_parameters:

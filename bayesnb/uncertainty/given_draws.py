@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import to_numbers
+from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
 from bayesnb.families import Likelihood
@@ -191,7 +191,7 @@ def checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np
     found = {}
     for site, shape in needed.items():
         if site not in draws:
-            raise ValueError(f"draws have no {site!r}; there are {list(draws)}. Are they of another model?")
+            raise ValueError(f"draws have no {site!r}; there are {shown(list(draws))}. Are they of another model?")
         values = to_numbers(f"draws[{site!r}]", draws[site])
         if values.shape[1:] != shape or not len(values):
             expected = ", ".join(map(str, ("draws", *shape)))

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.naive_bayes import GaussianNB as Foreign
 from sklearn.pipeline import make_pipeline
 
@@ -258,3 +259,205 @@ def test_baselines_are_classifiers(nb):
 
 def test_what_is_imported_late_is_listed():
     assert set(bnb.__all__) <= set(dir(bnb))
+
+
+# -- numbers whose sums are not finite ---------------------------------------------------------------
+
+ALPHAS = ("CategoricalNB", "BernoulliNB", "MultinomialNB")
+PRIORS = {
+    "GaussianNB": (bnb.NormalInverseGamma, {"loc": 0.0, "kappa": 1.0, "concentration": 1.0, "rate": 1.0}),
+    "PoissonNB": (bnb.GammaPoisson, {"concentration": 1.0, "rate": 1.0}),
+}
+
+
+@each
+@pytest.mark.parametrize("huge", [1e76, 1e308])
+def test_finite_numbers_whose_sums_overflow(case, huge):
+    weights = np.ones(len(case.y))
+    weights[5] = huge
+    fresh = case.make()
+    assert_refused(lambda: fresh.fit(case.X, case.y, sample_weight=weights), "sample_weight", "row 5", r"1e\+75")
+    options = {"class_alpha": huge} | ({"alpha": huge} if type(fresh).__name__ in ALPHAS else {})
+    for name, value in options.items():
+        fresh = case.make(**{name: value})
+        assert_refused(lambda fresh=fresh: fresh.fit(case.X, case.y), rf"\b{name} is", r"at most 1e\+75")
+        assert not hasattr(fresh, "classes_")
+
+
+@pytest.mark.parametrize("owner", PRIORS)
+def test_priors_of_numbers_have_the_same_bound(owner):
+    family, values = PRIORS[owner]
+    for name in values:
+        nb = getattr(bnb, owner)(prior=family(**values | {name: 1e308}))
+        assert_refused(lambda nb=nb: nb.fit(X, Y), rf"prior\.{name} is 1e\+308", r"at most 1e\+75")
+
+
+@pytest.mark.slow(reason="leave-one-out and moments of three families are compiled: 11 s")
+def test_the_greatest_hyperparameters_give_finite_answers():
+    """One bound for all is low enough for evidence, leave-one-out and moments, which take fourth powers."""
+    models = [bnb.CategoricalNB(alpha=1e75, class_alpha=1e75)]
+    models += [
+        getattr(bnb, owner)(prior=family(**values | {name: 1e75}))
+        for owner, (family, values) in PRIORS.items()
+        for name in list(values)[-1:]
+    ]
+    for nb in models:
+        nb.fit(X, Y)
+        answers = [nb.predict_proba(X), nb.log_evidence_, bnb.loo(nb, X, Y).pointwise, *bnb.log_odds_moments(nb, X)]
+        assert all(np.isfinite(answer).all() for answer in answers), nb
+
+
+def test_counts_that_add_up_beyond_the_bound():
+    weight = np.full(8, 1e74)
+    made = bnb.CategoricalNB().fit(X, Y, sample_weight=weight)
+    before = state(made)
+    assert_refused(lambda: [made.partial_fit(X, Y, sample_weight=weight) for _ in range(3)], "class 'a'|class 'b'")
+    assert np.isfinite(made.log_evidence_)
+    assert len(before) == len(state(made))
+    assert_refused(lambda: bnb.MultinomialNB().fit(X * 1e76, Y), "Input X", "too large", "rescale")
+
+
+def test_files_have_the_same_bound(tmp_path, monkeypatch):
+    monkeypatch.setattr("bayesnb.estimators.drafts.check", lambda nb: None)  # so that `save` writes it
+    for name in ("alpha", "class_alpha", "count"):
+        nb = bnb.CategoricalNB().fit(X, Y)
+        if name == "count":
+            nb.statistics_.class_count[0] = 1e300
+        else:
+            setattr(nb, name, 1e308)
+        bnb.save(nb, tmp_path / name)
+    monkeypatch.undo()
+    for name in ("alpha", "class_alpha", "count"):
+        with pytest.raises(bnb.CorruptModelError, match=rf"{name}.* at most 1e\+75"):
+            bnb.load(tmp_path / name)
+
+
+# -- integers that no float64 holds ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cells", [[2**63, 2**63 + 1, -1], [2**53, 2**53 + 1, 0.5], [2**53 + 1, 2**53, np.nan]], ids=str
+)
+@pytest.mark.parametrize("form", [list, tuple], ids=["list", "tuple"])
+def test_integers_in_a_list_are_read_exactly(cells, form):
+    """NumPy makes float64 of such a list, in which the first two are one."""
+    levels = [cell for cell in cells if cell == cell]
+    made = bnb.CategoricalNB().fit(form(form([cell]) for cell in cells), ["a", "b", "c"])
+    assert set(made.categories_[0].tolist()) == set(levels)
+    assert made.predict([[cells[0]], [cells[1]]]).tolist() == ["a", "b"]
+    if len(levels) == 3 and isinstance(cells[2], int):
+        named = bnb.CategoricalNB().fit([[0], [1], [2]], cells)
+        assert named.classes_.tolist() == sorted(cells)
+        assert bnb.CategoricalNB().fit([[0], [1]], [2**63, -1]).predict([[0]])[0] == 2**63
+
+
+def test_large_integers_in_a_list_are_numbers_too():
+    made = bnb.GaussianNB().fit([[2**63], [2**63 + 1], [-1]], ["a", "a", "b"])
+    np.testing.assert_array_equal(made.statistics_.blocks[0].mean, [[2.0**63], [-1.0]])
+
+
+# -- objects of pandas, and long texts ---------------------------------------------------------------
+
+ODD = {
+    "Series": pd.Series([1.0, 2.0]),
+    "DataFrame": pd.DataFrame({"a": [1.0, 2.0]}),
+    "texts": np.array(["a", "b"]),
+    "NA": pd.NA,
+    "text": "x" * 100_000,
+    "list": ["x" * 100_000],
+    "tuple": tuple(range(50_000)),
+    "dict": {"x" * 100_000: 1},
+}
+OPTIONS = {
+    "CategoricalNB": ("alpha", "class_alpha", "class_prior", "estimate", "prior", "categories", "handle_unknown"),
+    "GaussianNB": ("prior", "class_prior", "estimate"),
+    "BinnedNB": ("prior",),
+    "TAN": ("root", "score"),
+    "NetworkNB": ("parents",),
+    "AODE": ("class_alpha", "alpha"),
+    "MixedNB": ("categorical", "gaussian_prior"),
+    "FeatureAveragedNB": ("estimator", "estimate", "inclusion"),
+    "NaiveBayesMixture": ("estimator",),
+}
+
+
+@pytest.mark.parametrize("owner", OPTIONS)
+def test_options_are_refused_by_name_and_in_a_few_words(owner):
+    messages = {}
+    for name in OPTIONS[owner]:
+        for kind, value in ODD.items():
+            nb = getattr(bnb, owner)(**{name: value})
+            try:
+                nb.fit(X, Y) if owner != "NaiveBayesMixture" else nb.fit(X)
+            except (ValueError, TypeError) as error:
+                messages[name, kind] = str(error)
+    assert messages
+    assert {place: text for place, text in messages.items() if "ambiguous" in text or len(text) > 1200} == {}
+
+
+def test_missing_values_may_name_the_missing_value_of_pandas():
+    cells = pd.DataFrame({"x": ["u", pd.NA, "v", "?"]}, dtype=object)
+    made = bnb.CategoricalNB(missing_values=[pd.NA, "?"]).fit(cells, [0, 0, 1, 1])
+    assert made.categories_[0].tolist() == ["u", "v"]
+
+
+def test_labels_levels_and_names_are_shortened():
+    long = "x" * 100_000
+    frame = pd.DataFrame({long: [1.0, -2.0]})
+    made = bnb.CategoricalNB(handle_unknown="error").fit([["u"], ["v"]], [long, "b"])
+    assert_refused(lambda: bnb.PoissonNB().fit(frame, [0, 1]), "Negative values")
+    assert_refused(lambda: bnb.GaussianNB().fit(frame.replace(1.0, np.inf), [0, 1]), "infinity")
+    assert_refused(lambda: made.predict([[long]]), "level")
+    assert_refused(lambda: made.forget([["u"]], [long + "x"]), "label")
+    assert_refused(lambda: made.forget([["u"], ["u"]], [long, long]), "forget would leave a negative")
+    assert_refused(lambda: made.predict(long), "scalar array", "CategoricalNB takes a table")
+
+
+@pytest.mark.parametrize("odd", ["Series", "DataFrame", "texts", "NA", "dict"])
+def test_choices_of_functions_are_no_objects_of_pandas(nb, odd):
+    calls = [
+        lambda value: bnb.loo(nb, X, Y, estimate=value),
+        lambda value: bnb.log_odds_moments(nb, X, against=value),
+        lambda value: bnb.explain(nb, X, of=value),
+        lambda value: bnb.compare_estimates(nb, X, Y, X, Y, against=value),
+        lambda value: nb.predict(X, estimate=value),
+    ]
+    for call in calls:
+        with pytest.raises((ValueError, TypeError), match="=") as caught:
+            call(ODD[odd])
+        assert "ambiguous" not in str(caught.value)
+        assert len(str(caught.value)) < 1200
+
+
+# -- progress ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("progress", ["no", 1, None, [], pd.Series([1])], ids=["text", "1", "None", "list", "Series"])
+def test_a_flag_of_progress_is_true_or_false(nb, progress):
+    assert_refused(
+        lambda: bnb.fit_stream(bnb.CategoricalNB(), [(X, Y)], progress=progress), "progress=", "True or False"
+    )
+    assert_refused(lambda: bnb.run_nuts(nb, progress=progress), "progress=", "True or False")
+
+
+@pytest.mark.parametrize("progress", [True, False, 0, pd.Series([1])], ids=["True", "False", "0", "Series"])
+def test_a_title_of_progress_is_a_text_or_none(nb, progress):
+    assert_refused(lambda: bnb.learning_curve(nb, X, Y, [1], 2, progress=progress), "progress=", "title", "None")
+    assert_refused(lambda: bnb.compare_estimates(nb, X, Y, repeats=2, progress=progress), "progress=", "title", "None")
+
+
+# -- tables of other dimensions ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [bnb.CategoricalNB, bnb.MultinomialNB, bnb.GaussianNB], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("form", [sp.coo_array, sp.csr_array], ids=["coo", "csr"])
+def test_a_sparse_row_is_no_table(make, form):
+    made, row = make().fit(X, Y), form(np.array([0, 1]))
+    assert_refused(lambda: made.predict(row), "Expected 2D array, got 1D sparse", r"reshape\(1, -1\)")
+    assert_refused(lambda: make().fit(row, ["a", "b"]), "Expected 2D array, got 1D sparse")
+
+
+@pytest.mark.parametrize("table", [np.array(5.0), 5, None], ids=["0-d", "number", "None"])
+def test_a_number_is_no_table(nb, table):
+    assert_refused(lambda: bnb.learning_curve(nb, table, Y, [1], 2), "^X=", "must be a table")
+    assert_refused(lambda: bnb.compare_estimates(nb, table, Y, repeats=2), "^X=", "must be a table")

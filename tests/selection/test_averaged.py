@@ -386,3 +386,18 @@ def test_in_300_columns_draws_still_average_to_the_predictive():
     assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
     split = bnb.decompose_uncertainty(nb, new, draws=2000)
     np.testing.assert_allclose(split["total"], -xlogy(p, p).sum(axis=1), atol=0.05)
+
+
+@pytest.mark.parametrize("observed", [[0], [1], []], ids=["last missing", "first missing", "all missing"])
+def test_features_without_a_cell_change_nothing(observed):
+    """The oracle is the average without them; a feature of no cells keeps its prior inclusion."""
+    y = np.array([0, 0, 0, 1, 1, 1])
+    X = np.full((6, 2), np.nan)
+    X[:, observed] = np.array([[1.0], [1.0], [2.0], [2.0], [2.0], [1.0]])
+    nb = bnb.FeatureAveragedNB().fit(X, y)
+    only = bnb.FeatureAveragedNB().fit(X[:, observed], y) if observed else bnb.CategoricalNB().fit(X, y)
+    assert nb.log_evidence_ == pytest.approx(only.log_evidence_, rel=1e-12)
+    np.testing.assert_allclose(nb.predict_proba(X), only.predict_proba(X[:, observed] if observed else X), rtol=1e-12)
+    inclusion = np.full(2, 0.5)
+    inclusion[observed] = only.inclusion_probability_ if observed else 0.5
+    np.testing.assert_allclose(nb.inclusion_probability_, inclusion, rtol=1e-12)
