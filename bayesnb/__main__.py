@@ -282,7 +282,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=["auto", "feature", "temperature", "none"],
         default="auto",
         help="weights of features, found by leave-one-out, as features depend on each other: one a feature, a "
-        "temperature for all, or none (default auto: one a feature, up to 256 of them)",
+        "temperature for all, or none (default auto: one a feature, a temperature for more than 256 features, none for "
+        "more than 100 classes)",
     )
     model.add_argument(
         "--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)"
