@@ -115,7 +115,7 @@ def test_the_figure_of_what_moved_is_of_the_parameters_in_the_table(made, monkey
 def sky_and_heat():
     rng = np.random.default_rng(0)
     play = rng.choice(["no", "yes"], 60)
-    heat = (rng.normal(size=60) + 3 * (play == "yes")).round(3)
+    heat = np.exp(rng.normal(size=60) + (play == "yes")).round(3)
     return pd.DataFrame({"heat": heat, "sky": rng.choice(["sun", "rain"], 60)}), play
 
 
@@ -130,7 +130,7 @@ def outcome(kinds, X, y):
 
 @pytest.mark.parametrize(
     ("kinds", "rows", "labels"),
-    [({"heat": "gaussian"}, True, True), ({"heat": "binned"}, True, False), ({"sky": "categorical"}, False, False)],
+    [({"heat": "gaussian"}, True, True), ({"heat": "exponential"}, True, False), ({"sky": "categorical"}, False, False)],
 )
 def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels):
     monkeypatch.setattr(analysis, "prior_predictive", lambda nb: np.ones(9))  # which takes its time
@@ -143,6 +143,7 @@ def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels)
         assert not np.allclose(own, other)
 
 
+@pytest.mark.slow(reason="fits binned columns and draws a figure")
 def test_bins_are_in_the_figure_and_in_no_ranking(sky_and_heat):
     X, y = sky_and_heat
     found = outcome({"heat": "binned", "sky": "categorical"}, X, y)

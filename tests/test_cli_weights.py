@@ -174,6 +174,7 @@ def test_for_many_classes_weights_wait_to_be_asked_for(monkeypatch, tmp_path):
         job._weighted(data, Settings(weights="feature"))
 
 
+@pytest.mark.slow(reason="finds weights of forty columns")
 def test_the_stated_loss_of_weights_is_called_too_good():
     """On noise the loss stated of the rows lies far below that of new rows: as far as the report says."""
     rng = np.random.default_rng(0)
