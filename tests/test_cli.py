@@ -242,7 +242,7 @@ BAD = {
     "one class": (b"a,y\n1,x\n2,x\n", "one class only, 'x'"),
     "label missing": (b"a,y\n1,x\n2,\n3,z\n4,x\n", "row 3, column 'y': the label is missing"),
     "not UTF-8": (b"a,y\n1,x\n2,\xff\n", "row 3, column 'y': the file is not in UTF-8"),
-    "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "not in UTF-8"),
+    "UTF-16": ("a,y\n1,x\n2,z\n".encode("utf-16"), "not text in UTF-8"),
     "open quote": (b'a,y\n"1,x\n2,z\n', "row 2: 1 cells, but the first line has 2"),
     "column twice": (b"a,a,y\n1,2,x\n3,4,z\n", "names 'a' twice"),
     "target alone": (b"y\nx\nz\nx\nz\n", "no column is left"),
