@@ -272,13 +272,13 @@ def test_control_characters_are_not_obeyed(capsys, tmp_path):
     names = {"sky": "\x1b[2Jsky", "windy": "win\u202edy", "play": "\x1b]0;owned\x07play", "heat": "heat\x85\x9b31m"}
     data = weather(60).drop(columns="id").rename(columns=names)
     data[names["sky"]] = data[names["sky"]].replace({"sun": "sun\x1b[31m", "rain": "line\nbreak"})
-    data[names["play"]] = data[names["play"]].replace({"no": "no\x00\x7f"})
+    data[names["play"]] = data[names["play"]].replace({"no": "no\x01\x7f"})
     path = tmp_path / "weather\x1b[1m.csv"
     data.to_csv(path, index=False)
     code, out, err = run(capsys, "compare", "--csv", path, "--target", names["play"])
     assert (code, err) == (0, "")
     assert not CONTROL.search(out)
-    for shown in (r"\x1b[2Jsky=sun\x1b[31m", r"no\x00\x7f", r"win\u202edy", r"weather\x1b[1m"):
+    for shown in (r"\x1b[2Jsky=sun\x1b[31m", r"no\x01\x7f", r"win\u202edy", r"weather\x1b[1m"):
         assert shown in out
     for flags in (["--target", "nope"], ["--target", names["sky"], "--drop", "no\x1bpe"], ["--target", names["heat"]]):
         code, out, err = run(capsys, "compare", "--csv", path, *flags)

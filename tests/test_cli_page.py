@@ -3,6 +3,7 @@
 import html
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -130,7 +131,11 @@ def outcome(kinds, X, y):
 
 @pytest.mark.parametrize(
     ("kinds", "rows", "labels"),
-    [({"heat": "gaussian"}, True, True), ({"heat": "exponential"}, True, False), ({"sky": "categorical"}, False, False)],
+    [
+        ({"heat": "gaussian"}, True, True),
+        ({"heat": "exponential"}, True, False),
+        ({"sky": "categorical"}, False, False),
+    ],
 )
 def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels):
     monkeypatch.setattr(analysis, "prior_predictive", lambda nb: np.ones(9))  # which takes its time
@@ -141,6 +146,16 @@ def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels)
     if labels:
         own, other = (outcome(kinds, X, of).fits.nb.prior_.blocks[0].rate for of in (y, y[::-1]))
         assert not np.allclose(own, other)
+
+
+def test_pairs_of_very_many_features_are_not_compared(sky_and_heat, monkeypatch):
+    X, y = sky_and_heat
+    monkeypatch.setattr(analysis, "check_independence", lambda *_, **__: pytest.fail("compares them"))
+    found = outcome({"sky": "categorical"}, X, y)
+    found.data.kinds |= {f"x{i}": "categorical" for i in range(2000)}
+    section = analysis._or_why_not("", partial(analysis._pairs, found))
+    assert section.means.startswith("Not here. 2,001 features make 2,001,000 pairs, which would take long.")
+    assert section.table is None
 
 
 @pytest.mark.slow(reason="fits binned columns and draws a figure")

@@ -32,7 +32,8 @@ _OF_PREDICTIONS = ("sensitivity", "rows")
 _SHOWN = 12
 _DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than
-_MOST_PAIRS = 2000
+_MANY_PAIRS = 2000
+_MOST_PAIRS = 2_000_000  # more take minutes
 _REPLICATES = 200  # behind a p-value
 _STRENGTHS = (0.1, 10)
 _SURE, _NEARLY_ALL = 1e-9, 0.9
@@ -285,7 +286,12 @@ def _rows(folds: list[Fold], prob: float, title: str) -> Section:
 def _pairs(outcome: Outcome, title: str) -> Section:
     fits, n = outcome.fits, len(outcome.data.kinds)
     every = n * (n - 1) // 2
-    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MOST_PAIRS else None, draws=_REPLICATES)
+    if every > _MOST_PAIRS:
+        raise ValueError(
+            f"{n:,} features make {every:,} pairs, which would take long. In Python, "
+            "bayesnb.check_independence(nb, X, y, features=[...]) compares some of them."
+        )
+    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MANY_PAIRS else None, draws=_REPLICATES)
     strong = int((table["log_bayes_factor"] > STRONG).sum())
     sample = f"Asked of the {len(fits.y):,} held-out rows only. " if len(fits.y) < outcome.data.n_rows else ""
     few = f" The figure knows the {len(table)} strongest pairs only; all others are grey." * (len(table) < every)
