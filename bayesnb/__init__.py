@@ -3,6 +3,9 @@
 from importlib import import_module
 from typing import Any
 
+from bayesnb._util import interrupt as _interrupt  # noqa: F401 (first: all other imports take seconds)
+
+# isort: split
 from bayesnb import datasets, decision, plots, sql
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.decision import decide

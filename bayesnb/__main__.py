@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from threading import Timer
+from typing import NoReturn
 
+from bayesnb._util import interrupt
 from bayesnb.cli import command, files, folder, job, report
 from bayesnb.cli.holdout import Settings
 from bayesnb.cli.marks import Marks
 from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
-from bayesnb.cli.text import fill, printable
+from bayesnb.cli.text import fill, printable, squeeze
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.version import __version__
 
@@ -35,6 +37,9 @@ memory is read twice, in pieces: about 100,000 rows at most, drawn at random fro
 are kept and held out, and all others are counted as they come; weights are found on as many of these."""
 
 
+_LONGEST_MESSAGE = 1000
+
+
 class OutputError(Exception):
     """Standard output does not take what is written to it."""
 
@@ -46,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     and 141, silently, if whoever reads standard output has gone.
     """
     try:
+        interrupt.restore()
         with _interrupts_that_come_again():
             return _run(argv)
     except InputError as error:
@@ -83,7 +89,7 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     try:
         args = parser.parse_args(argv)
-    except SystemExit:  # help or version was asked for, or the flags are wrong
+    except SystemExit:  # help or version was asked for
         if sys.stdout is not None:  # else it was closed from the beginning
             with _output():
                 sys.stdout.flush()
@@ -115,7 +121,7 @@ def _output() -> Iterator[None]:
 
 def _complain(message: str, code: int) -> int:
     if sys.stderr is not None:
-        print(f"bayesnb: {printable(message)}", file=sys.stderr)
+        print(f"bayesnb: {squeeze(printable(message), _LONGEST_MESSAGE)}", file=sys.stderr)
     return code
 
 
@@ -166,6 +172,8 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
     kinds, target, drop = dict(named), args.target.strip(), _split(args.drop)
+    if target in drop:
+        raise InputError(f"--drop leaves out the target {target!r}. Drop other columns, or name another target.")
     for column, kind in named:
         if kinds[column] != kind or column == target or column in drop:
             raise InputError(f"Column {column!r} is named by two flags; choose one.")
@@ -195,8 +203,15 @@ def _split(groups: Sequence[str]) -> list[str]:
     return [name.strip() for name in names if name.strip()]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Parser that refuses flags in one line, without the usage of all others."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}. {self.prog} --help lists the flags.")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
+    parser = _Parser(prog="python -m bayesnb", description="Naive Bayes as Bayesian statistics.")
     parser.add_argument("--version", action="version", version=f"bayesnb {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     compare = commands.add_parser(
@@ -204,7 +219,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     file = compare.add_argument_group("the file")
     file.add_argument(
-        "--csv", type=Path, metavar="FILE", help="table whose first line names the columns; may be gzipped"
+        "--csv", type=_path, metavar="FILE", help="table whose first line names the columns; may be gzipped"
     )
     file.add_argument("--target", metavar="COLUMN", help="column with the classes")
     file.add_argument(
@@ -267,7 +282,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=["auto", "feature", "temperature", "none"],
         default="auto",
         help="weights of features, found by leave-one-out, as features depend on each other: one a feature, a "
-        "temperature for all, or none (default auto: one a feature, up to 256 of them)",
+        "temperature for all, or none (default auto: one a feature, a temperature for more than 256 features, none for "
+        "more than 100 classes)",
     )
     model.add_argument(
         "--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)"
@@ -281,7 +297,7 @@ def _parser() -> argparse.ArgumentParser:
     model.add_argument("--seed", type=_seed, default=0, help="of the choice of held-out rows (default 0)")
     compare.add_argument(
         "--out",
-        type=Path,
+        type=_path,
         metavar="DIR",
         help="write tables, figures, the posterior (NetCDF) and report.html into this folder",
     )
@@ -310,10 +326,15 @@ def _number(low: float, high: float | None) -> Callable[[str], float]:
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if value < 0:
+    if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text} must be an integer of at least 0")
-    return value
+    return int(text)
+
+
+def _path(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the name is empty")
+    return Path(text)
 
 
 if __name__ == "__main__":

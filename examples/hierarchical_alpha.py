@@ -14,7 +14,6 @@ alpha says no more than a single number would.
 from __future__ import annotations
 
 import argparse
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +23,12 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
+from spam_uncertainty import read
 
 import bayesnb as bnb
 
 TRAIN = 200
 SAMPLER = {"draws": 500, "warmup": 500, "chains": 2}
-
-
-def read(path: Path) -> tuple[list[str], np.ndarray]:
-    """Texts and labels."""
-    with path.open(encoding="utf-8", newline="") as lines:
-        rows = [row for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE) if len(row) == 2]
-    return [text for _, text in rows], np.array([label for label, _ in rows])
 
 
 def messages(path: Path, out: Path) -> None:

@@ -73,15 +73,17 @@ def test_a_win_over_maximum_likelihood_need_not_be_one_over_no_weights():
 def test_a_tie_is_a_conclusion_and_asks_for_nothing():
     c = found(TIE)
     assert c.verdict == (
-        "No difference beyond noise: predictive has the lowest Brier score, 0.2950, against 0.3000 of maximum "
-        "likelihood; they differ by -0.0050 ± 0.0040."
+        "No estimate is better than maximum likelihood beyond noise: predictive has the lowest Brier score, 0.2950, "
+        "against 0.3000 of maximum likelihood; they differ by -0.0050 ± 0.0040."
     )
     assert c.steps == ()
     lower = found(TIE | {"predictive": row(0.305, (0.005, 0.004))})
     assert lower.verdict.startswith(
-        "No difference beyond noise: maximum likelihood has the lowest Brier score, 0.3000,"
+        "No estimate is better than maximum likelihood beyond noise: maximum likelihood has the lowest Brier score, "
     )
     assert "predictive differs from it by +0.0050 ± 0.0040" in lower.verdict
+    worse = found(TIE | {"mean": row(0.35, (0.05, 0.001))})  # a difference beyond noise, though none that is better
+    assert worse.verdict.startswith("No estimate is better than maximum likelihood beyond noise: predictive has")
 
 
 def test_bayes_loses():
@@ -102,7 +104,7 @@ def test_noise_is_two_standard_errors(times, wins):
 @pytest.mark.parametrize("se", [math.nan, math.inf])
 def test_without_a_standard_error_nothing_is_claimed(se):
     c = found({"mle": row(0.3, (0.0, se)), "predictive": row(0.1, (-0.2, se))}, rows=1)
-    assert c.verdict.startswith("No difference beyond noise")
+    assert c.verdict.startswith("No estimate is better than maximum likelihood beyond noise")
     assert "too few rows for a standard error" in c.verdict
 
 
@@ -124,7 +126,7 @@ def test_cross_validation_understates_and_it_is_said():
     table = {"mle": row(0.3), "predictive": row(0.275, (-0.025, 0.01))}
     assert found(table).verdict.startswith("Predictive wins")
     crossed = found(table, fits=5)
-    assert crossed.verdict.startswith("No difference beyond noise: predictive has the lowest Brier score")
+    assert crossed.verdict.startswith("No estimate is better than maximum likelihood beyond noise: predictive has")
     assert any("too small. So 3 of them count as more than noise here, not 2." in text for text in crossed.details)
     assert found(WIN, fits=5).verdict == found(WIN).verdict
     assert any("17 rows a standard error is itself a rough guess" in text for text in found(TIE, rows=17).details)

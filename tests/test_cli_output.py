@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from bayesnb.__main__ import main
+from bayesnb._util import interrupt
 from bayesnb.cli import files, folder, job, page
 from bayesnb.cli.folder import filled, require_free
 from bayesnb.cli.reading import InputError
@@ -202,6 +203,51 @@ def test_a_real_interrupt(tmp_path):
     _, err = started.communicate(timeout=120)
     assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
     assert {p.name for p in tmp_path.iterdir()} == {"large.csv"}
+
+
+@pytest.mark.usefixtures("heeded")
+def test_an_interrupt_while_it_imports(tmp_path):
+    """In place of a module that takes its time, one that waits."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys, time\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'bayesnb.datasets':\n"
+        "            print('importing', flush=True)\n"
+        "            time.sleep(60)\n"
+        "sys.meta_path.insert(0, Slow())\n"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    started = subprocess.Popen(
+        command("--help"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        env=environment,
+    )
+    assert started.stdout.readline() == "importing\n"
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate(timeout=60)
+    assert (started.returncode, err) == (130, "bayesnb: interrupted.\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["-m", "bayesnb", "compare", "--csv", "a"], True),
+        (["-mbayesnb"], True),
+        (["/somewhere/bin/bayesnb", "compare"], True),
+        (["-m", "pytest", "bayesnb"], False),
+        (["script.py", "-m", "bayesnb"], False),
+        (["-c"], False),
+        ([""], False),
+    ],
+)
+def test_only_the_command_line_handles_interrupts_of_its_own(monkeypatch, argv, expected):
+    monkeypatch.setattr(sys, "orig_argv", ["python", "-X", "utf8", *argv])
+    module = argv[0].startswith("-m")
+    monkeypatch.setattr(sys, "argv", ["-m", *argv[1 + (argv[0] == "-m") :]] if module else argv)
+    assert interrupt.is_command_line() == expected
 
 
 @pytest.mark.slow("starts processes that import JAX")

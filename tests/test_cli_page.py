@@ -3,7 +3,9 @@
 import html
 import re
 import shlex
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,8 @@ from sklearn.datasets import load_breast_cancer
 
 import bayesnb
 from bayesnb import plots
+from bayesnb.cli import analysis
+from bayesnb.cli.analysis import _parameters, _prior
 from bayesnb.cli.command import Command
 from bayesnb.cli.page import _table
 from bayesnb.cli.readable import columns, p_value, parameters, scores
@@ -109,6 +113,64 @@ def test_the_figure_of_what_moved_is_of_the_parameters_in_the_table(made, monkey
     page, *_ = made("--overwrite", data=levels)
     assert drawn[1:] == ["theta"]
     assert all(row[0].startswith("P(") and "=" in row[0] for row in cells(section(page, TITLES["moved"]))[1:])
+
+
+@pytest.fixture(scope="module")
+def sky_and_heat():
+    rng = np.random.default_rng(0)
+    play = rng.choice(["no", "yes"], 60)
+    heat = np.exp(rng.normal(size=60) + (play == "yes")).round(3)
+    return pd.DataFrame({"heat": heat, "sky": rng.choice(["sun", "rain"], 60)}), play
+
+
+def outcome(kinds, X, y):
+    """What two sections read of an analysis."""
+    columns = {kind: [name for name, k in kinds.items() if k == kind] for kind in set(kinds.values())}
+    nb = bayesnb.MixedNB(**columns).fit(X[[*kinds]], y)
+    return SimpleNamespace(
+        fits=SimpleNamespace(nb=nb), data=SimpleNamespace(kinds=kinds), parameters=bayesnb.parameter_table(nb, 0.9)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kinds", "rows", "labels"),
+    [
+        ({"heat": "gaussian"}, True, True),
+        ({"heat": "exponential"}, True, False),
+        ({"sky": "categorical"}, False, False),
+    ],
+)
+def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels):
+    monkeypatch.setattr(analysis, "prior_predictive", lambda nb: np.ones(9))  # which takes its time
+    X, y = sky_and_heat
+    said = _prior(outcome(kinds, X, y), "").means
+    assert ("Priors of numbers were set by the same rows" in said) == rows
+    assert ("and so from the labels too" in said) == labels
+    if labels:
+        own, other = (outcome(kinds, X, of).fits.nb.prior_.blocks[0].rate for of in (y, y[::-1]))
+        assert not np.allclose(own, other)
+
+
+def test_pairs_of_very_many_features_are_not_compared(sky_and_heat, monkeypatch):
+    X, y = sky_and_heat
+    monkeypatch.setattr(analysis, "check_independence", lambda *_, **__: pytest.fail("compares them"))
+    found = outcome({"sky": "categorical"}, X, y)
+    found.data.kinds |= {f"x{i}": "categorical" for i in range(2000)}
+    section = analysis._or_why_not("", partial(analysis._pairs, found))
+    assert section.means.startswith("Not here. 2,001 features make 2,001,000 pairs, which would take long.")
+    assert section.table is None
+
+
+@pytest.mark.slow(reason="fits binned columns and draws a figure")
+def test_bins_are_in_the_figure_and_in_no_ranking(sky_and_heat):
+    X, y = sky_and_heat
+    found = outcome({"heat": "binned", "sky": "categorical"}, X, y)
+    section = _parameters(found, 0.9, "")
+    assert "all 4 of this kind and the bins of binned columns" in section.means
+    assert section.means.endswith("Class probabilities and bins are not ranked.")
+    bins = found.parameters["mle"].notna() & (found.parameters["feature"] == "heat")
+    dots = sum(len(c.get_offsets()) for c in section.figure.axes[0].collections if hasattr(c, "get_sizes"))
+    assert dots == 4 + bins.sum()
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 from sklearn import metrics
 
-from bayesnb import GaussianNB, WeightedNB
-from bayesnb.__main__ import main
-from bayesnb.cli import job, reading, stream, tables
+from bayesnb import CategoricalNB, GaussianNB, WeightedNB
+from bayesnb.cli import job, reading, stream, tables, weights
 from bayesnb.cli.holdout import Sample, Settings, split
 from bayesnb.cli.marks import Marks
 from tests.test_cli import cells, run, section, weather
@@ -164,10 +163,34 @@ def test_a_share_of_nothing_draws_nothing():
 
 
 def test_other_words_are_refused(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["compare", "--weights", "heavy"])
-    assert stopped.value.code == 2
-    assert "--weights" in capsys.readouterr().err
+    code, out, err = run(capsys, "compare", "--weights", "heavy")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--weights" in err
+
+
+def test_for_many_classes_weights_wait_to_be_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr(job, "_MANY_CLASSES", 2)
+    path = tmp_path / "table.csv"
+    path.write_text("a,y\n" + "p,x\nq,z\np,w\n" * 10)
+    data = tables.load_csv(path, "y", Marks(), {}, None, [])
+    monkeypatch.setattr(type(data.rows), "fit", lambda self, nb, *_: pytest.fail(f"fits {nb}"))
+    said = "No weights. Weights for more than 2 classes take minutes: --weights feature finds them."
+    assert job._weighted(data, Settings()) == (None, said)
+    with pytest.raises(pytest.fail.Exception, match="fits WeightedNB"):
+        job._weighted(data, Settings(weights="feature"))
+
+
+@pytest.mark.slow(reason="finds weights of forty columns")
+def test_the_stated_loss_of_weights_is_called_too_good():
+    """On noise the loss stated of the rows lies far below that of new rows: as far as the report says."""
+    rng = np.random.default_rng(0)
+    X, y, X_new, y_new = (rng.integers(0, *size) for size in ((8, (100, 40)), (2, 100), (8, (2000, 40)), (2, 2000)))
+    nb = WeightedNB(CategoricalNB(categories=[range(8)] * 40)).fit(X, y)
+    true = -nb.predict_log_proba(X_new)[np.arange(2000), y_new].mean()
+    stated, measured = map(float, re.findall(r"it was (\.\d+) where the true loss was (\.\d+)\.", weights.OPTIMISM)[0])
+    assert nb.loo_log_loss_ == pytest.approx(stated, abs=0.05)
+    assert true == pytest.approx(measured, abs=0.05)
+    assert weights.OPTIMISM in weights.sentence(nb)
 
 
 @pytest.mark.slow("a second view of what quick tests see")

@@ -32,7 +32,8 @@ _OF_PREDICTIONS = ("sensitivity", "rows")
 _SHOWN = 12
 _DRAWN = 300
 _PAIRS = 200  # of so many as are shown, if there are more than
-_MOST_PAIRS = 2000
+_MANY_PAIRS = 2000
+_MOST_PAIRS = 2_000_000  # more take minutes
 _REPLICATES = 200  # behind a p-value
 _STRENGTHS = (0.1, 10)
 _SURE, _NEARLY_ALL = 1e-9, 0.9
@@ -103,12 +104,12 @@ def _or_why_not(title: str, part: Callable[[str], Section]) -> Section:
 
 
 def _comparison(outcome: Outcome, title: str) -> Section:
-    shared = ", and are too small where the fits that scored the rows share most of theirs, as here"
+    shared = ", and are too small where the fits that scored the rows share rows, as here"
     return Section(
         title,
         "Held-out rows speak about the model itself. Differences (± standard error) are from the first estimate, row "
         "by row; negative is better. Their standard errors say nothing of how another training set would have turned "
-        f"out{shared * (len(outcome.fits.folds) > 1)}. The log evidence is that of all {outcome.data.n_rows:,} rows.",
+        f"out{shared * (len(outcome.fits.folds) > 2)}. The log evidence is that of all {outcome.data.n_rows:,} rows.",
         "comparison",
         outcome.comparison.reset_index(),
         readable.beside(readable.scores(outcome.comparison), readable.differences(outcome.comparison)),
@@ -149,6 +150,7 @@ def _weights(nb: Weighed, title: str) -> Section:
     shown = weights.ends(table, _SHOWN)
     ends = f" Of {len(table):,} the table shows the largest and the smallest." * (len(shown) < len(table))
     alike = table["weight"].nunique() == 1
+    bias = ", and a bias of each class," * nb.weights_.own
     company = (
         " A weight speaks of a feature in its company: of two that say the same either may have it, so that a small "
         "one does not make a feature irrelevant."
@@ -157,8 +159,9 @@ def _weights(nb: Weighed, title: str) -> Section:
         title,
         "Features depend on each other, and naive Bayes counts what they have in common as often as it is said. So the "
         "log probability of each given the class is multiplied by a weight: at 0 it does not count, and below 0 it "
-        "takes back what others have said too often. The weights are those that predict every label best from the "
-        f"other rows. {weights.sentence(nb)}{(company + ends) * (not alike)}",
+        f"takes back what others have said too often. The weights{bias} maximize the log probability of each label "
+        "given the other rows, under a normal prior that draws them to a common value. "
+        f"{weights.sentence(nb)}{(company + ends) * (not alike)}",
         "weights",
         None if alike else table,
         [] if alike else readable.columns(shown, _WEIGHTS),
@@ -169,17 +172,21 @@ def _prior(outcome: Outcome, title: str) -> Section:
     values = prior_predictive(outcome.fits.nb)
     sure = float(np.mean(values > 1 - _SURE))
     one_bar = sure > _NEARLY_ALL
-    numbers = bool(NUMBERS.keys() & set(outcome.data.kinds.values()))
-    scale = " Priors of numbers take their scale from the rows, though not from the labels." * numbers
+    kinds = set(outcome.data.kinds.values())
+    seen = " Priors of numbers were set by the same rows: this is not quite before any data."
+    seen *= bool(NUMBERS.keys() & kinds)
+    labels = " Those of gaussian columns take their scale from the variance within classes, and so from the labels too."
+    seen += labels * ("gaussian" in kinds)
     return Section(
         title,
         "Parameters are drawn from the prior, then a class and a row from these parameters, and Bayes' rule says how "
         f"probable that class is. {sure:.1%} of {len(values):,} draws lie within a billionth of 1"
         f"{', so that a figure would show a bar there and hardly anything else' * one_bar}. The average, "
-        f"{probability(values.mean())}, is how sure of the true class the prior expects naive Bayes to be. Features "
-        "that are independent given the class add up: where they are many, nearly all draws lie at 1 unless the prior "
-        "is strong. This is what the model believes, not what was found; the scores above say how sure it may be."
-        f"{scale}",
+        f"{probability(values.mean())}, is how sure of the true class the prior expects naive Bayes to be if it knew "
+        "the parameters. Features that are independent given the class add up: where they are many, nearly all draws "
+        "lie at 1 unless the prior is strong. This is what the model believes, not what was found; the scores above "
+        "say how sure it may be."
+        f"{seen}",
         "prior",
         figure=None if one_bar else plots.detach(plots.prior_predictive(values)),
     )
@@ -201,7 +208,9 @@ def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
     kind = kind.map(partial(_kind, kinds))
     chosen, others = kind.iloc[0], moved[kind != kind.iloc[0]].abs()
     rest = f" No parameter of another kind was moved by more than {others.max():.2g} sd." * bool(len(others))
-    own = moved[kind == chosen]
+    own, binned = moved[kind == chosen], "binned" in kinds.values()
+    bins = " and the bins of binned columns" * (binned and chosen == "theta")
+    unranked = f" Class probabilities{' and bins' * binned} are not ranked."
     by = [["moved (sd)"], *([f"{sd:+.2f}"] for sd in own[:_SHOWN])]
     table = outcome.parameters.loc[own.index[:_SHOWN]]
     return Section(
@@ -209,8 +218,8 @@ def _parameters(outcome: Outcome, prob: float, title: str) -> Section:
         "Where maximum likelihood (MLE) and the posterior mean differ most, in posterior standard deviations (sd): "
         "the prior speaks where the data say little. An interval says what the rows leave unknown about a parameter "
         f"if naive Bayes holds. The parameter that moved most is {_KINDS.get(chosen, chosen)}. The figure shows "
-        f"all {len(own):,} of this kind{', each feature in its own unit' * (chosen != 'theta')}; the table"
-        f"{', in the units of the data' * (chosen != 'theta')}, the {len(table)} that moved most.{rest}",
+        f"all {len(own):,} of this kind{bins}{', each feature in its own unit' * (chosen != 'theta')}; the table"
+        f"{', in the units of the data' * (chosen != 'theta')}, the {len(table)} that moved most.{rest}{unranked}",
         "parameters",
         outcome.parameters,
         readable.beside(readable.parameters(table, outcome.data.kinds, prob), by),
@@ -237,7 +246,7 @@ def _sensitivity(outcome: Outcome, folds: list[Fold], title: str) -> Section:
         title,
         f"As the strength of the prior goes from {low:g} to {high:g}, {table['label_changes'].sum():,} of "
         f"{len(table):,} held-out rows get another label somewhere. Strength is {', and '.join(strength)}; the data "
-        "are the same, read under other priors. Least and greatest are of P(prediction | row) on the way; rows "
+        "and the prior of the classes are the same. Least and greatest are of P(prediction | row) on the way; rows "
         "whose label changes stand first, then those that move most. This says what the choice of the "
         "prior leaves open, not which strength is right.",
         "sensitivity",
@@ -261,11 +270,12 @@ def _rows(folds: list[Fold], prob: float, title: str) -> Section:
     return Section(
         title,
         "Held-out rows whose class probabilities depend most on parameters that the data leave unknown. The interval "
-        "is of P(prediction | row) as the parameters vary over their posterior, if naive Bayes holds. The entropy of "
-        "the class (nats) has two parts: what the row leaves open even were all parameters known (aleatoric), and "
-        "what is due to parameters that are not (epistemic). p_top is the posterior probability, under the model, "
-        "that this class is the most probable one. None of these is the probability that the label is right. The "
-        f"figure shows the probability {of} in {parts}; the table, the {len(shown)} most uncertain of all.",
+        "is of P(prediction | row) as the parameters vary over their posterior given the data and the row, if naive "
+        "Bayes holds. The entropy of the class (nats) has two parts: what the row leaves open even were all parameters "
+        "known (aleatoric), and what is due to parameters that are not (epistemic). p_top is the posterior "
+        "probability, under the model, that this class is the most probable one. None of these is the probability that "
+        f"the label is right. The figure shows the probability {of} in {parts}; the table, the {len(shown)} most "
+        "uncertain of all.",
         "rows",
         table,
         readable.columns(shown, _ROWS),
@@ -276,7 +286,12 @@ def _rows(folds: list[Fold], prob: float, title: str) -> Section:
 def _pairs(outcome: Outcome, title: str) -> Section:
     fits, n = outcome.fits, len(outcome.data.kinds)
     every = n * (n - 1) // 2
-    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MOST_PAIRS else None, draws=_REPLICATES)
+    if every > _MOST_PAIRS:
+        raise ValueError(
+            f"{n:,} features make {every:,} pairs, which would take long. In Python, "
+            "bayesnb.check_independence(nb, X, y, features=[...]) compares some of them."
+        )
+    table = check_independence(fits.nb, fits.X, fits.y, top=_PAIRS if every > _MANY_PAIRS else None, draws=_REPLICATES)
     strong = int((table["log_bayes_factor"] > STRONG).sum())
     sample = f"Asked of the {len(fits.y):,} held-out rows only. " if len(fits.y) < outcome.data.n_rows else ""
     few = f" The figure knows the {len(table)} strongest pairs only; all others are grey." * (len(table) < every)

@@ -58,7 +58,7 @@ def conclude(found: Findings) -> Conclusion:
     >>> X, y = load_iris(return_X_y=True)
     >>> table = compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
     >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:27]
-    'No difference beyond noise:'
+    'No estimate is better than'
     """
     table = found.comparison
     scores: dict[str, dict[Any, Any]] = {str(n): r for n, r in zip(table.index, table.to_dict("records"), strict=True)}
@@ -145,8 +145,8 @@ def _verdict(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, 
     else:
         against = f"and {plain}"
     return (
-        f"No difference beyond noise: {_called(lowest)} has the lowest Brier score, {scores[lowest]['brier']:.4f}, "
-        f"{against} differ{'s from it' * (lowest == first)} by {difference.text}."
+        f"No estimate is better than maximum likelihood beyond noise: {_called(lowest)} has the lowest Brier score, "
+        f"{scores[lowest]['brier']:.4f}, {against} differ{'s from it' * (lowest == first)} by {difference.text}."
     )
 
 
@@ -219,8 +219,8 @@ def _details(
         )
     if found.fits > 1:
         details.append(
-            "Cross-validated: standard errors take rows for independent, though the fits share most of theirs, and are "
-            f"too small. So {NOISE_OF_FOLDS:g} of them count as more than noise here, not {NOISE:g}."
+            "Cross-validated: standard errors take rows for independent, though the fits share rows, and are too "
+            f"small. So {NOISE_OF_FOLDS:g} of them count as more than noise here, not {NOISE:g}."
         )
     else:
         details.append(
@@ -292,7 +292,7 @@ def _structures(found: Findings, weighed: bool, helped: bool) -> list[Step]:
     strong, pairs = found.dependent or (0, 0)
     if not strong:
         return []
-    because = "still state too much" if helped else "are not better beyond noise" if weighed else "take more rows"
+    because = "still state too much" if helped else "are not better beyond noise" if weighed else "were not found"
     count = f"{strong:,}{' or more' * found.more} of {pairs:,}"
     why = f"By strong evidence {count} pairs of features depend on each other given the class, and weights {because}: "
     steps = []

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bayesnb._util.extras import require
@@ -27,10 +27,15 @@ def require_free(folder: Path, names: Sequence[str], overwrite: bool) -> None:
         require("--out", "plots,arviz", "matplotlib", "arviz", "h5netcdf", "h5py")
     except ImportError as error:
         raise InputError(str(error)) from None
-    if folder.is_symlink() and not folder.exists():
-        raise InputError(f"--out {folder} is a link to what is not there; choose another folder.")
-    with _complaint(folder), tempfile.TemporaryFile(dir=_nearest(folder)):
-        pass
+    with _complaint(folder):
+        if folder.is_symlink() and not folder.exists():
+            raise InputError(f"--out {folder} is a link to what is not there; choose another folder.")
+        nearest = _nearest(folder)
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+        for name in folder.absolute().relative_to(nearest).parts:  # the system refuses a name that is too long
+            with suppress(FileNotFoundError):
+                os.lstat(nearest / name)
     there = [name for name in names if os.path.lexists(folder / name)]
     if there and not overwrite:
         raise InputError(
@@ -92,4 +97,5 @@ def _complaint(folder: Path) -> Iterator[None]:
 
 def _nearest(folder: Path) -> Path:
     """The folder, or the one in which it will be made."""
-    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    folder = folder.absolute()
+    return next(path for path in (folder, *folder.parents) if path.exists())

@@ -118,7 +118,8 @@ def split(y: np.ndarray, settings: Settings) -> tuple[list[tuple[np.ndarray, np.
         several = np.flatnonzero([class_count[label] > 1 for label in y.tolist()])
         n_folds = min(_FOLDS, max(class_count.values()))
         tests = [several[test] for test in _folds(y[several], n_folds, settings.seed)] if len(several) else []
-        said = f"stratified {n_folds}-fold cross-validation, each row scored once by a fit without it"
+        which = "each row" if len(several) == len(y) else f"{len(several):,} rows each"
+        said = f"stratified {n_folds}-fold cross-validation, {which} scored once by a fit without it"
     else:
         share = SHARE if settings.test_size is None else settings.test_size
         tests = [np.flatnonzero(Sample(class_count, share, settings.seed).draw(y))]

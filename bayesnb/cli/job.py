@@ -27,6 +27,8 @@ from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 if TYPE_CHECKING:
     import pandas as pd
 
+_MANY_CLASSES = 100
+
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
@@ -150,7 +152,10 @@ def base_rates(scored: Scored, class_count: Mapping[Any, int], y: np.ndarray) ->
 
 
 def _weighted(data: Dataset, settings: Settings) -> tuple[Fits | None, str]:
-    """Fits with weights, if the rows are enough; and where they are not."""
+    """Return the fits with weights, or None if the rows are too few or the classes too many, and a note."""
+    if settings.weights == "auto" and len(data.class_count) > _MANY_CLASSES:
+        many = f"Weights for more than {_MANY_CLASSES} classes take minutes: --weights feature finds them."
+        return None, f"No weights. {many}"
     nb = WeightedNB(classifier(data, settings), settings.weights, seed=settings.seed)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* is not weighted")  # by each fold

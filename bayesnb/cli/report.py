@@ -24,11 +24,12 @@ GUIDE = (
     "predictive with weights of features, as these depend on each other. Estimates that agree are one row.",
     "Scores are means over rows that the fit did not see. brier leads: 0 is best, equal probabilities of C "
     "classes give 1 - 1/C. log loss (nats) is inf where a true class got probability zero: an impossible row; "
-    "clipped takes such probabilities for 1e-15. Undefined rows have no probabilities: brier, clipped and ece "
+    "clipped takes probabilities below 1e-15 for 1e-15. Undefined rows have no probabilities: brier, clipped and ece "
     "count 1/C for each class. Such rows are counted where there are some. ece: gap between stated confidence and "
     "observed accuracy.",
-    "Log evidence: log probability of all rows, parameters integrated out. It compares priors on the same rows; "
-    "priors of numbers take their scale from these rows, so it is evidence given that prior.",
+    "Log evidence: log probability of all rows and labels, parameters integrated out. It compares priors on the same "
+    "rows. Priors of numbers were set by these rows, those of gaussian columns by the labels too: it is the evidence "
+    "given that prior.",
     "sd and interval say what the rows leave unknown about a parameter if naive Bayes holds. They shrink as rows "
     "come, also where the model is wrong, and are not the probability that a prediction is right: accuracy and "
     "ece on held-out rows speak of that.",
@@ -144,11 +145,10 @@ def _with_numbers(name: str, data: Dataset) -> str:
 
 
 def _unit(data: Dataset) -> str:
-    """By what they were ranked."""
+    """Say by what the parameters were ranked."""
     kinds = set(data.kinds.values())
-    located = {kind for kind, family in NUMBERS.items() if family.location}
-    units = ["by the sd of a probability"] if kinds - located else []
-    for kind in (kind for kind in KINDS if kind in kinds & located):
+    units = ["by the sd of a probability"]  # classes have some, whatever the columns are
+    for kind in (kind for kind in KINDS if kind in kinds and kind in NUMBERS and NUMBERS[kind].location):
         family = NUMBERS[kind]
         name = family.words.parameters.get(family.location, family.location)
         units.append(f"by the sd of a {name} in units of {family.words.spread}")

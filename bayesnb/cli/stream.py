@@ -120,7 +120,7 @@ def room(n_columns: int) -> int:
 
 def larger_than_memory(path: Path) -> bool:
     """Whether an analysis that holds the whole file would need more memory than there is."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return False  # a pipe, which can be read only once
     with opened(path) as content:
         content.seek(int(min(available_memory() / _BYTES_A_BYTE, sys.maxsize)))

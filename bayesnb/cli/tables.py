@@ -29,6 +29,7 @@ UNDECIDED = "numbers"
 _NONNEGATIVE = ("multinomial", *(kind for kind, family in NUMBERS.items() if family.nonnegative))
 _MOST_LEVELS = 100_000
 _MANY_CLASSES = 20
+_MOST_CLASSES = 1000
 _ZEROS = "some cells are 0, and no other is near it; if 0 means “not measured”: --missing-in 0 COLUMNS"
 
 
@@ -201,6 +202,8 @@ def _meant(name: str, names: Sequence[str]) -> str:
 def _header(names: Sequence[str]) -> str:
     """What a file's first line names, and how it may have been misread, or its flags."""
     said = f"its first line names {enumerate_names(names, 12)}."
+    if len(names) == 1:
+        said += " Commas, semicolons or tabs separate columns."
     if any("," in name for name in names):
         said += " A name with a comma is quoted within its flag: --drop '\"width, cm\",height'."
     if np.isfinite(as_numbers(names)).any():
@@ -227,6 +230,11 @@ def _classes(path: Path, target: str, labels: Survey) -> dict[str, Any]:
         many = f"more than {labels.limit}" if labels.beyond else len(classes)
         raise InputError(
             f"{path.name}: the target {target!r} has {many} distinct values in {n} rows; these are no classes."
+        )
+    if len(classes) > _MOST_CLASSES:
+        raise InputError(
+            f"{path.name}: the target {target!r} has {len(classes):,} classes, and this command takes "
+            f"{_MOST_CLASSES:,}. Merge classes, or fit a classifier of bayesnb in Python."
         )
     return as_levels(labels.values)
 

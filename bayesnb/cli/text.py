@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 WIDTH = 100
+_LONG_NAME = 80
 _JOINERS = "\u200c\u200d"  # what Persian words and emojis are spelt with
 
 
@@ -95,6 +96,6 @@ def fill(text: str, first: str = "", rest: str | None = None) -> str:
 
 
 def enumerate_names(names: Sequence[str], limit: int) -> str:
-    """At most `limit` names, and how many there are beyond."""
-    shown = ", ".join(names[:limit])
+    """Join at most `limit` names, long ones cut in the middle, and say how many there are beyond."""
+    shown = ", ".join(squeeze(name, _LONG_NAME) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown}, … ({len(names) - limit} more)"

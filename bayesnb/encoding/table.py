@@ -350,7 +350,7 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
     if column.dtype.kind in "mM":
         raise ValueError(
             f"{where}: {shown(column[0])} at row 0 is a date or a time; turn it into a number, as "
-            "`.dt.total_seconds()` does, or declare it categorical."
+            "`.dt.total_seconds()` does, or declare the column categorical in a MixedNB."
         )
     if any(isinstance(v, complex) for v in column) or column.dtype.kind == "c":
         row = next(i for i, v in enumerate(column) if isinstance(v, complex))
@@ -361,10 +361,10 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
         raise TypeError(f"{where}: {str(error)[:200]}. Each argument must be a string or a number.") from None
     except (ValueError, OverflowError) as error:
         row = next(i for i, v in enumerate(column) if not _is_number(v))
-        advice = "it is too large for float64; rescale the column" if isinstance(error, OverflowError) else "encode it"
+        advice = "It is too large for float64; rescale" if isinstance(error, OverflowError) else "Encode"
         raise ValueError(
-            f"{where}: could not convert {shown(column[row])} at row {row} to a number; {advice} or declare the "
-            "column categorical."
+            f"{where}: could not convert {shown(column[row])} at row {row} to a number. {advice} the column, or take "
+            "MixedNB, which has categorical columns beside numbers."
         ) from None
 
 

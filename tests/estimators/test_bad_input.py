@@ -938,3 +938,12 @@ def test_infinity_beyond_the_first_block_of_rows():
 def test_negative_cells_of_a_sparse_matrix_are_absent_to_bernoulli():
     X = sp.csr_array([[-1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
     np.testing.assert_array_equal(bnb.BernoulliNB().fit(X, [0, 1]).feature_count_, [[0, 0, 1], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "nb", [bnb.GaussianNB(), bnb.PoissonNB(), bnb.MultinomialNB()], ids=lambda nb: type(nb).__name__
+)
+@pytest.mark.parametrize("X", [pd.DataFrame({"sky": ["sun", "rain"]}), np.array([["sun"], ["rain"]], object)])
+def test_numbers_given_text_name_the_estimator_that_takes_it(nb, X):
+    assert_refused(nb, "fit", X, ["a", "b"], says=("could not convert 'sun' at row 0", "MixedNB"))
+    assert bnb.MixedNB().fit(pd.DataFrame(X).rename(columns=str), ["a", "b"]).classes_.tolist() == ["a", "b"]

@@ -1,0 +1,19 @@
+"""The scripts on text messages: a file, its folder, or one line of what is wanted."""
+
+from __future__ import annotations
+
+import pytest
+
+from examples.spam_uncertainty import read
+
+
+def test_a_file_or_a_folder_that_has_it(tmp_path):
+    file = tmp_path / "SMSSpamCollection"
+    with pytest.raises(SystemExit, match="is no file: pass the SMS Spam Collection"):
+        read(tmp_path)
+    with pytest.raises(SystemExit, match="is no file: pass the SMS Spam Collection"):
+        read(file)
+    file.write_text('ham\tsee you\nspam\twin "now"\n', encoding="utf-8")
+    for path in (file, tmp_path):
+        texts, labels = read(path)
+        assert (texts, labels.tolist()) == (["see you", 'win "now"'], ["ham", "spam"])
