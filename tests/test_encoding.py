@@ -72,7 +72,7 @@ def steps(keys) -> int:
 
 def test_no_integers_can_be_chosen_that_make_a_dictionary_of_levels_slow():
     """Integers of different hashes, each of which walks past the places of half the others."""
-    chosen = chain(2_000)
+    chosen = chain(1_000)
     assert len(set(chosen)) == len({*map(hash, chosen)})
     levels = Levels.of(chosen)
     assert steps(chosen) > 100 * len(chosen)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
+import tracemalloc
 from collections import Counter
 from contextlib import nullcontext
 from functools import partial
@@ -22,6 +25,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
+from bayesnb.persistence.words import PATTERNS
 from bayesnb.text import BagOfWords
 from tests.data import sms
 from tests.refusals import refused
@@ -342,6 +346,84 @@ def test_damaged_files_are_refused(tmp_path):
     refused("byte 0 is not ASCII", BagOfWords.load, path)
     with pytest.raises(FileNotFoundError):
         BagOfWords.load(tmp_path / "absent.json")
+
+
+def forged(whole: dict, change: dict) -> str:
+    """A file with other parts, or options, and the right checksum."""
+    options = {**whole["options"], **change.pop("options", {})}
+    content = {k: whole[k] for k in ("words", "too_frequent", "unknown_count")} | {"options": options} | change
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return json.dumps({"format": whole["format"], "version": 1, **content, "sha256": digest})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"options": {"token_pattern": "(a+)+!"}}, r"token_pattern '\(a\+\)\+!' may take any time"),
+        ({"options": {"token_pattern": r"\w+!"}}, "may take any time"),
+        ({"options": {"token_pattern": ["a"]}}, "token_pattern="),
+        ({"options": {"dtype": "f8," * 10**5}}, "dtype="),
+        ({"options": {"dtype": "object"}}, "dtype="),
+        ({"options": {"ngram_range": [1, 10**9]}}, "ngram_range="),
+        ({"options": {"ngram_range": [1]}}, "ngram_range="),
+        ({"options": {"stop_words": [i * (2**61 - 1) for i in range(10)]}}, "stop_words="),
+        ({"options": {"analyzer": "lines"}}, "analyzer="),
+        ({"options": {"unknown": 1}}, "unknown="),
+        ({"options": {"more": 1}}, r"options: \['more'\] are not those"),
+        ({"words": [i * (2**61 - 1) for i in range(30_000)]}, "vocabulary: 0 is no word"),
+        ({"words": ["a", ["b"], "<UNK>"]}, "is no word"),
+        ({"words": ["a", "a", "<UNK>"]}, "has a word twice"),
+        ({"words": ["a", "b"]}, "not the reserved '<UNK>'"),
+        ({"words": []}, "is empty"),
+        ({"too_frequent": [{}]}, "is no word"),
+        ({"unknown_count": -1}, "unknown_count_=-1"),
+        ({"unknown_count": True}, "of another type"),
+        ({"words": [[]] * 2**19}, "parts in"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_forged_files_of_words(change, message, tmp_path):
+    """Each has the right checksum. The error is that of `bnb.load`."""
+    path = tmp_path / "words.json"
+    BagOfWords().fit(DOCUMENTS).save(path)
+    path.write_text(forged(json.loads(path.read_text()), dict(change)))
+    refused(message, BagOfWords.load, path, error=bnb.CorruptModelError)
+
+
+def test_a_pattern_is_read_where_it_is_passed_too(tmp_path):
+    path, pattern = tmp_path / "words.json", r"[a-z]+(?:-[a-z]+)*"
+    bag = BagOfWords(token_pattern=pattern).fit(DOCUMENTS)
+    bag.save(path)
+    refused("pass it: BagOfWords.load", BagOfWords.load, path, error=bnb.CorruptModelError)
+    refused(r"and not '\\\\w\+'", BagOfWords.load, path, token_pattern=r"\w+", error=bnb.CorruptModelError)
+    assert same(BagOfWords.load(path, token_pattern=pattern).transform(DOCUMENTS), bag.transform(DOCUMENTS))
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_common_patterns_are_read(pattern, tmp_path):
+    """As each finds its words without giving one up: what it does not find is no beginning of a word."""
+    path = tmp_path / "words.json"
+    BagOfWords(token_pattern=pattern).fit(DOCUMENTS).save(path)
+    assert BagOfWords.load(path).token_pattern == pattern
+    letters = re.sub(r"\(\?u\)|\\b", "", pattern)
+    assert re.fullmatch(r"(\\\w)(\1)*\+", letters)  # one class of characters, of which there is no longest run
+
+
+def test_only_regular_files_of_words(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", "/dev/null"):
+        refused("no regular file", BagOfWords.load, path, error=bnb.CorruptModelError)
+    refused("must be a path", BagOfWords.load, 3, error=TypeError)
+    path = tmp_path / "sparse"
+    for size, message in ((10**8, "is damaged"), (10**10, "at most 1,000,000,000")):
+        path.write_bytes(b"")
+        os.truncate(path, size)
+        tracemalloc.start()
+        try:
+            refused(message, BagOfWords.load, path, error=bnb.CorruptModelError)
+            assert tracemalloc.get_traced_memory()[1] < 10**6
+        finally:
+            tracemalloc.stop()
 
 
 @pytest.mark.parametrize("unknown", ["<UNK>", None])

@@ -116,7 +116,7 @@ def require_keys(keys: Collection[Any]) -> None:
     odd = sum(not (type(k) is str or (type(k) is int and abs(k) < _FEW_COLUMNS)) for k in keys)
     if odd > _MOST_ODD_KEYS:
         raise ValueError(
-            f"a dictionary has {odd:,} keys that are no names or positions of columns; at most {_MOST_ODD_KEYS:,} may be."
+            f"{odd:,} keys of a dictionary are no names or positions of columns; at most {_MOST_ODD_KEYS:,} may be."
         )
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import bayesnb as bnb
 from bayesnb.prediction import weighting
 from bayesnb.prediction.weight_optimum import SHRINKAGE
+from tests.refusals import refused
 
 RNG = np.random.default_rng(11)
 N = 120
