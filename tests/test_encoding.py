@@ -80,6 +80,25 @@ def test_no_integers_can_be_chosen_that_make_a_dictionary_of_levels_slow():
     assert levels.index(levels.values).tolist() == list(range(len(levels)))
 
 
+def test_levels_are_not_compared_with_every_mark_of_a_missing_cell():
+    """A table of 400 levels and 400 marks: a few comparisons a level."""
+    compared = 0
+
+    class Value(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    values = [Value(i) for i in range(800)]
+    nb = CategoricalNB(categories=[values[:400]], missing_values=values[400:])
+    nb.fit(column(values), np.arange(800) % 2)
+    assert nb.category_count_[0].sum() == 400
+    assert compared < 800 * 20
+
+
 def test_levels_that_cannot_be_compared_have_an_order_too():
     mixed = [frozenset({2}), frozenset({1}), (1, "a"), ("a", 1), 1j]
     first, second = Levels.of(mixed), Levels.of(mixed[::-1])
