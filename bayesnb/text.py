@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +13,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer
-from bayesnb._util.files import write_atomically
 from bayesnb._util.warnings import warn
+from bayesnb.persistence.words import read_words, write_words
 
-_FORMAT = "bayesnb.text.BagOfWords"
-_VERSION = 1
 _INTEGER = (int, np.integer)
 _TOKENISING = (
     "strip_accents",
@@ -34,7 +29,6 @@ _TOKENISING = (
     "binary",
     "dtype",
 )
-_FIELDS: dict[str, type] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
 
 
 class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
@@ -196,35 +190,40 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         Raises
         ------
         ValueError
-            If an option, such as a function, cannot be written; nothing is.
+            If an option, such as a function, or a word that is no string cannot be written. Nothing is written.
         OSError
             If the file cannot be written; the old one is as it was.
         """
         check_is_fitted(self)
         options = {**self.get_params(deep=False), "vocabulary": None if self.vocabulary is None else "given"}
-        content = {
+        words = {
             "options": {name: _writable(name, value) for name, value in options.items()},
-            "words": [_writable("vocabulary", word) for word in self.get_feature_names_out()],
-            "too_frequent": sorted(_writable("vocabulary", word) for word in self.too_frequent_),
+            "words": self.get_feature_names_out().tolist(),
+            "too_frequent": sorted(self.too_frequent_, key=str),
             "unknown_count": self.unknown_count_,
         }
-        file = {"format": _FORMAT, "version": _VERSION, **content, "sha256": _checksum(content)}
-        write_atomically(path, json.dumps(file, indent=1).encode("ascii"))
+        write_words(path, words)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """What `save` wrote.
+    def load(cls, path: str | os.PathLike[str], *, token_pattern: str | None = None) -> Self:
+        r"""Read the options and the dictionary that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+        token_pattern : str, optional
+            The `token_pattern` that was saved. Needed unless that was the default or another common one (`\w+`, `\S+`
+            and the like, with `\b` or without), as a file may not choose a pattern that takes minutes on a short text.
 
         Raises
         ------
-        ValueError
-            If the file is not one, or is damaged, saying how.
+        CorruptModelError
+            If the file is damaged, is no regular file or none of `save`; if its `token_pattern` is another one.
+        OSError
+            If there is no such file, or it cannot be read.
         """
-        file = _read(Path(path))
-        options, words = dict(file["options"]), file["words"]
-        known = set(cls().get_params())
-        if set(options) != known:
-            raise ValueError(f"{path}: its options {sorted(set(options) ^ known)} are not those of this version.")
+        file = read_words(path, token_pattern)
+        options, words = file["options"], file["words"]
         options["dtype"] = np.dtype(options["dtype"]).type
         options["ngram_range"] = tuple(options["ngram_range"])
         loaded = cls(**options)
@@ -370,31 +369,6 @@ def _writable(name: str, value: Any) -> Any:
         f"{name}: {value!r} cannot be written to a file. Functions and objects would need pickle; save what they make "
         "of the documents, or leave them out."
     )
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """The file, once it is known to be whole."""
-    try:
-        file = json.loads(path.read_text(encoding="ascii"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a file of {_FORMAT}: byte {error.start} is not ASCII.") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"{path} is damaged: {error}.") from None
-    if not isinstance(file, dict) or file.get("format") != _FORMAT:
-        raise ValueError(f"{path} is not a file of {_FORMAT}.")
-    if file.get("version") != _VERSION:
-        raise ValueError(f"{path} has version {file.get('version')!r}; this bayesnb reads version {_VERSION}.")
-    for name, kind in _FIELDS.items():
-        if not isinstance(file.get(name), kind):
-            raise ValueError(f"{path} is damaged: {name!r} is {'of another type' if name in file else 'missing'}.")
-    content = {name: file[name] for name in _FIELDS if name != "sha256"}
-    if _checksum(content) != file["sha256"]:
-        raise ValueError(f"{path} is damaged: its content does not have the checksum that was written with it.")
-    return file
 
 
 __all__ = ["BagOfWords"]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import factorize
+from tests.persistence.forger import chain
 from tests.refusals import refused
 from tests.strategies import take
 
@@ -52,6 +53,50 @@ def test_levels_are_ordered_by_the_name_of_their_type_and_then_by_value():
     mixed = ["b", 2, True, -1.5, "a", b"z", 10, False, 0.5, (2, 1), (1, 9)]
     expected = [False, True, b"z", -1.5, 0.5, 2, 10, "a", "b", (1, 9), (2, 1)]
     assert typed(Levels.of(mixed).values) == typed(expected)
+
+
+def steps(keys) -> int:
+    """Places that a dictionary of CPython looks at while these keys are put into it."""
+    size, total = 1 << (3 * len(keys) // 2).bit_length(), 0
+    taken = [False] * size
+    for key in keys:
+        rest = hash(key) % 2**64
+        at = rest % size
+        while taken[at]:
+            rest >>= 5
+            at = (5 * at + rest + 1) % size
+            total += 1
+        taken[at] = True
+    return total
+
+
+def test_no_integers_can_be_chosen_that_make_a_dictionary_of_levels_slow():
+    """Integers of different hashes, each of which walks past the places of half the others."""
+    chosen = chain(1_000)
+    assert len(set(chosen)) == len({*map(hash, chosen)})
+    levels = Levels.of(chosen)
+    assert steps(chosen) > 100 * len(chosen)
+    assert steps(levels._index) < 3 * len(chosen)
+    assert levels.index(levels.values).tolist() == list(range(len(levels)))
+
+
+def test_levels_are_not_compared_with_every_mark_of_a_missing_cell():
+    """A table of 400 levels and 400 marks: a few comparisons a level."""
+    compared = 0
+
+    class Value(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    values = [Value(i) for i in range(800)]
+    nb = CategoricalNB(categories=[values[:400]], missing_values=values[400:])
+    nb.fit(column(values), np.arange(800) % 2)
+    assert nb.category_count_[0].sum() == 400
+    assert compared < 800 * 20
 
 
 def test_levels_that_cannot_be_compared_have_an_order_too():

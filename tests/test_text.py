@@ -1,8 +1,7 @@
-"""BagOfWords against CountVectorizer, against counting by hand, and against damaged files."""
+"""BagOfWords against CountVectorizer, and against counting by hand."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from contextlib import nullcontext
@@ -264,86 +263,7 @@ def test_own_functions_may_take_other_things_than_strings():
     assert bag.fit_transform(rows).toarray().tolist() == [[1, 1], [1, 0], [1, 1]]
 
 
-# -- files -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"unknown": None, "max_df": 0.4, "min_df": 1},
-        {"unknown": "§\ud800", "binary": True, "ngram_range": (1, 2), "dtype": np.float32},
-        {"stop_words": ["you"], "strip_accents": "unicode", "min_df": np.int64(1), "max_features": 5},
-        {"vocabulary": ["you", "cash", "café"]},
-        {"vocabulary": {"you": 1, "cash": 0}, "unknown": None},
-    ],
-    ids=str,
-)
-def test_what_was_saved_is_loaded(options, tmp_path):
-    bag = BagOfWords(**options).fit([*DOCUMENTS, "词袋 模型"])
-    bag.save(tmp_path / "words.json")
-    loaded = BagOfWords.load(str(tmp_path / "words.json"))
-    assert same(loaded.transform(DOCUMENTS[:4]), bag.transform(DOCUMENTS[:4]))
-    for name in ("vocabulary_", "too_frequent_", "unknown_count_"):
-        assert getattr(loaded, name) == getattr(bag, name)
-    own, other = bag.get_params(), loaded.get_params()
-    assert {k: v for k, v in other.items() if k != "vocabulary"} == {k: v for k, v in own.items() if k != "vocabulary"}
-    assert same(clone(loaded).fit_transform(DOCUMENTS), clone(bag).fit_transform(DOCUMENTS))
-    json.loads((tmp_path / "words.json").read_text())
-
-
-@pytest.mark.parametrize("name", ["tokenizer", "preprocessor", "analyzer"])
-@pytest.mark.filterwarnings("ignore:The parameter 'token_pattern' will not be used")
-def test_functions_are_not_written(name, tmp_path):
-    bag = BagOfWords(**{name: str.lower if name == "preprocessor" else str.split}).fit(DOCUMENTS)
-    refused(f"{name}: <.*cannot be written to a file", bag.save, tmp_path / "words.json")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = tmp_path / "words.json"
-    BagOfWords().fit(DOCUMENTS).save(path)
-    before = path.read_bytes()
-
-    def full(handle):
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("bayesnb._util.files.os.fsync", full)
-        refused(r"is as it was before: No space left", BagOfWords(min_df=1).fit(DOCUMENTS).save, path, error=OSError)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-    with pytest.raises(NotFittedError):
-        BagOfWords().save(path)
-
-
-def test_damaged_files_are_refused(tmp_path):
-    path = tmp_path / "words.json"
-    BagOfWords().fit(DOCUMENTS).save(path)
-    whole = path.read_text()
-    for end in range(0, len(whole) - 1, 37):
-        path.write_text(whole[:end])
-        refused("is damaged", BagOfWords.load, path)
-    content = json.loads(whole)
-    for change, message in (
-        ({"words": content["words"][::-1]}, "checksum"),
-        ({"unknown_count": 0}, "checksum"),
-        ({"options": {**content["options"], "min_df": 1}}, "checksum"),
-        ({"words": "cash"}, "'words' is of another type"),
-        ({"version": 99}, "has version 99; this bayesnb reads version 1"),
-        ({"format": "other"}, "is not a file of bayesnb.text.BagOfWords"),
-    ):
-        path.write_text(json.dumps({**content, **change}))
-        refused(message, BagOfWords.load, path)
-    path.write_text(json.dumps({k: v for k, v in content.items() if k != "words"}))
-    refused("'words' is missing", BagOfWords.load, path)
-    for other in ("[1, 2]", "3"):
-        path.write_text(other)
-        refused("is not a file of", BagOfWords.load, path)
-    path.write_bytes(b"\x80\x04\x95")
-    refused("byte 0 is not ASCII", BagOfWords.load, path)
-    with pytest.raises(FileNotFoundError):
-        BagOfWords.load(tmp_path / "absent.json")
+# -- tables for others ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unknown", ["<UNK>", None])

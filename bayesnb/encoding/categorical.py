@@ -98,13 +98,18 @@ class LevelColumns(GrowingColumns):
         complete = all(codes.min(initial=0) >= 0 for codes, _ in coded)
         return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete)
 
+    @cached_property
+    def marks(self) -> Levels:
+        """`missing_values`, each once."""
+        return Levels.of(self.missing_values)
+
     def check(self) -> None:
         """Raise ValueError unless there are levels of each feature, each once."""
         if not len(self.levels) == len(self.declared) == len(self.index):
             raise ValueError(f"there are levels of {len(self.levels)} columns, and there are {len(self.index)}.")
         for levels in self.levels:
             levels.check()
-        Levels(tuple(dict.fromkeys(self.missing_values))).check()
+        self.marks.check()
         if self.cuts and len(self.cuts) != len(self.index):
             raise ValueError(f"there are cuts of {len(self.cuts)} columns, and there are {len(self.index)}.")
         for cuts, levels in zip(self.cuts, self.levels, strict=False):
@@ -123,7 +128,7 @@ class LevelColumns(GrowingColumns):
     def learn(self, opened: Factors) -> Self:
         """Levels of an undeclared feature are the values that may occur; see `prune`."""
         levels = tuple(
-            known if fixed else Levels.of(v for v in values if v not in self.missing_values)
+            known if fixed else Levels.of(v for v in values if v not in self.marks)
             for known, fixed, values in zip(self.levels, self.declared, opened.values, strict=True)
         )
         return replace(self, levels=levels)
@@ -216,7 +221,7 @@ class LevelColumns(GrowingColumns):
         values = opened.values[j]
         codes = self.levels[j].index(values)
         for i, value in enumerate(values if self.missing_values else ()):
-            if value in self.missing_values:
+            if value in self.marks:
                 codes[i] = MISSING
         strange = codes == UNKNOWN
         if not strange.any():

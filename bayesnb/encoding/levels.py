@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import secrets
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +18,8 @@ MISSING = -1
 UNKNOWN = -2
 _WIDEST_RANGE = 4096
 _FIRST_CELLS = 2**15
+_MOST_OF_ONE_HASH = 64
+_SALT = secrets.token_hex(8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +36,20 @@ class Levels:
         """Distinct values of `values`, sorted; of equal ones the type whose name comes first is kept."""
         distinct: dict[Hashable, Hashable] = {}
         for value in map(plain, values):
-            kept = distinct.get(value, value)
-            distinct[value] = min(kept, value, key=lambda v: type(v).__name__)
+            key = _salted(value)
+            kept = distinct.get(key, value)
+            distinct[key] = min(kept, value, key=lambda v: type(v).__name__)
         return cls(tuple(_ordered(distinct.values())))
 
     def __len__(self) -> int:
         return len(self.values)
 
+    def __contains__(self, value: Any) -> bool:
+        return _salted(plain(value)) in self._index
+
     @cached_property
     def _index(self) -> dict[Hashable, int]:
-        return {value: i for i, value in enumerate(self.values)}
+        return {_salted(value): i for i, value in enumerate(self.values)}
 
     def check(self) -> None:
         """Raise ValueError unless the values are distinct and hashable."""
@@ -63,7 +70,7 @@ class Levels:
 
     def _warn_of_lookalikes(self, other: Levels, what: str) -> None:
         """Of levels of `other` that print as one of these, and are none of them."""
-        new = [value for value in other.values if value not in self._index]
+        new = [value for value in other.values if value not in self]
         if not new or not self.values or {type(v) for v in new} == {type(v) for v in self.values}:
             return
         printed = {str(value): value for value in self.values}
@@ -77,7 +84,7 @@ class Levels:
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""
-        return np.fromiter((self._index.get(plain(v), UNKNOWN) for v in values), np.int64)
+        return np.fromiter((self._index.get(_salted(plain(v)), UNKNOWN) for v in values), np.int64)
 
     def array(self) -> np.ndarray:
         """The values as an array, of their own dtype where they have one type."""
@@ -235,6 +242,37 @@ def nullable(column: Any) -> np.ndarray:
     else:  # pandas' own types, in which NumPy would see floats
         missing = hasattr(column, "iloc") and not isinstance(column.dtype, np.dtype) and column.hasnans
     return np.array(column.to_list(), dtype=object) if missing else np.asarray(column)
+
+
+def require_distinct_hashes(values: Collection[Any]) -> None:
+    """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
+
+    Python takes numbers modulo 2^61 - 1: of all powers of two that a float can have, 35 have the same hash.
+    """
+    if len(values) <= _MOST_OF_ONE_HASH:
+        return
+    hashes = np.fromiter(_foreseeable_hashes(values), np.int64)
+    if len(hashes) and (most := int(np.unique(hashes, return_counts=True)[1].max())) > _MOST_OF_ONE_HASH:
+        raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
+
+
+def _foreseeable_hashes(values: Iterable[Any]) -> Iterator[int]:
+    """Hashes of all values but strings, which Python salts; none of a value that has no hash."""
+    for value in values:
+        if type(value) is not str:
+            try:
+                yield hash(value)
+            except TypeError:
+                continue
+
+
+def _salted(value: Any) -> Any:
+    """Key of a value in a dictionary: equal where values are, with a hash that nobody can foresee.
+
+    The hashes of strings are salted by Python; those of numbers are not, and numbers in a file may be chosen so that
+    all of them look for the same places of a dictionary.
+    """
+    return value if type(value) is str else (_SALT, value)
 
 
 def plain(value: Any) -> Any:

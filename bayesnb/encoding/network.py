@@ -105,9 +105,7 @@ class NodeColumns(GrowingColumns):
         levels = tuple(
             known
             if fixed
-            else Levels.of(
-                v for v, n in zip(values, opened.occurrences(j), strict=True) if n and v not in base.missing_values
-            )
+            else Levels.of(v for v, n in zip(values, opened.occurrences(j), strict=True) if n and v not in base.marks)
             for j, (known, fixed, values) in enumerate(zip(base.levels, base.declared, opened.values, strict=True))
         )
         return replace(self, base=replace(base, levels=levels))

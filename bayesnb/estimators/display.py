@@ -11,6 +11,18 @@ from sklearn.base import BaseEstimator
 from bayesnb.estimators.summary import summary
 
 
+def require_unnested(nb: BaseEstimator) -> None:
+    """Raise ValueError if a classifier wraps another one of its class, at any depth.
+
+    scikit-learn's `repr` takes twice as long with each estimator that stands in another.
+    """
+    inner = nb
+    while isinstance(inner := getattr(inner, "estimator", None), BaseEstimator):
+        if isinstance(inner, type(nb)) or isinstance(nb, type(inner)):
+            name = type(nb).__name__
+            raise ValueError(f"estimator: a {name} takes no other {name}. Give it the classifier that the other wraps.")
+
+
 class Displayed(BaseEstimator):
     """An estimator of which displays and completion compute nothing.
 

@@ -14,6 +14,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
+from bayesnb.estimators.display import require_unnested
 from bayesnb.families import EmpiricalAveraged, averaged
 from bayesnb.model import Estimate, NaiveBayes
 
@@ -80,6 +81,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         self.inclusion = inclusion
         self.expected_features = expected_features
         self.estimate = estimate
+        require_unnested(self)
 
     @property
     def inclusion_probability_(self) -> np.ndarray:
@@ -130,8 +132,9 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return (*super()._chosen, *self._base()._chosen)
 
     def _base(self) -> NaiveBayesClassifier:
+        require_unnested(self)
         base = CategoricalNB() if self.estimator is None else self.estimator
-        if not isinstance(base, NaiveBayesClassifier) or isinstance(base, FeatureAveragedNB):
+        if not isinstance(base, NaiveBayesClassifier):
             raise ValueError(
                 f"estimator={shown(base)} must be a classifier of bayesnb over categorical or real features."
             )

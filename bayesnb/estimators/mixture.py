@@ -17,7 +17,7 @@ from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features
-from bayesnb.estimators.display import Displayed
+from bayesnb.estimators.display import Displayed, require_unnested
 from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.semi_supervised import in_first_class, of_unknown_classes, template
 from bayesnb.fitted import Fitted
@@ -111,6 +111,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         self.max_iter = max_iter
         self.n_init = n_init
         self.seed = seed
+        require_unnested(self)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the components of the rows of X.
@@ -256,6 +257,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         return _score_rows(fitted, *fitted.encode(X), output)
 
     def _base(self) -> NaiveBayesClassifier:
+        require_unnested(self)
         base = MixedNB() if self.estimator is None else self.estimator
         if not isinstance(base, NaiveBayesClassifier):
             raise ValueError(f"estimator={shown(base)} must be a classifier of bayesnb, such as CategoricalNB().")

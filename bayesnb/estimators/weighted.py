@@ -17,6 +17,7 @@ from bayesnb.encoding import Columns, Encoding, Rows, Table, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
+from bayesnb.estimators.display import require_unnested
 from bayesnb.fitted import Fitted, Members, Request
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction.weight_draws import read_weight_draws
@@ -27,7 +28,6 @@ from bayesnb.selection.loo import loo
 
 _KINDS = ("auto", "feature", "temperature")
 NB = TypeVar("NB", bound=NaiveBayesClassifier)
-
 _COUNTED = ("encoding_", "statistics_", "n_features_in_", "feature_names_in_", "tuned_")
 
 
@@ -116,6 +116,7 @@ class WeightedNB(NaiveBayesClassifier):
 
     def __init__(self, estimator: Any = None, weights: Any = "auto", *, max_rows: int = 100_000, seed: int = 0) -> None:
         self.estimator = estimator
+        require_unnested(self)
         self.weights = weights
         self.max_rows = max_rows
         self.seed = seed
@@ -296,13 +297,12 @@ class WeightedNB(NaiveBayesClassifier):
 
     def _base(self) -> Any:
         """The estimator, with what was counted."""
+        require_unnested(self)
         base = CategoricalNB() if self.estimator is None else self.estimator
-        if not isinstance(base, NaiveBayesClassifier) or isinstance(base, WeightedNB):
-            owner = type(base)
-            raise ValueError(
-                f"estimator={shown(base)} must be a classifier of bayesnb with exact leave-one-out, such as MixedNB(); "
-                f"it is {'a class' if isinstance(base, type) else f'a {owner.__module__}.{owner.__name__}'}."
-            )
+        if not isinstance(base, NaiveBayesClassifier):
+            kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
+            wanted = "a classifier of bayesnb with exact leave-one-out, such as MixedNB()"
+            raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
         return _with_counts(drafts.blank(base), self)
 
     def _around(self, base: NaiveBayesClassifier) -> Self:

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -17,17 +18,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_path, shown
-from bayesnb._util.files import open_regular, write_atomically
-from bayesnb._util.precision import ForkedError
+from bayesnb._util.files import write_atomically
 from bayesnb.estimators import drafts
 from bayesnb.estimators.display import Displayed
+from bayesnb.persistence.files import CorruptModelError, read_file, require_few_parts
 from bayesnb.persistence.migrations import migrated, version
 from bayesnb.persistence.reading import Decoder
-from bayesnb.persistence.vocabulary import FORMAT, CorruptModelError, Vocabulary, own_classes, vocabulary
+from bayesnb.persistence.vocabulary import FORMAT, Vocabulary, own_classes, vocabulary
 from bayesnb.persistence.writing import encode
 
 _LONGEST_HEADER = 100_000_000  # that safetensors reads
-_FEW_PARTS = 2**18
 
 
 def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -46,7 +46,8 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
         float, bool, datetime64 or None, and lists, dicts, arrays and priors of these. Nothing is written.
     ValueError
         If what was fitted, or a hyperparameter, was changed so that it no longer fits the rest: such a file would not
-        be loaded. If names, labels and levels take more than 100 MB. Nothing is written.
+        be loaded. If names, labels and levels take more than 100 MB, or more than 64 numbers have the same hash.
+        Nothing is written.
     OSError
         If the file cannot be written, or what is there is a symbolic link or no regular file; the old one is as it was.
 
@@ -105,7 +106,7 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     ------
     CorruptModelError
         If the file is damaged, is no model of bayesnb, or is no regular file; if its parts contradict each other,
-        whatever its checksum; saying what is wrong.
+        whatever its checksum; if it would take long out of proportion to its size; saying what is wrong.
     OSError
         If there is no such file, or it cannot be read.
 
@@ -127,17 +128,7 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     >>> again, again.log_evidence_ == nb.log_evidence_
     (GaussianNB(), True)
     """
-    require_path("path", path)
-    known = vocabulary(estimators)
-    try:
-        with open_regular(path) as file:
-            return _read(file, known)
-    except (OSError, MemoryError, ForkedError):
-        raise
-    except CorruptModelError as error:
-        raise CorruptModelError(f"{path}: {error}") from None
-    except Exception as error:  # whatever else a hostile file may lead to
-        raise CorruptModelError(f"{path} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
+    return read_file(path, _read, partial(_decode, known=vocabulary(estimators)))
 
 
 def hyperparameters(nb: BaseEstimator) -> str:
@@ -147,22 +138,27 @@ def hyperparameters(nb: BaseEstimator) -> str:
     return _digest(json.dumps(model), arrays, version())
 
 
-def _read(file: BinaryIO, known: Vocabulary) -> Any:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as from_bytes
-
-    size = os.fstat(file.fileno()).st_size
+def _read(file: BinaryIO, size: int) -> tuple[str, list[bytes]]:
+    """JSON of the model, and the whole file, as the only entry of a list from which the decoder takes it."""
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
         raise CorruptModelError("it is no safetensors file, or only a part of one.")
     content += file.read(_header_size(content))
     text = _metadata(content[8:], size - len(content))
     content += file.read(size - len(content))
+    return text, [content]
+
+
+def _decode(read: tuple[str, list[bytes]], known: Vocabulary) -> Any:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load as from_bytes
+
+    text, content = read
+    size = len(content[0])
     try:
-        arrays = from_bytes(content)
+        arrays = from_bytes(content.pop())
     except SafetensorError as error:
         raise CorruptModelError(f"it is no safetensors file, or only a part of one: {error}.") from None
-    del content
     model = _model(text, arrays)
     nb = Decoder(arrays, size, known).decode(model)
     if type(nb).__name__ not in known.estimators:
@@ -178,7 +174,7 @@ def _header_size(content: bytes) -> int:
 
 def _metadata(header: bytes, rest: int) -> str:
     """What is said of the model, in a file that has `rest` bytes of arrays."""
-    _require_few_parts(header)
+    require_few_parts(header)
     tensors = json.loads(header)
     metadata = tensors.pop("__metadata__", {})
     if max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) != rest:
@@ -190,7 +186,7 @@ def _metadata(header: bytes, rest: int) -> str:
 
 def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Any:
     """The tree of the model, of which the checksum is right."""
-    _require_few_parts(text.encode())
+    require_few_parts(text.encode())
     file = json.loads(text)
     written = file["version"]
     if type(written) is not int or not 1 <= written <= version():
@@ -198,13 +194,6 @@ def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Any:
     if file["sha256"] != _digest(json.dumps(file["model"]), arrays, written):
         raise CorruptModelError("its content does not have the checksum that was written with it.")
     return migrated(file["model"], written)
-
-
-def _require_few_parts(text: bytes) -> None:
-    """Refuse JSON of nothing but brackets, which takes fifty times its size."""
-    parts = text.count(b"[") + text.count(b"{")
-    if parts > max(_FEW_PARTS, len(text) // 8):
-        raise CorruptModelError(f"it has {parts:,} parts in {len(text):,} bytes.")
 
 
 def _digest(model: str, arrays: Mapping[str, np.ndarray], version: int) -> str:

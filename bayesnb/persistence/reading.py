@@ -1,7 +1,8 @@
 """A tree of JSON and arrays to the model that it stands for, and nothing else.
 
 No length in a file is believed beyond the file's own: all that is longer than its place in the file (ranges, names that
-are positions, arrays without elements) is paid for from a budget of as many entries as the file has bytes.
+are positions, arrays without elements) is paid for from a budget of as many entries as the file has bytes. Nor
+does a file decide how long reading takes: the classifiers in a file, and values that have the same hash, are few.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
+from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
+from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions
 from bayesnb.estimators import drafts
-from bayesnb.persistence.vocabulary import (
-    TAG,
-    CorruptModelError,
-    Vocabulary,
-    is_fitted_name,
-    strange_label,
-)
+from bayesnb.persistence.files import CorruptModelError
+from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_fitted_name, is_zone, require_keys, strange_label
+
+_MOST_ESTIMATORS = 8
 
 
 class Decoder:
@@ -35,10 +35,13 @@ class Decoder:
         self.arrays = arrays
         self.known = known
         self.budget = size
+        self.estimators = 0
 
     def decode(self, tree: Any) -> Any:
         if isinstance(tree, list):
-            return [self.decode(v) for v in tree]
+            values = [self.decode(v) for v in tree]
+            require_distinct_hashes(values)
+            return values
         if not isinstance(tree, dict):
             return tree
         tag: Any = tree.get(TAG)
@@ -74,7 +77,9 @@ class Decoder:
         return tuple(self._list(tree, "values"))
 
     def _dict(self, tree: dict[str, Any]) -> dict[Any, Any]:
-        return dict(zip(self._list(tree, "keys"), self._list(tree, "values"), strict=True))
+        keys = self._list(tree, "keys")
+        require_keys(keys)
+        return dict(zip(keys, self._list(tree, "values"), strict=True))
 
     def _range(self, tree: dict[str, Any]) -> range:
         found = range(*tree["value"])
@@ -113,6 +118,8 @@ class Decoder:
     def _Timestamp(self, tree: dict[str, Any]) -> Any:
         import pandas as pd
 
+        if not is_zone(tree["zone"]):
+            raise CorruptModelError(f"it has the time zone {shown(tree['zone'])}.")
         time = pd.Timestamp(int(tree["value"]), unit="ns", tz=tree["zone"])
         return time.as_unit(tree["unit"])
 
@@ -135,6 +142,9 @@ class Decoder:
 
     def _estimator(self, cls: type, tree: dict[str, Any]) -> Any:
         """A classifier; a fitted one only if all that was fitted fits together."""
+        self.estimators += 1
+        if self.estimators > _MOST_ESTIMATORS:  # repr takes twice as long with each that stands in another
+            raise CorruptModelError(f"it holds more than {_MOST_ESTIMATORS} classifiers.")
         nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
         for name, value in tree["fitted"].items():
             if not is_fitted_name(cls, name):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,23 +92,10 @@ def own_classes(nb: object) -> list[type]:
 _LABELS = ("str", "int", "float", "bool", "Timestamp", "NoneType")
 
 
-class CorruptModelError(ValueError):
-    """A file that is no whole model of bayesnb.
-
-    Examples
-    --------
-    >>> import bayesnb as bnb
-    >>> from pathlib import Path
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "model.bnb"
-    ...     _ = path.write_bytes(b"no model")
-    ...     try:
-    ...         bnb.load(path)
-    ...     except bnb.CorruptModelError as error:
-    ...         print(str(error).removeprefix(f"{path}: "))
-    it is no safetensors file, or only a part of one.
-    """
+# "UTC", "UTC+01:00", "Europe/Berlin" and the like; pandas takes others for paths of files.
+_MOST_ODD_KEYS = 2**12
+_FEW_COLUMNS = 2**16
+_ZONE = re.compile(r"tzlocal\(\)|UTC[+-]\d\d:\d\d|[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}")
 
 
 def is_fitted_name(cls: type, name: str) -> bool:
@@ -118,3 +106,20 @@ def is_fitted_name(cls: type, name: str) -> bool:
 def strange_label(levels: encoding.Levels) -> tuple[Any] | None:
     """The first level of a type that a file cannot have."""
     return next(((value,) for value in levels.values if type(value).__name__ not in _LABELS), None)
+
+
+def require_keys(keys: Collection[Any]) -> None:
+    """Raise ValueError unless keys of a dictionary are names or positions of columns, or few.
+
+    Python's hashes of numbers can be foreseen, so that many numbers can be chosen that make a dictionary slow.
+    """
+    odd = sum(not (type(k) is str or (type(k) is int and abs(k) < _FEW_COLUMNS)) for k in keys)
+    if odd > _MOST_ODD_KEYS:
+        raise ValueError(
+            f"{odd:,} keys of a dictionary are no names or positions of columns; at most {_MOST_ODD_KEYS:,} may be."
+        )
+
+
+def is_zone(zone: object) -> bool:
+    """Whether a time zone is one that a file can have: None, a fixed offset from UTC, the local one, or a name."""
+    return zone is None or (isinstance(zone, str) and _ZONE.fullmatch(zone) is not None)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from bayesnb.encoding import Levels
-from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_fitted_name, strange_label
+from bayesnb.encoding.levels import require_distinct_hashes
+from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_fitted_name, is_zone, require_keys, strange_label
 
 
 def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: Vocabulary) -> Any:
@@ -18,6 +19,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: Vocabul
         return encode(value, f"{where}{name}", arrays, known)
 
     def listed(values: Any) -> list[Any]:
+        require_distinct_hashes(values)
         return [inner(v, f"[{i}]") for i, v in enumerate(values)]
 
     kind = type(value)
@@ -30,6 +32,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: Vocabul
     if kind is tuple:
         return {TAG: "tuple", "values": listed(value)}
     if kind is dict:
+        require_keys(value)
         return {TAG: "dict", "keys": listed(value), "values": [inner(v, f"[{k!r}]") for k, v in value.items()]}
     if kind is range:
         return {TAG: "range", "value": [value.start, value.stop, value.step]}
@@ -70,6 +73,11 @@ def _encode_time(value: Any, where: str) -> dict[str, Any]:
         unit, step = np.datetime_data(value.dtype)
         return {TAG: "datetime64", "value": int(value.astype(np.int64)), "unit": unit, "step": step}
     zone = None if value.tz is None else str(value.tz)
+    if not is_zone(zone):
+        raise TypeError(
+            f"save: {where} has the time zone {zone!r}; a file can have fixed offsets from UTC and names such as "
+            "'Europe/Berlin'. Nothing was written."
+        )
     return {TAG: "Timestamp", "value": value.as_unit("ns").value, "unit": value.unit, "zone": zone}
 
 

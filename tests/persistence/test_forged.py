@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import socket
+import struct
+import sys
 import tracemalloc
 from itertools import cycle, islice
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import bayesnb as bnb
 from bayesnb.estimators import drafts
-from tests.persistence.forger import TENSORS, complaints, forged, parts, signed
+from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, costly, forged, of_type, parts, signed
 from tests.persistence.models import LABELS, LEVELS, MODELS, fitted
 from tests.refusals import refused
 
@@ -83,6 +87,10 @@ def of(tree, *keys):
     for key in keys:
         tree = tree[key]
     return tree
+
+
+#: Time-zone data, version 1, of one offset: UTC.
+TZIF = b"TZif" + bytes(16) + struct.pack(">6l", 0, 0, 0, 0, 1, 4) + bytes(6) + b"UTC\0"
 
 
 def packed(*values):
@@ -202,6 +210,110 @@ def test_models_that_were_forgotten_and_faded_for_long(tmp_path):
             nb.decay(1e-80)
         bnb.save(nb, tmp_path / "model")
         bnb.load(tmp_path / "model")
+
+
+# -- files that choose how long they take --------------------------------------------------------------------------
+
+
+def calls(run) -> int:
+    """How many functions are called."""
+    counted = 0
+
+    def count(frame, event, argument):
+        nonlocal counted
+        counted += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return counted
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_nested_colliding_and_time_zone_files(whole, tmp_path):
+    """Those that load are consistent; none makes the loader work out of proportion to its size."""
+    rng, path = np.random.default_rng(0), tmp_path / "model"
+    files = [whole[name] for name in ("categorical", "reserved level", "Gaussian")]
+    for content in files:
+        load(content, path)
+    for i, content in enumerate(islice(cycle(files), 24)):
+        changed, found = costly(content, rng, most=300), []
+        assert calls(lambda changed=changed, found=found: found.append(load(changed, path))) < 20_000 + len(changed), i
+        assert found == [None] or complaints(found[0]) == [], i
+
+
+@pytest.mark.parametrize("kind", [*WRAPPERS, "CategoricalNB", "GaussianNB"])
+def test_classifiers_in_classifiers(kind, whole, tmp_path):
+    tree, arrays = parts(whole["categorical"])
+    name = {"CategoricalNB": "alpha", "GaussianNB": "prior"}.get(kind, "estimator")
+    inner = copy.deepcopy(tree)
+    for _ in range(14):
+        inner = of_type(kind, parameters={name: inner}, fitted={})
+    tree["parameters"]["alpha"] = inner
+    (tmp_path / "model").write_bytes(signed(tree, arrays))
+    refused("takes no other|more than 8 classifiers", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
+
+
+COLLIDING = {
+    "integers": [i * MODULUS for i in range(100)],
+    "floats": [2.0 ** (61 * (i % 33 - 17)) * 1.5 ** (i // 33) for i in range(100)] * 3,
+    "tuples": [of_type("tuple", values=[i * MODULUS, 1]) for i in range(100)],
+    "nested tuples": [of_type("tuple", values=[of_type("tuple", values=[i * MODULUS])]) for i in range(100)],
+}
+
+
+@pytest.mark.parametrize("kind", COLLIDING)
+@pytest.mark.parametrize("place", ["classes", "categories", "missing_values", "keys"])
+def test_values_of_one_hash(kind, place, whole, tmp_path):
+    tree, arrays = parts(whole["categorical"])
+    values = COLLIDING[kind]
+    if place == "classes":
+        tree["fitted"]["encoding_"]["classes"]["values"]["values"] = values
+    else:
+        filled = of_type("dict", keys=values, values=values) if place == "keys" else [values]
+        tree["parameters"]["missing_values" if place == "missing_values" else "categories"] = filled
+    (tmp_path / "model").write_bytes(signed(tree, arrays))
+    refused("values have the same hash; at most 64 may", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
+
+
+def test_keys_of_a_dictionary_are_names_or_positions_or_few(whole, tmp_path):
+    """As their hashes may differ, and collide in the places of a dictionary even so."""
+    tree, arrays = parts(whole["categorical"])
+    numbers = [i << 20 for i in range(5_000)]
+    keys = {"few": numbers[:4_000], "many": numbers, "positions": list(range(9_000)), "names": ["x"] * 9_000}
+    for kind, own in keys.items():
+        tree["fitted"]["more_"] = of_type("dict", keys=own, values=own)
+        assert (load(signed(tree, arrays), tmp_path / "model") is None) == (kind == "many")
+
+
+def test_what_no_file_can_have_is_not_saved(tmp_path):
+    levels = [i * MODULUS for i in range(100)]
+    nb = bnb.CategoricalNB().fit(np.array(levels, object)[:, None], np.arange(100) % 2)
+    refused("100 of 100 values have the same hash", bnb.save, nb, tmp_path / "model")
+    times = pd.to_datetime(["2020-01-02", "2021-06-01"]).tz_localize("dateutil/Europe/Berlin")
+    nb = bnb.CategoricalNB().fit([["a"], ["b"]], pd.Series(times, dtype=object))
+    refused("has the time zone .*tzfile", bnb.save, nb, tmp_path / "model", error=TypeError)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_time_zone_opens_no_path_that_the_file_names(whole, tmp_path):
+    """Not even one of time-zone data, which pandas reads."""
+    path, data = tmp_path / "model", tmp_path / "data"
+    data.write_bytes(TZIF)
+    own = f"dateutil/{data}"
+    assert str(pd.Timestamp(0, tz=own).tz) == f"tzfile('{data}')"
+    tree, arrays = parts(whole["categorical"])
+    classes = tree["fitted"]["encoding_"]["classes"]["values"]
+    for zone in (own, "dateutil//etc/passwd", "/etc/passwd", "../passwd", "Europe/../passwd", "Europe", "Nowhere", 1):
+        classes["values"] = [of_type("Timestamp", value=i, unit="ns", zone=zone) for i in range(3)]
+        path.write_bytes(signed(tree, arrays))
+        refused("time zone|leads to|No time zone", bnb.load, path, error=bnb.CorruptModelError)
+    for zone in (None, "UTC", "UTC-03:30", "America/Argentina/Buenos_Aires", "Etc/GMT+5", "tzlocal()"):
+        classes["values"] = [of_type("Timestamp", value=i, unit="ns", zone=zone) for i in range(3)]
+        path.write_bytes(signed(tree, arrays))
+        assert bnb.load(path).classes_.tolist() == [pd.Timestamp(i, tz=zone) for i in range(3)]
 
 
 # -- what is no file -----------------------------------------------------------------------------------------------

@@ -98,6 +98,8 @@ def test_any_small_problem(kind, data, tmp_path_factory):
         [True, False],
         pd.to_datetime(["2020-01-02 03:04:05.123456789", "1800-01-01"], format="ISO8601"),
         pd.to_datetime(["2020-01-02", "2021-06-01"]).tz_localize("Europe/Berlin"),
+        pd.to_datetime(["2020-01-02", "2021-06-01"]).tz_localize("UTC"),
+        pd.to_datetime(["2020-01-02", "2021-06-01"]).tz_localize("-03:30"),
         np.array(["2020-01-02", "2021-06-01"], "datetime64[s]"),
     ],
 )

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import bayesnb as bnb
 from bayesnb.prediction import weighting
 from bayesnb.prediction.weight_optimum import SHRINKAGE
+from tests.refusals import refused
 
 RNG = np.random.default_rng(11)
 N = 120
@@ -456,7 +457,6 @@ def test_infinite_scores_are_refused():
             {"estimator": bnb.PolyaNB()},
             r"estimator=PolyaNB\(\) must be a classifier of bayesnb with exact leave-one-out",
         ),
-        ({"estimator": bnb.WeightedNB()}, r"estimator=WeightedNB\(\) must be"),
         ({"estimator": Foreign()}, r"estimator=GaussianNB\(\) must be .* it is a sklearn.naive_bayes.GaussianNB"),
     ],
 )
@@ -485,6 +485,21 @@ def test_what_has_no_meaning_for_weights_is_refused():
         bnb.to_arviz(nb, LEVELS, LABEL)
     with pytest.raises(ValueError, match="has weights, and averages have none"):
         bnb.FeatureAveragedNB(bnb.WeightedNB()).fit(LEVELS, LABEL)
+
+
+@pytest.mark.parametrize("kind", [bnb.WeightedNB, bnb.FeatureAveragedNB, bnb.NaiveBayesMixture])
+def test_no_classifier_wraps_another_of_its_class(kind):
+    """Else `repr` takes 2^n steps for n of them."""
+    message = f"a {kind.__name__} takes no other {kind.__name__}"
+    for inner in (kind(), bnb.WeightedNB(kind()) if kind is not bnb.WeightedNB else bnb.FeatureAveragedNB(kind())):
+        refused(message, kind, estimator=inner)
+    nest = kind()
+    for _ in range(100):
+        outer = kind()
+        outer.estimator = nest  # as set_params does
+        nest = outer
+    refused(message, nest.fit, LEVELS, LABEL)
+    assert repr(bnb.WeightedNB(bnb.FeatureAveragedNB())) == "WeightedNB(estimator=FeatureAveragedNB())"
 
 
 def test_what_the_estimator_cannot_count_it_says():
