@@ -13,8 +13,6 @@ from jaxtyping import install_import_hook
 
 from tests import shapes
 
-install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
-
 # The same examples on every run; HYPOTHESIS_PROFILE=explore looks for new ones.
 _COMMON = {
     "deadline": None,
@@ -59,6 +57,11 @@ def pytest_addoption(parser):
 
 def _runs_slow_tests(config):
     return "not slow" not in config.option.markexpr
+
+
+def pytest_configure(config):
+    if _runs_slow_tests(config):  # checking shapes is a third of the time of quick tests
+        install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
 
 
 def pytest_ignore_collect(collection_path, config):

@@ -178,6 +178,7 @@ class Copy:
         os.setpgid(0, 0)
         os.chdir(self.folder)
         sys.path.insert(0, str(self.folder))
+        os.environ["PYTHONPATH"] = str(self.folder)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)

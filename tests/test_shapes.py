@@ -1,4 +1,4 @@
-"""What is annotated with a shape has it, wherever the tests go: see `conftest.py`."""
+"""What is annotated with a shape has it, wherever the slow tests go: see `conftest.py`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from bayesnb.families import OF_NUMBERS, Dirichlet, LevelCounts
 from bayesnb.scoring import decision
 
 
+@pytest.mark.slow("shapes are checked beside the slow tests")
 def test_a_shape_that_is_not_as_annotated_is_told():
     with pytest.raises(TypeError, match="parameter 'weight'"):
         LevelCounts(jnp.zeros((2, 3))).observe(jnp.ones((4, 3)), jnp.zeros(4, int), jnp.ones(5))
