@@ -237,7 +237,7 @@ def log_odds_moments(
         if fitted.prior.classes_share_parameters:
             raise NotImplementedError(
                 f"log_odds_moments: the classes of {fitted.name} share parameters, so that scores of classes are not "
-                "independent; pass draws=posterior_draws(nb), or ask for two classes by explain(nb, X, of, against)."
+                "independent; pass draws=posterior_draws(nb)."
             )
         closed = _from_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
         found = over_blocks(fitted, X, closed, replace(closed, answer=_no_moments))
