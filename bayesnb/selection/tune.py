@@ -329,5 +329,7 @@ def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source:
         if others.keys() & family.tunable.keys():
             own[argument] = family
     tuned: Any = nb.with_priors(own)
-    tuned.tuned_ = tuple(values)
+    # What the copy names among its hyperparameters was chosen on these rows all the same.
+    named = [what for what in nb.fitted_.chosen if what not in tuned.fitted_.chosen]
+    tuned.tuned_ = (*named, *values)
     return tuned
