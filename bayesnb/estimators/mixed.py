@@ -15,7 +15,7 @@ from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.binned import BinnedNB, cell_columns, cells_chosen, edges_of
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
-from bayesnb.estimators.discrete import binary_columns, level_columns
+from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.densities import gains
@@ -169,6 +169,11 @@ class MixedNB(NaiveBayesClassifier):
         if table.is_sparse:
             raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; use X.toarray().")
         require_choice("numbers", self.numbers, _NUMBERS)
+        # Options of columns that this table lacks: a misspelt one would be found out by later rows only.
+        require_choice("handle_unknown", self.handle_unknown, HANDLE_UNKNOWN)
+        for family in families.OF_NUMBERS:
+            if isinstance(prior := getattr(self, name := f"{family.kind}_prior"), str):
+                require_choice(name, prior, tuple(family.empirical))
         return self._blocks(table, self._kinds(table))
 
     def _structured(

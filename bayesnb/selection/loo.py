@@ -212,7 +212,6 @@ def loo(
     """
     fitted = require_leave_one_out(nb, "loo")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
-    require_choice("prior", prior, ("derived", "fixed"))
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
     _, rows, label, weight = counted
     each = np.arange(len(label))
