@@ -107,9 +107,11 @@ def explain(
     >>> nb = CategoricalNB().fit(X, y)
     >>> explain(nb, [["sun", "wet"]]).round(2)
        row  feature value   of against  contribution    sd
-    0    0  (class)  None  out      in           0.0  0.89
-    1    0        0   sun  out      in           1.5  1.21
-    2    0        1   wet  out      in          -0.5  0.69
+    0    0  (class)  None  out      in          0.00  0.89
+    1    0        0   sun  out      in          1.10  1.21
+    2    0        1   wet  out      in         -0.41  0.69
+    >>> nb.predict_proba([["sun", "wet"]]).round(3)  # in, out: log odds of .69, the sum of the three
+    array([[0.333, 0.667]])
     """
     import pandas as pd
 

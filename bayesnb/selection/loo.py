@@ -113,7 +113,7 @@ class LeaveOneOut:
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> type(loo(GaussianNB().fit(X, y), X, y).to_elpd()).__name__
-        'ELPDData'
+        'ELPDData...'
         """
         from bayesnb.inference_data import elpd_data
 
