@@ -14,7 +14,7 @@ from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, require_fitted
-from bayesnb.uncertainty.class_probabilities import Given, Method, sampler
+from bayesnb.uncertainty.class_probabilities import Given, Method, require_options, sampler
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +42,7 @@ class Decisions:
         probability that the action turns out well: that is in `risk`.
     regret : (N,) array
         Posterior expected loss of this action above that of the best one given the parameters: what it would be worth
-        to know them. Like `p_optimal` NaN where the parameters have no exact posterior, as those of `AODE`, and under
-        `given="row"` where terms are weighted.
+        to know them. Like `p_optimal` NaN where the parameters have no exact posterior, as those of `AODE`.
     loss : DataFrame, actions × classes
         As it was read.
 
@@ -122,7 +121,7 @@ def decide(
     X: Any,
     loss: Any,
     reject_cost: float | None = None,
-    given: Given = "row",
+    given: Given | None = None,
     method: Method = "moments",
     draws: Any = 1000,
     seed: int = 0,
@@ -141,7 +140,8 @@ def decide(
     reject_cost : float, optional
         Loss of one more action, "reject", whatever the truth (Chow 1970).
     given, method, draws, seed
-        As for `predict_interval`; they concern `p_optimal` and `regret`.
+        As for `predict_interval`; they concern `p_optimal` and `regret`, which are given the row by default, and given
+        the data where terms are weighted.
 
     Returns
     -------
@@ -183,10 +183,10 @@ def decide(
     (array(['throw'], dtype=object), array([0.65]))
     """
     require_fitted(nb, "decide")
+    require_options(given, method)
     require_seed(seed)
     fitted = None if nb.no_posterior else nb.fitted_
-    weighted = fitted is not None and fitted.prior.weights is not None
-    drawing = None if fitted is None or (weighted and given == "row") else sampler(fitted, given, method, draws, seed)
+    drawing = None if fitted is None else sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 

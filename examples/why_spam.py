@@ -27,13 +27,13 @@ from bayesnb.text import BagOfWords
 WORDS = 8  # shown a message
 SURE = 1.64  # sd on either side: 90%
 MORAL = """
-The reasons are the model's own: they add up to its log odds, to the last digit. Whether they are good ones is another
+The reasons are the model's own: they add up to the log odds that it states. Whether they are good ones is another
 question, and the message that was lost shows it: "customer", "service" and "contact" are heard as three witnesses, and
 they are one phrase. An interval does not know that. It says how often the words were seen: "mail", 17 times in wanted
 messages and never in spam, may speak twice as loudly, or hardly at all.
 
 With weights the words of a message keep their order, and all of them speak more softly, the more so the longer the
-message: the log odds of the first fall from 70 to 20, those of the lost one from 3.8 to 0.2 and its P(spam) from .99 to
+message: the log odds of the first fall from 63 to 18, those of the lost one from 4.8 to 0.6 and its P(spam) from .99 to
 .64, where a person may look. Over all messages tested that takes the log loss from .100 to .065, though a few more are
 called wrongly (accuracy .980, before .983).
 """

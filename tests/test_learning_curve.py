@@ -138,22 +138,23 @@ def test_rows_are_counted_once(monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:.*levels that the model does not know")
-def test_names_are_merged_over_all_sizes():
+def test_what_is_the_same_is_so_at_all_sizes():
     """With one row a class there is often one level only, and all readings agree; with more they do not."""
     X, y = np.array([["often"], ["often"], ["rare"]] * 8), np.arange(24) % 2
     curve = learning_curve(CategoricalNB(), X, y, [1, 8], 2, seed=2, progress=None)
     first = [X[order[:2]].tolist() for order, _ in nested_splits(y, 8, 2, 2)]
     assert [["often"], ["often"]] in first
-    assert curve["estimate"].tolist() == ["mle = map", "mean = predictive"] * 2
+    assert curve["estimate"].tolist() == ["mle", "map", "mean", "predictive"] * 2
+    assert curve["same_as"].tolist() == ["", "mle", "", "mean"] * 2
 
 
 @pytest.mark.slow("a second view of what quick tests see")
 def test_infinite_stays_infinite():
     X, y = words()
     curve = learning_curve(MultinomialNB(), X, y, [1, 20], 4, progress=None).set_index(["size", "estimate"])
-    assert curve.loc[(1, "mle = map"), "log_loss"] == math.inf
-    assert curve.loc[(1, "mle = map"), "impossible_rows"] > 0
-    assert np.isfinite(curve.drop(columns="log_loss")).all(axis=None)
+    assert curve.loc[(1, "mle"), "log_loss"] == math.inf
+    assert curve.loc[(1, "mle"), "impossible_rows"] > 0
+    assert np.isfinite(curve.drop(columns=["log_loss", "same_as"])).all(axis=None)
     assert (curve["undefined_rows"] >= 0).all()
 
 

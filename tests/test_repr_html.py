@@ -155,7 +155,7 @@ def test_every_kind_of_classifier_says_what_it_was_fitted_to(name):
     assert "fitted to" in page.text
     assert all(row in page.rows for row in rows), page.rows
     assert ("No exact posterior" in page.text) == (other.no_posterior is not None)
-    assert ("chosen on these rows" in page.text) == (name == "tree")
+    assert ("chosen on these rows" in page.text) == (name in ("tree", "mixed"))
 
 
 def test_weights_are_told(nb):

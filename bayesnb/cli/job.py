@@ -41,7 +41,7 @@ class Outcome:
     weighted : Fits or None
         The same with weights of terms, where there are some.
     comparison : DataFrame
-        One row an estimate, see `bayesnb.evaluation.compare_estimates`.
+        One row for all estimates that say the same, see `merged`.
     weighting : (float, float) or None
         Brier score with weights less that without, "predictive", and the standard error; None without weights.
     base : Base
@@ -126,9 +126,17 @@ def run(data: Dataset, settings: Settings) -> Outcome:
     except ImproperPosteriorError as error:
         notes.append(f"No parameter table. {error}")
     gain = scored.difference(WEIGHTED, "predictive") if WEIGHTED in scored.rows else None
-    comparison = scored.table()
+    comparison = merged(scored.table(), scored.joined_names)
     base = base_rates(scored, data.class_count, np.concatenate([fold.y for fold in fits.folds]))
     return Outcome(data, fits, weighted, comparison, gain, base, parameters, uncertain, notes, density_open)
+
+
+def merged(comparison: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """One row for all estimates that say the same, under all their `names`, with the log evidence of one of them."""
+    first = comparison["same_as"].where(comparison["same_as"] != "", comparison.index)
+    evidence = comparison["log_evidence"].groupby(first, sort=False).first()
+    table = comparison.loc[list(names)].drop(columns="same_as").assign(log_evidence=evidence)
+    return table.rename(index=names)
 
 
 def base_rates(scored: Scored, class_count: Mapping[Any, int], y: np.ndarray) -> Base:
@@ -146,7 +154,7 @@ def base_rates(scored: Scored, class_count: Mapping[Any, int], y: np.ndarray) ->
     share = np.array([class_count[label] / n for label in y.tolist()])
     brier = 1 - 2 * share + sum((count / n) ** 2 for count in class_count.values())
     label = max(class_count, key=lambda own: class_count[own])
-    differences = {" = ".join(group): scored.rows[group[0]].brier - brier for group in scored.groups}
+    differences = {names: scored.rows[first].brier - brier for first, names in scored.joined_names.items()}
     gains = {name: (float(d.mean()), standard_error(d)) for name, d in differences.items()}
     return Base(str(label), float(np.mean(y == label)), float(brier.mean()), gains)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -108,6 +109,10 @@ class BinnedNB(NaiveBayesClassifier):
         self._require_fitted("edges_")
         return edges_of(self.encoding_.blocks)
 
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        return (*cells_chosen(self), *super()._chosen)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -153,4 +158,12 @@ def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     }
 
 
-__all__ = ["BinnedNB", "cell_columns", "edges_of", "most_probable_cuts"]
+def cells_chosen(nb: Any) -> tuple[str, ...]:
+    """ "the cells of numbers", if the rows gave the ends of the cells of a binned column, and `nb.edges` did not."""
+    edges = nb.edges
+    given = len(edges) if isinstance(edges, Mapping) else sum(own is not None for own in edges or ())
+    binned = sum(len(columns.names) for columns in nb.encoding_.blocks if columns.kind == "binned")
+    return ("the cells of numbers",) if binned > given else ()
+
+
+__all__ = ["BinnedNB", "cell_columns", "cells_chosen", "edges_of", "most_probable_cuts"]

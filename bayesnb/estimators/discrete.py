@@ -22,6 +22,8 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.model import Estimate
 
+HANDLE_UNKNOWN = ("ignore", "error", "level")
+
 
 class CategoricalNB(NaiveBayesClassifier):
     """Naive Bayes for categorical features: θ_cj ~ Dirichlet(α) over the levels of feature j.
@@ -283,7 +285,7 @@ def level_columns(
     table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
 ) -> LevelColumns:
     """Categorical columns of a table with the levels that are declared for them."""
-    require_choice("handle_unknown", handle_unknown, ("ignore", "error", "level"))
+    require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
     marks = () if missing_values is None else _as_tuple(missing_values)
     marks = tuple(mark for mark in marks if type(mark).__name__ != "NAType")  # pd.NA is missing, and equals nothing
     for mark in marks:

@@ -13,9 +13,9 @@ from bayesnb._util.arguments import require_choice, shown
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.binned import BinnedNB, cell_columns, edges_of
+from bayesnb.estimators.binned import BinnedNB, cell_columns, cells_chosen, edges_of
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
-from bayesnb.estimators.discrete import binary_columns, level_columns
+from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.densities import gains
@@ -169,13 +169,17 @@ class MixedNB(NaiveBayesClassifier):
         if table.is_sparse:
             raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; use X.toarray().")
         require_choice("numbers", self.numbers, _NUMBERS)
+        # Options of columns that this table lacks: a misspelt one would be found out by later rows only.
+        require_choice("handle_unknown", self.handle_unknown, HANDLE_UNKNOWN)
+        for family in families.OF_NUMBERS:
+            if isinstance(prior := getattr(self, name := f"{family.kind}_prior"), str):
+                require_choice(name, prior, tuple(family.empirical))
         return self._blocks(table, self._kinds(table))
 
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
-        if self.numbers != "auto" or given or drafts.is_fitted(self):
+        if not self._chooses_densities or drafts.is_fitted(self):
             return encoding, rows
         kinds, named = self._kinds(table), self._named(table)
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]
@@ -190,6 +194,19 @@ class MixedNB(NaiveBayesClassifier):
         ]
         blocks, cells = zip(*decided, strict=True)
         return replace(encoding, blocks=blocks), cells
+
+    @property
+    def _chooses_densities(self) -> bool:
+        """Whether `fit` chooses between normal densities and binned ones, column by column."""
+        given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
+        return self.numbers == "auto" and not given
+
+    @property
+    def _chosen(self) -> tuple[str, ...]:
+        kinds = [kind for kind in self.kinds_.values() if kind in ("gaussian", "binned")]
+        undecided = len(kinds) > len(_as_list(self.gaussian)) + len(_as_list(self.binned))
+        densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
+        return (*densities, *cells_chosen(self), *super()._chosen)
 
     def _better_binned(
         self, encoding: Encoding, table: Table, undecided: Sequence[int], label: np.ndarray, weight: np.ndarray

@@ -86,8 +86,8 @@ class WeightedNB(NaiveBayesClassifier):
     Notes
     -----
     With b ~ N(0, 1), T ~ N(1, 1) and w_t ~ N(T, τ²) the optimum is unique; Newton's method finds it. What is said is
-    no longer a joint distribution of row and label, so there is no evidence, and no `given="row"`; intervals
-    `given="data"` say how the posterior of the parameters moves the weighted scores.
+    no longer a joint distribution of row and label, so there is no evidence, and no `given="row"`: intervals and
+    decisions are `given="data"` by default, and say how the posterior of the parameters moves the weighted scores.
 
     Weights and biases are found with the class probabilities of the rows; where the estimator has a `class_prior`, it
     takes the place of these in predictions, and biases do not undo it.

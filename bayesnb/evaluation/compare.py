@@ -72,10 +72,8 @@ def compare_estimates(
     Returns
     -------
     DataFrame
-        One row an estimate: "mle", "map", "mean", "predictive", of a `WeightedNB` "weighted", then `priors`, whose
-        terms have no weights, and `baselines`. Estimates
-        whose probabilities of every class agree to 1e-12 (in every split) are one row, named so:
-        "mle = map". Columns:
+        One row an estimate, under its name: "mle", "map", "mean", "predictive", of a `WeightedNB` "weighted", then
+        `priors`, whose terms have no weights, and `baselines`. Columns:
 
         `scores`
             with `repeats` their means over the splits, also of the numbers of rows. Confidence is
@@ -89,6 +87,9 @@ def compare_estimates(
         log_evidence
             that of (X, y) under the prior of the row, with `repeats` the mean over the rows
             fitted in each split; NaN for "mle", "weighted" and baselines, which have none.
+        same_as
+            the first row before this one whose probabilities of every class agree with those of this row to 1e-12 (in
+            every split); "" if there is none.
 
     Raises
     ------
@@ -266,9 +267,10 @@ class Scored:
     evidence: Mapping[str, float]
 
     @property
-    def groups(self) -> list[list[str]]:
-        """Estimates that are one row of the table."""
-        return estimates.merge_names(list(self.rows), self.same)
+    def joined_names(self) -> dict[str, str]:
+        """Names of all estimates that say the same, by that of the first of them."""
+        names = list(self.rows)
+        return estimates.joined_names(names, estimates.same_as(names, self.same))
 
     def difference(self, name: str, against: str, score: str = "brier") -> tuple[float, float]:
         """Mean over the rows of one estimate's score less another's, and its standard error."""
@@ -288,10 +290,9 @@ class Scored:
 
 
 def _row(against: str, names: Sequence[str]) -> str:
-    """The estimate of that name, of a row of several the first."""
-    parts = str(against).split(" = ")
-    if isinstance(against, str) and (against in names or all(part in names for part in parts)):
-        return against if against in names else parts[0]
+    """The estimate of that name, if there is one."""
+    if isinstance(against, str) and against in names:
+        return against
     raise ValueError(f"against={shown(against)} is no row of the table; choose from {', '.join(map(shown, names))}.")
 
 
@@ -365,12 +366,9 @@ def paired(mine: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, flo
 
 
 def _frame(table: Mapping[str, dict[str, float]], same: np.ndarray) -> pd.DataFrame:
-    """Estimates that coincide as one row: the scores of the first, the evidence of the first that has one."""
+    """One row an estimate, and which of those before it says the same."""
     import pandas as pd
 
-    rows, names = [], []
-    for group in estimates.merge_names(list(table), same):
-        known = [table[name]["log_evidence"] for name in group if not np.isnan(table[name]["log_evidence"])]
-        rows.append({**table[group[0]], "log_evidence": known[0] if known else np.nan})
-        names.append(" = ".join(group))
-    return pd.DataFrame(rows, index=pd.Index(names, name="estimate"))
+    names = list(table)
+    index = pd.Index(names, name="estimate")
+    return pd.DataFrame(list(table.values()), index).assign(same_as=estimates.same_as(names, same))

@@ -56,8 +56,8 @@ def learning_curve(
     DataFrame
         One row a size and estimate. size and estimate; repeats; the means of `scores` over repeats (of the
         numbers of rows too; inf stays inf); brier_difference, less that of "mle" on the same split; brier_se,
-        log_loss_clipped_se and brier_difference_se, sd/√repeats. Estimates that agree to 1e-12 at every size in every
-        repeat are one, named "mle = map".
+        log_loss_clipped_se and brier_difference_se, sd/√repeats; same_as, the first estimate that agrees with this one
+        to 1e-12 at every size in every repeat, "" if there is none before it.
 
     Raises
     ------
@@ -118,29 +118,27 @@ def learning_curve(
                 for name, p in predictions.items():
                     found[size][name].append(summarize(p.score(y_test, classes)))
                 same &= estimates.coincidences(predictions)
-    return _tidy(found, estimates.merge_names(names, same))
+    return _tidy(found, estimates.same_as(names, same))
 
 
-def _tidy(
-    found: Mapping[int, Mapping[str, Sequence[dict[str, float]]]], groups: Sequence[Sequence[str]]
-) -> pd.DataFrame:
+def _tidy(found: Mapping[int, Mapping[str, Sequence[dict[str, float]]]], same_as: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     rows = []
     for size, of_size in found.items():
-        for group in groups:
-            mine = of_size[group[0]]
+        for (name, mine), same in zip(of_size.items(), same_as, strict=True):
             difference = paired(mine, of_size["mle"], "brier")
             rows.append(
                 {
                     "size": size,
-                    "estimate": " = ".join(group),
+                    "estimate": name,
                     "repeats": len(mine),
                     **average(mine),
                     "brier_se": standard_error(np.array([part["brier"] for part in mine])),
                     "log_loss_clipped_se": standard_error(np.array([part["log_loss_clipped"] for part in mine])),
                     "brier_difference": float(np.mean(difference)),
                     "brier_difference_se": standard_error(difference),
+                    "same_as": same,
                 }
             )
     return pd.DataFrame(rows)

@@ -135,16 +135,23 @@ def coincidences(predictions: Mapping[str, Predictions]) -> np.ndarray:
     return np.array([[i >= j or _same(a, b) for j, b in enumerate(given)] for i, a in enumerate(given)])
 
 
-def merge_names(names: Sequence[str], same: np.ndarray) -> list[list[str]]:
-    """Estimates in groups of the same; `same` as `coincidences` has it above the diagonal."""
-    groups: list[list[int]] = []
+def same_as(names: Sequence[str], same: np.ndarray) -> list[str]:
+    """For each estimate the first one that says the same; "" for the first one itself.
+
+    `same` is as `coincidences` has it above the diagonal.
+    """
+    first: list[str] = []
     for j in range(len(names)):
-        home = next((group for group in groups if same[group[0], j]), None)
-        if home is None:
-            groups.append([j])
-        else:
-            home.append(j)
-    return [[names[j] for j in group] for group in groups]
+        first.append(next((names[i] for i in range(j) if same[i, j] and not first[i]), ""))
+    return first
+
+
+def joined_names(names: Iterable[str], first: Iterable[str]) -> dict[str, str]:
+    """Names of all estimates that say the same, such as "mle = map", by that of the first; `first` as `same_as`."""
+    groups: dict[str, list[str]] = {}
+    for name, of in zip(names, first, strict=True):
+        groups.setdefault(of or name, []).append(name)
+    return {name: " = ".join(group) for name, group in groups.items()}
 
 
 def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:

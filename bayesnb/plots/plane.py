@@ -28,7 +28,7 @@ def uncertainty_map(
     X: Any,
     y: Any,
     features: Sequence[Any] = (0, 1),
-    given: Literal["row", "data"] = "row",
+    given: Literal["row", "data"] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Decision regions over two Gaussian features, darker where the parameters are less known.
@@ -45,8 +45,8 @@ def uncertainty_map(
     features : two column names or indices, default the first two
         All others are missing in every point of the map, which marginalises them: with more than two features this
         is the classifier that knows only these two cells.
-    given : {"row", "data"}
-        As for `decompose_uncertainty`.
+    given : {"row", "data"}, optional
+        As for `decompose_uncertainty`: by default the row, and the data where terms are weighted.
     ax : Axes, optional
 
     Returns

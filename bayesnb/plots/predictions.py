@@ -57,9 +57,10 @@ def prediction_intervals(
     The axis is logarithmic in the odds: .99 is as far from .9 as .9 from one half, and one half is the dotted line.
     Where rows lie beyond the axis, or their intervals end there, they are drawn at its end; it holds 15 nines at most.
 
-    Intervals are those of `predict_interval(nb, X, prob)`, for rows from the population of the data. They say what the
-    data leave unknown about the parameters if naive Bayes holds: a row can be wrong far outside its interval.
-    Where rows are few the line may leave the band: it is a mean over the parameters, and the band has their quantiles.
+    Intervals are those of `predict_interval(nb, X, prob)`: given the row, for rows from the population of the data, and
+    given the data where terms are weighted. They say what the data leave unknown about the parameters if naive Bayes
+    holds: a row can be wrong far outside its interval. Where rows are few the line may leave the band: it is a mean
+    over the parameters, and the band has their quantiles.
 
     Examples
     --------

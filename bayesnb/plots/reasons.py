@@ -1,4 +1,4 @@
-"""Figures of reasons: what led from the class prior to the log odds of a row."""
+"""Figures of reasons: what led from the class prior to the log odds that are predicted of a row."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _COLUMNS = ("row", "feature", "value", "of", "against", "contribution", "sd")
 _MOST = 12
 _ROW = 1.9 * SMALL
 _HEADER = 5  # rows, of the header and the axis below
-_NORMAL_90 = 1.6449
+_SDS = 1.6449  # of a normal 90% interval
 
 
 def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axes:
-    """A waterfall: from the log odds of the classes, feature by feature, to those of the row.
+    """A waterfall: from the log odds of the classes, feature by feature, to those that `predict_proba` states.
 
     Read it downwards: each bar moves the log odds from where the one above has left them, in the colour of the class
     that it speaks for; the grey bar is where they end.
@@ -41,7 +41,7 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     -------
     Axes
         With the classes, the 12 features of the largest contributions, fewer in low axes, all others as one bar, and
-        the log odds that they lead to.
+        the log odds of `predict_proba`, which they lead to.
 
     Raises
     ------
@@ -50,12 +50,12 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
 
     Notes
     -----
-    Each bar begins where the one before has ended. Lines are 90% intervals, 1.64 sd to both sides of a bar's end: of
-    its own contribution and, the last one, of the log odds. They say what the data leave open about the parameters, if
-    naive Bayes holds. Of words that share probabilities the last one, and that of the others together, are bounds from
-    above, as `bayesnb.explain` has it: of text messages 1% too wide at most. The two classes have the first two
-    colours, which are their own if there are no others. Where they end is the mean of the log odds over the parameters;
-    that of `predict_proba`, an average of probabilities, is near it where rows are many.
+    Each bar begins where the one before has ended. Lines reach 1.64 posterior sd to both sides of a bar's end: sd of
+    its own contribution and, the last one, of the log odds. With many rows they are 90% intervals; with few the log
+    odds of the predictive are not the posterior mean of the log odds, see `bayesnb.explain`. They say what the data
+    leave open about the parameters, if naive Bayes holds. Of words that share probabilities the last line, and that of
+    the other words together, are bounds from above: of text messages 1% too wide at most. The two classes have the
+    first two colours, which are their own if there are no others.
 
     Examples
     --------
@@ -81,10 +81,10 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
         names = [*names[: room + 1], f"… and {len(lines) - room - 1} more"]
         contribution = np.append(contribution[: room + 1], contribution[rest].sum())
         sd = np.append(sd[: room + 1], np.linalg.norm(sd[rest]))
-    names = [*names, "mean log odds"]
+    names = [*names, "log odds"]
     end = np.cumsum(contribution)
     start = np.append(end - contribution, 0.0)
-    end, spread = np.append(end, end[-1]), _NORMAL_90 * np.append(sd, np.linalg.norm(sd))
+    end, spread = np.append(end, end[-1]), _SDS * np.append(sd, np.linalg.norm(sd))
     ax = axes(ax, 7.5, 1.6 + _ROW / 72 * len(names))
     y = np.arange(len(names))
     first = Levels.of([of, against]).values[0] == of
@@ -104,12 +104,12 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     marks = [
         dot(f"for {label[of]}", marker="s", color=pro, markersize=7, alpha=0.75),
         dot(f"for {label[against]}", marker="s", color=con, markersize=7, alpha=0.75),
-        dot("90% interval", linestyle="-", color="black", linewidth=1.1),
+        dot("± 1.64 sd", linestyle="-", color="black", linewidth=1.1),
     ]
     which = "" if row is None else f"row {next(iter(labels([row]).values()))}: "
     said = [
         f"{which}{label[of]} against {label[against]}",
-        "Intervals are about the parameters, if naive Bayes holds",
+        "The sd is about the parameters, if naive Bayes holds",
     ]
     header(ax, said, marks, names=names)
     return ax

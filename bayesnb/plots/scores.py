@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayesnb.evaluation.estimates import READINGS
+from bayesnb.evaluation.estimates import READINGS, joined_names
 from bayesnb.plots.style import COLOURS, GREY, MARKS, SMALL, axes, dot, extent, header, light_grid, look, require
 from bayesnb.plots.text import columns, font, labels
 
@@ -135,7 +135,8 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
     ----------
     frame : DataFrame
         Tidy, as `bayesnb.learning_curve` returns it: columns size (training rows a class), estimate, the score and,
-        if there is one, its standard error, such as brier and brier_se; repeats is told if it is there.
+        if there is one, its standard error, such as brier and brier_se; repeats is told if it is there. Estimates that
+        say the same, by the column same_as if it is there, are one line, "mle = map".
     score : str, default "brier"
         Column to draw.
     ax : Axes, optional
@@ -166,6 +167,7 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
     """
     require(frame, ("size", "estimate", score), "bayesnb.learning_curve")
     ax = axes(ax, 7.0, 4.6)
+    frame = _one_line_each(frame)
     names = labels(frame["estimate"], 26)
     marks, ends, looks = [], [], _looks(list(names))
     for i, (estimate, name) in enumerate(names.items()):
@@ -204,6 +206,16 @@ def learning_curve(frame: pd.DataFrame, score: str = "brier", ax: Axes | None = 
             )
     header(ax, lines, [] if direct else marks)
     return ax
+
+
+def _one_line_each(frame: pd.DataFrame) -> pd.DataFrame:
+    """Without the estimates that say the same as one before them, which has all their names."""
+    if "same_as" not in frame:
+        return frame
+    once = frame.drop_duplicates("estimate")
+    names = joined_names(once["estimate"], once["same_as"])
+    first = frame[frame["same_as"] == ""]
+    return first.assign(estimate=first["estimate"].map(names))
 
 
 def _looks(estimates: list[Any]) -> dict[Any, dict[str, Any]]:

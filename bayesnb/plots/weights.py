@@ -33,7 +33,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     -------
     Axes
         With at most 40 terms, fewer in low axes: those that cost most to leave out. The header says how many more there
-        are. Where all terms share the temperature there is one row for them all.
+        are. Where all terms share the temperature the table has one row, and so has the figure.
 
     Raises
     ------
@@ -59,12 +59,10 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     >>> figure = bnb.plots.detach(ax)
     """
     require(table, ("term", "weight", "lower", "upper", "cost"), "bayesnb.weight_table")
-    shared = len(table) > 1 and bool(table["cost"].isna().all())
-    every = table.iloc[:1].assign(term=f"all {len(table):,} terms") if shared else table
     room = _MOST_ROWS if ax is None else max(3, min(_MOST_ROWS, int(extent(ax)[1] / _ROW) - _HEADER))
-    dearest = every.iloc[np.argsort(-every["cost"].to_numpy(), kind="stable")[:room]]
+    dearest = table.iloc[np.argsort(-table["cost"].to_numpy(), kind="stable")[:room]]
     shown = dearest.iloc[np.argsort(-dearest["weight"].to_numpy(), kind="stable")]
-    more = len(every) - len(shown)
+    more = len(table) - len(shown)
     ax = axes(ax, 6.4, 1.9 + _ROW / 72 * 1.3 * max(3, len(shown)))
     for at in (0.0, 1.0):
         ax.axvline(at, color="0.5", linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
@@ -86,7 +84,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         "Given the leave-one-out scores; 1 is naive Bayes",
         f"The {len(shown)} that cost most to leave out … and {more:,} more" if more else "",
     ]
-    named = labels(every["term"], 26)
+    named = labels(table["term"], 26)
     names = [named[term] for term in shown["term"]]
     names_on(ax.yaxis, y, names)
     ax.set_ylim(len(shown) - 0.4, -0.6)

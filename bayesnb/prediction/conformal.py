@@ -326,9 +326,10 @@ def conformal(
     to the log odds, are equal.
 
     What was chosen on the rows and is not chosen anew with each candidate makes coverage approximate, and `notes` say
-    so: a tree, weights of terms, the alpha of what `tune_alpha` returns (fitted again, it is not known of). Chosen on
-    other rows it keeps the guarantee, such as the weights of `WeightedNB(weights=other.weights_)`. Levels that were
-    listed from the rows make it approximate for a new row with another one; declare them by `categories`.
+    so: a tree, densities and cells of numbers, weights of terms, the alpha of what `tune_alpha` returns (fitted again,
+    it is not known of). Chosen on other rows it keeps the guarantee, such as the weights of
+    `WeightedNB(weights=other.weights_)`. Levels that were listed from the rows make it approximate for a new row with
+    another one; declare them by `categories`.
 
     References
     ----------

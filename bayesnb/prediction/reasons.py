@@ -14,12 +14,12 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.precision import float64
-from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Conditional, Rows, Table
 from bayesnb.families.powers import of_length
 from bayesnb.families.protocol import Cumulants
+from bayesnb.families.special import log_rising
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import NaiveBayes, TermWeights
+from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty.by_blocks import proper_posterior
 from bayesnb.uncertainty.proper import CLASS
 from bayesnb.uncertainty.score_cumulants import class_cumulants
@@ -59,15 +59,10 @@ def explain(
         of, against
             labels
         contribution : float
-            E[log p(x_f | of, θ) - log p(x_f | against, θ) | data], in nats, times the weight of the term where terms
-            are weighted; above 0 it speaks for `of`. 0 of a missing cell.
+            log p(x_f | of, D) - log p(x_f | against, D), in nats, as the estimate in use has it, times the weight of
+            the term where terms are weighted; above 0 it speaks for `of`. 0 of a missing cell.
         sd : float
-            Posterior standard deviation of that, over the parameters.
-
-    Warns
-    -----
-    UserWarning
-        If contributions to a row add up to log odds for the other class than `predict_proba` has, see Notes.
+            Posterior standard deviation of log p(x_f | of, θ) - log p(x_f | against, θ), times that weight.
 
     Raises
     ------
@@ -80,24 +75,25 @@ def explain(
 
     Notes
     -----
-    Given the class features are independent, so that log odds are a sum: with ψ the digamma function, and weights w,
+    Given the class features are independent, so that log odds are a sum. With the terms ℓ_cf(x) = log p(x_f | c, D) of
+    `terms(nb, X)`, their weights w and the biases b of classes,
 
-        E[log P(c | x, θ)/P(k | x, θ)] = ψ(α_c) - ψ(α_k) + b_c - b_k + Σ_f w_f E[log p(x_f | c, θ)/p(x_f | k, θ)].
+        log P(c | x)/P(k | x) = log π_c/π_k + b_c - b_k + Σ_f w_f [ℓ_cf(x) - ℓ_kf(x)].
 
-    Contributions of a row add up to the mean that `log_odds_moments(nb, X, against)` has, and as the parameters of
-    features are independent given the data, so do squares of `sd` to the square of its sd. Words share probabilities:
-    each has the sd of its own contribution, they have negative covariances, and the root of the sum of squares is a
-    bound from above; `log_odds_moments` is exact.
+    The contributions to a row, that of the classes among them, add up to the log odds that `nb.predict_proba` states.
+    Words share probabilities, and under the predictive a word that occurs again counts for more: of word l, x_l of t in
+    the row, the term is log Γ(α_l + x_l)/Γ(α_l) less its share x_l/t of log Γ(α_0 + t)/Γ(α_0).
 
-    `predict_proba` averages over the parameters, and these are averages of logarithms: with many rows the two log odds
-    are near each other, and with few they are not, Gaussian ones least of all, as what is not known of a variance makes
-    a density of heavy tails. Where they are for different classes a warning says so; what adds up to `predict_proba`
-    itself, without an sd, is `terms(nb, X)`.
+    As the parameters of features are independent given the data, squares of `sd` add up to the square of the sd that
+    `log_odds_moments(nb, X, against)` has. Words have negative covariances: the root of the sum of squares is a bound
+    from above, and `log_odds_moments` is exact. The mean that it has is another one:
+    the predictive averages over the parameters before the logarithm is taken. With few rows the two differ, most of all
+    for numbers, as an unknown variance gives the predictive heavy tails.
 
     A contribution says what the model makes of a cell, *if naive Bayes holds*: features that say the same are each
     counted in full (`WeightedNB` counts them for less), and none of it is what would happen were the cell another one.
     Its sd says what the data leave open about the parameters, weights taken for known. Missing cells of a network with
-    observed descendants are summed out, and a logarithm of a sum has no parts; `terms` shares it out.
+    observed descendants are summed out, and a logarithm of a sum has no parts; `terms` divides it equally.
 
     References
     ----------
@@ -111,32 +107,43 @@ def explain(
     >>> nb = CategoricalNB().fit(X, y)
     >>> explain(nb, [["sun", "wet"]]).round(2)
        row  feature value   of against  contribution    sd
-    0    0  (class)  None  out      in           0.0  0.89
-    1    0        0   sun  out      in           1.5  1.21
-    2    0        1   wet  out      in          -0.5  0.69
+    0    0  (class)  None  out      in          0.00  0.89
+    1    0        0   sun  out      in          1.10  1.21
+    2    0        1   wet  out      in         -0.41  0.69
+    >>> nb.predict_proba([["sun", "wet"]]).round(3)  # in, out: log odds of .69, the sum of the three
+    array([[0.333, 0.667]])
     """
     import pandas as pd
 
     fitted = require_posterior(nb, "explain")
-    model, encoding = proper_posterior(fitted), fitted.encoding
+    posterior, encoding = proper_posterior(fitted), fitted.encoding
     called = _names(fitted, names)
     table = fitted.table(X)
+    n = table.n_rows
     require_memory(
-        table.n_rows * (encoding.n_terms + 1) * len(encoding.classes),
-        f"Contributions of {encoding.n_terms:,} columns to {table.n_rows:,} rows",
+        n * (encoding.n_terms + 1) * len(encoding.classes),
+        f"Contributions of {encoding.n_terms:,} columns to {n:,} rows",
         "Take some of the rows at a time.",
     )
-    c, k, odds = _contrasts(fitted, X, of, against)
+    c, k = _contrasts(fitted, X, of, against)
     rows = encoding.rows(table, lambda columns, unknown: None)
     _require_no_sums(rows)
-    parts = [_of_classes(model, c, k)]
+    model, reading = fitted.read()
+    odds = _difference(scoring.terms_of_rows(encoding, model, rows, n, reading), c, k)
+    log_class = np.broadcast_to(scoring.log_class(model, reading), (n, len(encoding.classes)))
+    parts = [_class_lines(posterior, _difference(log_class, c, k), c, k)]
+    first = 0
     for b, (columns, own) in enumerate(zip(encoding.blocks, rows, strict=True)):
-        of_block = _of_words if columns.one_simplex else _of_columns
-        block = _Block(columns, own, model.blocks[b], table, [called[j] for j in columns.index], model.n_classes)
-        parts.append(of_block(block, _weights_of(model.weights, b), c, k))
+        block = _Block(columns, own, posterior.blocks[b], [called[j] for j in columns.index], posterior.n_classes)
+        if (weights := posterior.weights) is not None:
+            block = block._replace(power=weights.blocks[b], exponent=weights.exponents[b])
+        if columns.one_simplex:
+            parts.append(_word_lines(block, model.blocks[b], reading, c, k))
+        else:
+            parts.append(_column_lines(block, odds[:, first : first + len(columns.index)], table, c, k))
+        first += len(columns.term_names)
     lines = _Lines(*(np.concatenate(field) for field in zip(*parts, strict=True)))
-    _warn_of_other_signs(np.bincount(lines.row, lines.contribution), odds, fitted.estimate, X)
-    of_features = np.arange(len(lines.row)) >= table.n_rows
+    of_features = np.arange(len(lines.row)) >= n
     order = np.lexsort((-abs(lines.contribution), of_features, lines.row))
     row, feature, value, contribution, variance = (field[order] for field in lines)
     labels = encoding.classes.array()
@@ -173,70 +180,90 @@ class _Lines(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """A block of columns: its rows, its posterior laid out for the kernels, and what its columns are called."""
+    """A block of columns: its rows, its posterior laid out for kernels, and the names of its columns.
+
+    `power`, (T,) or (), weighs its terms, times (t + 1)^-`exponent` in rows of t draws, see `Tempered`.
+    """
 
     columns: Columns
     rows: Rows
-    family: Any
-    table: Table
+    posterior: Any
     names: list[str]
     n_classes: int
+    power: Any = 1.0
+    exponent: Any = None
 
 
-class _Powers(NamedTuple):
-    """Of the terms of a block: w, (T,) or (), and β where w is times (t + 1)^-β."""
-
-    power: Any
-    exponent: Any
-
-
-def _weights_of(weights: TermWeights | None, b: int) -> _Powers:
-    return _Powers(1.0, None) if weights is None else _Powers(weights.blocks[b], weights.exponents[b])
+def _difference(values: np.ndarray, c: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """(N, …) values (N, C, …) of the classes c (N,) less those of the classes k."""
+    each = np.arange(len(c))
+    with np.errstate(invalid="ignore"):  # what is impossible in two classes tells nothing of them
+        return values[each, c] - values[each, k]
 
 
-def _of_classes(model: NaiveBayes, c: np.ndarray, k: np.ndarray) -> _Lines:
-    """What is said of each row before any feature."""
-    found = _class_cumulants(replace(model, blocks=(), weights=None))
-    bias = 0.0 if model.weights is None else np.asarray(model.weights.class_bias)
-    mean = found.mean + bias
-    nothing, every = np.full(len(c), None), np.arange(len(c))
-    with np.errstate(invalid="ignore"):  # of two impossible classes
-        odds = mean[c] - mean[k]
-    return _Lines(every, np.full(len(c), CLASS, object), nothing, odds, found.variance[c] + found.variance[k])
+def _class_lines(posterior: NaiveBayes, odds: np.ndarray, c: np.ndarray, k: np.ndarray) -> _Lines:
+    """One line a row: what is said before any feature."""
+    n, variance = len(c), _class_variance(replace(posterior, blocks=(), weights=None))
+    return _Lines(np.arange(n), np.full(n, CLASS, object), np.full(n, None), odds, variance[c] + variance[k])
 
 
-def _of_columns(block: _Block, weights: _Powers, c: np.ndarray, k: np.ndarray) -> _Lines:
-    """A line for each column and row."""
-    n, width = len(c), len(block.names)
+def _column_lines(block: _Block, odds: np.ndarray, table: Table, c: np.ndarray, k: np.ndarray) -> _Lines:
+    """One line for each row and column, the contributions `odds` (N, K)."""
+    n, width = odds.shape
 
     def answer(x: tuple[Any, ...], *classes: np.ndarray) -> jax.Array:
-        return _log_odds(block.family, *x, *classes)
+        return _log_odds_variance(block.posterior, *x, *classes)
 
-    found = scoring.map_rows((block.rows,), n, answer, c, k, cells=block.n_classes * width)
-    mean, variance = found[:, 0] * weights.power, found[:, 1] * np.square(weights.power)
-    names = np.array(block.names, object)
-    return _Lines(
-        np.repeat(np.arange(n), width), np.tile(names, n), _values(block).ravel(), mean.ravel(), variance.ravel()
-    )
+    variance = scoring.map_rows((block.rows,), n, answer, c, k, cells=block.n_classes * width)
+    variance = variance * np.square(block.power)
+    names = np.tile(np.array(block.names, object), n)
+    return _Lines(np.repeat(np.arange(n), width), names, _values(block, table).ravel(), odds.ravel(), variance.ravel())
 
 
-def _of_words(block: _Block, weights: _Powers, c: np.ndarray, k: np.ndarray) -> _Lines:
-    """A line for each word of each row: w x_l log θ_cl/θ_kl."""
+def _word_lines(block: _Block, family: Any, reading: Estimate, c: np.ndarray, k: np.ndarray) -> _Lines:
+    """One line for each word of each row; `family` is the posterior of which `reading` scores rows."""
     rows: Any = block.rows
-    entries, level = rows.matrix.tocoo(), _level_cumulants(block.family)
+    entries, length, level = rows.matrix.tocoo(), rows.length(), _level_cumulants(block.posterior)
     row, word = entries.coords
     count = entries.data.astype(np.float64)
-    factor = count * of_length(rows.length(), *weights)[row]
-    mean = level.mean[c[row], word] - level.mean[k[row], word]
+    if reading == "predictive":
+        alpha = np.asarray(family.concentration)
+        total = alpha.sum(axis=1)
+
+        def log_prob(label: np.ndarray) -> np.ndarray:
+            of_row = _log_rising(total[label], length)[row]
+            return _log_rising(alpha[label[row], word], count) - count / length[row] * of_row
+    else:
+        log_theta = np.asarray(_plugged_in(family, reading).log_theta)
+
+        def log_prob(label: np.ndarray) -> np.ndarray:
+            return count * log_theta[label[row], word]
+
+    power = of_length(length, block.power, block.exponent)[row]
+    with np.errstate(invalid="ignore"):  # a word that is impossible in both classes
+        odds = np.where(power == 0, 0.0, power * (log_prob(c) - log_prob(k)))
     variance = level.variance[c[row], word] + level.variance[k[row], word]
     value = np.array([int(x) if x == int(x) else x for x in count.tolist()], object)
-    return _Lines(row, np.array(block.names, object)[word], value, factor * mean, factor**2 * variance)
+    return _Lines(row, np.array(block.names, object)[word], value, odds, (power * count) ** 2 * variance)
+
+
+def _log_rising(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return scoring.map_rows((), len(a), lambda _, *parts: _rising(*parts), a, x)
+
+
+_rising = jax.jit(log_rising)
+
+
+@float64
+@jax.jit(static_argnames="reading")
+def _plugged_in(family: Any, reading: Estimate) -> Any:
+    return family.mode() if reading == "map" else family.mean()
 
 
 @float64
 @jax.jit
-def _class_cumulants(model: NaiveBayes) -> Cumulants:
-    return class_cumulants(model.class_prior, jnp.zeros(model.n_classes))
+def _class_variance(model: NaiveBayes) -> jax.Array:
+    return class_cumulants(model.class_prior, jnp.zeros(model.n_classes)).variance
 
 
 @float64
@@ -246,25 +273,13 @@ def _level_cumulants(family: Any) -> Cumulants:
 
 
 @jax.jit
-def _log_odds(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
-    """(n, 2, T) mean and variance of log p(x_t | c, θ) - log p(x_t | k, θ)."""
-    found = family.log_odds_of_terms(x, c, k)
-    return jnp.stack([found.mean, found.variance], axis=1)
+def _log_odds_variance(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
+    """(n, T) variance of log p(x_t | c, θ) - log p(x_t | k, θ)."""
+    return family.log_odds_of_terms(x, c, k).variance
 
 
-def _warn_of_other_signs(total: np.ndarray, odds: np.ndarray, estimate: str, X: Any) -> None:
-    """Of rows whose mean log odds (N,) and the log odds (N,) of the prediction are for different classes."""
-    if (apart := total * odds < 0).any():
-        first = row_labels(X, np.flatnonzero(apart))[0]
-        warn(
-            f"explain: the contributions to {int(apart.sum())} of {len(apart)} rows (first: row {first}) add up to log "
-            f"odds for the other class than predict_proba has by the estimate {estimate!r}: they are means of log odds "
-            "over the posterior. terms(nb, X) has parts that add up to predict_proba."
-        )
-
-
-def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(N,) indices of the two classes that each row is about, and the log odds of the prediction."""
+def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(N,) indices of the two classes that each row is about."""
     labels = fitted.encoding.classes.values
     if len(labels) < 2:
         raise ValueError(f"explain is about one class against another, and {fitted.name} knows {labels[0]!r} only.")
@@ -280,9 +295,7 @@ def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarra
 
     c = np.full(len(order), first) if first is not None else likeliest(-1 if second is None else second)
     k = np.full(len(order), second) if second is not None else likeliest(c)
-    each = np.arange(len(order))
-    with np.errstate(invalid="ignore"):  # of two impossible classes
-        return c, k, scores[each, c] - scores[each, k]
+    return c, k
 
 
 def _index_of(name: str, label: Any, labels: Sequence[Hashable]) -> int | None:
@@ -315,10 +328,10 @@ def _require_no_sums(rows: tuple[Rows, ...]) -> None:
             )
 
 
-def _values(block: _Block) -> np.ndarray:
+def _values(block: _Block, table: Table) -> np.ndarray:
     """(N, K) the cells as they came, with those of their parents; None where one counts as missing."""
     columns = block.columns
-    cells = block.table.objects(columns.index)
+    cells = table.objects(columns.index)
     if (network := columns.network) is not None:
         at = {child: g for g, (child, *_) in enumerate(network.nodes)}
         own = cells.copy()

@@ -166,6 +166,8 @@ def by_gibbs(
 
 def pooled(parts: Sequence[Shares], tails: Float[np.ndarray, "2"]) -> Shares:
     """The average of distributions that were drawn independently: the error of its mean is that of theirs."""
+    if len(parts) == 1:
+        return parts[0]
     draws, mean = np.concatenate([part.draws for part in parts]), np.mean([part.mean for part in parts], axis=0)
     variance = np.mean([part.sd**2 + (part.mean - mean) ** 2 for part in parts], axis=0)
     low, high = np.quantile(draws, tails, axis=0)

@@ -29,10 +29,11 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     Returns
     -------
     DataFrame
-        One row a term, in the order of `nb.term_names_`:
+        One row a term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
+        for the temperature.
 
         term
-            what it is about.
+            what it is about; "temperature" in the row of all terms.
         weight
             at the optimum; 1 is naive Bayes, 0 leaves the term out. Of rows that are several draws from one
             simplex it is that of a row of typical length, `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean
@@ -44,8 +45,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
         cost
             in nats, by how much the penalised leave-one-out log score of all rows that were weighted on falls where
             this term is left out and biases, temperature and the other weights are at their optimum again. By Laplace's
-            approximation, without draws: ½ weight²/Var(weight), which is good up to a few nats and too low beyond. NaN
-            where several terms share the one temperature: none of them can be left out alone.
+            approximation, without draws: ½ weight²/Var(weight), which is good up to a few nats and too low beyond. Of
+            the temperature it is what leaving all terms out costs.
 
         `attrs` has "temperature", "shrinkage" and "prob".
 
@@ -61,7 +62,7 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     The posterior is a generalised one (a Gibbs posterior): that of the weights given the leave-one-out scores, with
     Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ. With H minus the Hessian of the
     penalised log score at the optimum, H⁻¹ is the covariance of (b, T, d), and w = T + τ d. τ and the exponent of the
-    length are held where they are, so that under τ = 0 all terms have the sd of the temperature. Where the scores tell
+    length are held where they are. Where the scores tell
     the labels nearly without error they bound the weights from below only, and normal intervals are too wide on that
     side: draws have the shape of the posterior.
 
@@ -89,8 +90,9 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     weights = require_weights(nb, "weight_table")
     require_probability("prob", prob)
     weight, sd = weights.weight * weights.typical, np.sqrt(_variance(weights))
-    shared = not weights.shrinkage and len(weight) > 1
-    cost = np.full(len(weight), np.nan) if shared else 0.5 * (weight / sd) ** 2
+    rows = slice(None) if weights.shrinkage else slice(1)
+    names = weights.names if weights.shrinkage or len(weight) == 1 else ("temperature",)
+    cost = 0.5 * (weight / sd) ** 2
     if draws is None:
         half = ndtri((1 + prob) / 2) * sd
         lower, upper = weight - half, weight + half
@@ -100,8 +102,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
             raise ValueError("draws must be those of weights, as run_nuts(nb, X=X, y=y) of this WeightedNB has them.")
         lower, upper = np.quantile(drawn.weight, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
         sd = drawn.weight.std(axis=0, ddof=1)
-    columns = {"term": weights.names, "weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost}
-    table = pd.DataFrame(columns)
+    columns = {"weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost}
+    table = pd.DataFrame({"term": names, **{name: column[rows] for name, column in columns.items()}})
     table.attrs = {"temperature": weights.temperature, "shrinkage": weights.shrinkage, "prob": float(prob)}
     return table
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bayesnb import counting, scoring
-from bayesnb._util.arguments import shown
+from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb._util.threads import in_threads
@@ -87,7 +87,8 @@ def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -
 
 
 def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
-    """The prior of the other rows: a function of their statistics, or as it is of all rows."""
+    """The prior of the other rows: a function of their statistics, or as it is of all rows; ValueError if neither."""
+    require_choice("prior", prior, ("derived", "fixed"))
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 

@@ -113,7 +113,7 @@ class LeaveOneOut:
         >>> from sklearn.datasets import load_iris
         >>> X, y = load_iris(return_X_y=True)
         >>> type(loo(GaussianNB().fit(X, y), X, y).to_elpd()).__name__
-        'ELPDData'
+        'ELPDData...'
         """
         from bayesnb.inference_data import elpd_data
 
@@ -188,9 +188,9 @@ def loo(
 
     Leave-one-out takes rows for exchangeable: duplicates of a row vouch for one another, and where time matters the
     future is asked about the past. It is conditional on the prior, and on whatever else was chosen on the rows: a tuned
-    α, a tree, a vocabulary. Each makes it too good; `notes` say so of the first two, and `permutation_null` tells what
-    the same choice gives for permuted labels. An outlier so far out that it makes up all but 1e-10 of its class's sum
-    of squares costs digits.
+    α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`, a vocabulary. Each may make
+    it too good; `notes` say so of all but the last, and `permutation_null` tells what the same choice gives for
+    permuted labels. An outlier so far out that it makes up all but 1e-10 of its class's sum of squares costs digits.
 
     References
     ----------
@@ -212,7 +212,6 @@ def loo(
     """
     fitted = require_leave_one_out(nb, "loo")
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
-    require_choice("prior", prior, ("derived", "fixed"))
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
     _, rows, label, weight = counted
     each = np.arange(len(label))

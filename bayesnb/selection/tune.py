@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb._util.arguments import require_choice, shown
+from bayesnb._util.arguments import require_choice, shown, to_numbers
 from bayesnb._util.html import card, table
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
@@ -167,9 +167,10 @@ def tune_alpha(
     require_choice("by", by, ("loo", "evidence"))
     require_choice("prior", prior, ("derived", "fixed"))
     fitted = (require_posterior if by == "loo" else require_evidence)(nb, "tune_alpha")
-    low, high = bounds
-    if not 0 < low < high < np.inf:
+    numbers = to_numbers("bounds", bounds)
+    if numbers.shape != (2,) or not 0 < numbers[0] < numbers[1] < np.inf:
         raise ValueError(f"bounds={shown(bounds)} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
+    low, high = numbers.tolist()
     names = _names(nb, fitted, tune)
     # Concentrations, which may be shares of α, at α = 1.
     source = prior_of(fitted, prior) if by == "loo" else fitted.prior
@@ -329,5 +330,7 @@ def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source:
         if others.keys() & family.tunable.keys():
             own[argument] = family
     tuned: Any = nb.with_priors(own)
-    tuned.tuned_ = tuple(values)
+    # What the copy names among its hyperparameters was chosen on these rows all the same.
+    named = [what for what in nb.fitted_.chosen if what not in tuned.fitted_.chosen]
+    tuned.tuned_ = (*named, *values)
     return tuned

@@ -42,7 +42,7 @@ def predict_interval(
     X: Any,
     prob: float = 0.9,
     method: Method = "moments",
-    given: Given = "row",
+    given: Given | None = None,
     draws: Any = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -60,9 +60,10 @@ def predict_interval(
         by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation: slower by far.
         Where classes share parameters, as those of `FeatureAveragedNB` do, there are draws only; and where missing
         cells on arcs of a network are summed out, those rows take draws of θ.
-    given : {"row", "data"}
+    given : {"row", "data"}, optional
         "row": θ | data, row, for rows that come from the population that the data come from; the average over
-        it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`.
+        it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`. Default:
+        "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no distribution of rows.
     draws : int, or what `posterior_draws`, `to_arviz` or `run_nuts` returns
         Number of draws, where there are any; or draws to use in place of the exact posterior, whatever the method:
         given the data these draws of θ themselves. Given the row, of this very model, the draws of its
@@ -78,6 +79,8 @@ def predict_interval(
     ------
     ImproperPosteriorError
         If the posterior is improper.
+    NotImplementedError
+        If there is no posterior, as of `AODE`; if `given="row"` and terms are weighted.
     ValueError
         If an argument is none of the above.
 
@@ -128,7 +131,12 @@ def predict_interval(
 
 
 def decompose_uncertainty(
-    nb: Classifier, X: Any, given: Given = "row", method: Method = "moments", draws: Any = 1000, seed: int = 0
+    nb: Classifier,
+    X: Any,
+    given: Given | None = None,
+    method: Method = "moments",
+    draws: Any = 1000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
 
@@ -156,7 +164,7 @@ def decompose_uncertainty(
 
     Raises
     ------
-    ImproperPosteriorError, ValueError
+    ImproperPosteriorError, NotImplementedError, ValueError
         As for `predict_interval`.
 
     References
@@ -228,7 +236,7 @@ def log_odds_moments(
     (array(['raw', 'ripe'], dtype='<U4'), array([[0.  , 0.75]]), array([[0.  , 1.01]]))
     """
     fitted = require_posterior(nb, "log_odds_moments")
-    require_given(fitted, given)
+    given = resolve_given(fitted, given)
     labels = list(fitted.encoding.classes.values)
     if against is not None and not (isinstance(against, Hashable) and against in dict.fromkeys(labels)):
         raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {shown(labels)}.")
@@ -237,7 +245,7 @@ def log_odds_moments(
         if fitted.prior.classes_share_parameters:
             raise NotImplementedError(
                 f"log_odds_moments: the classes of {fitted.name} share parameters, so that scores of classes are not "
-                "independent; pass draws=posterior_draws(nb), or ask for two classes by explain(nb, X, of, against)."
+                "independent; pass draws=posterior_draws(nb)."
             )
         closed = _from_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
         found = over_blocks(fitted, X, closed, replace(closed, answer=_no_moments))
@@ -252,9 +260,17 @@ OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 def _distribution(
-    fitted: Fitted, X: Any, given: Given, method: Method, draws: Any, seed: int, of_two: OfScores, of_draws: OfDraws
+    fitted: Fitted,
+    X: Any,
+    given: Given | None,
+    method: Method,
+    draws: Any,
+    seed: int,
+    of_two: OfScores,
+    of_draws: OfDraws,
 ) -> np.ndarray:
     """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
+    given = resolve_given(fitted, given)
     chosen = sampler(fitted, given, method, draws, seed)
     if isinstance(chosen, Sampler) and chosen.method == "moments" and len(fitted.encoding.classes) == 2:
         return over_blocks(
@@ -263,10 +279,10 @@ def _distribution(
     return chosen.map(fitted, X, of_draws)
 
 
-def sampler(fitted: Fitted, given: Given, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
+def sampler(fitted: Fitted, given: Given | None, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
     """What draws log P(class | row, θ); there are no moments where classes share parameters."""
-    require_given(fitted, given)
-    require_choice("method", method, ("moments", "draws"))
+    require_options(given, method)
+    given = resolve_given(fitted, given)
     if not isinstance(draws, int | float | np.number):
         return sampler_of(fitted, draws, given, seed)
     require_integer("draws", draws)
@@ -277,14 +293,33 @@ def sampler(fitted: Fitted, given: Given, method: Method, draws: Any, seed: int)
     return Sampler("draws" if fitted.prior.classes_share_parameters else method, given, int(draws), seed)
 
 
-def require_given(fitted: Fitted, given: Given) -> None:
-    """Raise unless the distribution of θ that is asked for exists: of weighted terms there is none given the row."""
-    require_choice("given", given, _GIVEN)
-    if given == "row" and fitted.prior.weights is not None:
+def require_options(given: Given | None, method: Method) -> None:
+    """Raise ValueError unless `given` and `method` are what `predict_interval` takes."""
+    if given is not None:
+        require_choice("given", given, _GIVEN)
+    require_choice("method", method, ("moments", "draws"))
+
+
+def resolve_given(fitted: Fitted, given: Given | None) -> Given:
+    """What the parameters are conditional on: "row" by default, and "data" where terms are weighted.
+
+    Raises
+    ------
+    NotImplementedError
+        If the terms are weighted and the parameters are asked for given the row.
+    ValueError
+        If `given` is none of the two.
+    """
+    require_options(given, "moments")
+    weighted = fitted.prior.weights is not None
+    if given is None:
+        return "data" if weighted else "row"
+    if given == "row" and weighted:
         raise NotImplementedError(
             "given='row': weighted terms are no distribution of rows, so that a row does not tell of its parameters; "
-            "pass given='data', for what the posterior of the parameters leaves open."
+            "pass given='data', the default for them, for what the posterior of the parameters leaves open."
         )
+    return given
 
 
 def _from_scores(fitted: Fitted, given: Given, output: OfScores) -> PerBlock:

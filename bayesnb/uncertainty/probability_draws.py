@@ -105,6 +105,8 @@ class Sampler:
         log_class, own_log_class = _log_class(model.class_prior, shape, rng)
         order = order[: self.draws * len(joint)].reshape(shape)
         own = _class_of_row(joint, order) if self.given == "row" else None
+        if model.weights is not None:
+            log_class = log_class + model.weights.class_bias
         likelihood = (self._from_moments if self.method == "moments" else self._from_draws)(model, x, own, rng)
         log_proba = np.asarray(_combine(likelihood, log_class, own_log_class, own))
         return np.asarray(joint), log_proba.reshape(-1, *joint.shape[1:])

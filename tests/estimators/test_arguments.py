@@ -251,6 +251,37 @@ def test_an_argument_of_another_kind(nb, name):
     assert state(nb) == before
 
 
+NUMBERS = np.random.default_rng(0).normal(size=(len(Y), 2))
+CHOICES = {
+    "predict_interval given": ("row", lambda nb, **o: bnb.predict_interval(nb, X, **o)),
+    "predict_interval method": ("moments", lambda nb, **o: bnb.predict_interval(nb, X, **o)),
+    "decompose_uncertainty given": ("row", lambda nb, **o: bnb.decompose_uncertainty(nb, X, **o)),
+    "log_odds_moments given": ("data", lambda nb, **o: bnb.log_odds_moments(nb, X, **o)),
+    "decide given": ("row", lambda nb, **o: bnb.decide(nb, X, 1 - np.eye(2), **o)),
+    "decide method": ("draws", lambda nb, **o: bnb.decide(bnb.AODE().fit(X, Y), X, 1 - np.eye(2), **o)),
+    "estimate_prevalence given": ("scores", lambda nb, **o: bnb.estimate_prevalence(nb, X, **o)),
+    "loo prior": ("fixed", lambda nb, **o: bnb.loo(nb, X, Y, **o)),
+    "loo_terms prior": ("derived", lambda nb, **o: bnb.loo_terms(nb, X, Y, **o)),
+    "loo_terms estimate": ("mean", lambda nb, **o: bnb.loo_terms(nb, X, Y, **o)),
+    "terms estimate": ("mle", lambda nb, **o: bnb.terms(nb, X, **o)),
+    "conformal ties": ("random", lambda nb, **o: bnb.conformal(nb, X, Y, **o)),
+    "tune_alpha by": ("loo", lambda nb, **o: bnb.tune_alpha(nb, X, Y, **o)),
+    "tune_alpha prior": ("fixed", lambda nb, **o: bnb.tune_alpha(nb, X, Y, **o)),
+    "tune_alpha bounds": ("number", lambda nb, **o: bnb.tune_alpha(nb, X, Y, **o)),
+    "compare_estimates against": ("mle", lambda nb, **o: bnb.compare_estimates(nb, X, Y, X, Y, **o)),
+    "MixedNB handle_unknown": ("ignore", lambda nb, **o: bnb.MixedNB(**o).fit(NUMBERS, Y)),
+    "MixedNB poisson_prior": ("pooled", lambda nb, **o: bnb.MixedNB(**o).fit(NUMBERS, Y)),
+    "WeightedNB weights": ("temperature", lambda nb, **o: bnb.WeightedNB(**o).fit(X, Y)),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_word_that_is_no_choice_is_refused(nb, name):
+    """Also where nothing depends on it here: the error names the argument, the word and what there is to choose."""
+    (choice, call), argument = CHOICES[name], name.split()[1]
+    assert_refused(lambda: call(nb, **{argument: "zz"}), f"^{argument}='zz'", choice)
+
+
 def test_baselines_are_classifiers(nb):
     for baselines in ([Foreign], ["mle"], [None]):
         call = lambda b=baselines: bnb.compare_estimates(nb, X, Y, repeats=2, baselines=b)  # noqa: E731

@@ -511,6 +511,12 @@ class TestLearningCurve:
         frame = self.frame({"mle": 0.4})
         np.testing.assert_allclose(np.sort(segments(check(plots.learning_curve(frame)))[:, 0, 0]), [3, 5, 20])
 
+    def test_estimates_that_say_the_same_are_one_line_of_both_names(self):
+        frame = self.frame({"mle": 0.4, "map": 0.4, "mean": 0.2, "predictive": 0.2})
+        frame["same_as"] = frame["estimate"].map({"mle": "", "map": "mle", "mean": "", "predictive": "mean"})
+        ax = check(plots.learning_curve(frame))
+        assert [line.get_label() for line in ax.lines] == ["mle = map", "mean = predictive"]
+
     def test_estimates_keep_their_looks_whatever_others_there_are(self):
         """And differ by more than colour."""
         all_four = check(plots.learning_curve(self.frame({"mle": 0.4, "map": 0.3, "mean": 0.2, "predictive": 0.1})))

@@ -58,7 +58,7 @@ def test_bars_lead_from_the_classes_to_the_log_odds(n):
     assert drawn[-2, 1] == pytest.approx(total)
     names = [tick.get_text() for tick in ax.get_yticklabels()]
     assert names[0] == "classes"
-    assert names[-1] == "mean log odds"
+    assert names[-1] == "log odds"
     assert (f"… and {n - 12} more" in names) == (n > 13)
     ends = intervals(ax)
     np.testing.assert_allclose(ends.mean(axis=1), drawn[:, 1], atol=1e-9)

@@ -73,7 +73,7 @@ def test_terms_that_share_the_temperature_are_one_row():
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(X, y)
     ax = check(plots.weights(bnb.weight_table(nb)))
     assert dots(ax)["weight"].tolist() == [nb.temperature_]
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["all 4 terms"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["temperature"]
 
 
 def test_rows_of_the_table_will_do():
@@ -87,3 +87,15 @@ def test_what_it_is_of():
     refused("table has no column 'cost'", plots.weights, table_of(3).drop(columns="cost"))
     refused("table has no row; pass what bayesnb.weight_table returns", plots.weights, table_of(3)[:0])
     refused("table must be what bayesnb.weight_table returns", plots.weights, {"weight": 1.0}, error=TypeError)
+
+
+def test_intervals_of_weighted_terms_are_given_the_data():
+    """The band that `prediction_intervals` draws is there without being asked for."""
+    rng = np.random.default_rng(3)
+    y = np.repeat(["ash", "elm"], 40)
+    X = rng.normal(size=(80, 2)) + (y == "elm")[:, None]
+    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)
+    ax = check(plots.prediction_intervals(nb, X[::8], y[::8]))
+    lower, upper = (end[:, 1] for end in bnb.predict_interval(nb, X[::8], given="data"))
+    vertices = ax.collections[0].get_paths()[0].vertices[:, 1]
+    np.testing.assert_allclose([vertices.min(), vertices.max()], [lower.min(), upper.max()], rtol=1e-9)

@@ -58,7 +58,8 @@ levels = st.lists(st.integers(0, LEVELS - 1), min_size=1, max_size=60).map(np.ar
 
 
 def estimate(n_classes: int, rows: np.ndarray, **options) -> Prevalence:
-    return bnb.estimate_prevalence(of_levels(n_classes), rows[:, None], **options)
+    """Given the scores, where the posterior is known without draws of θ."""
+    return bnb.estimate_prevalence(of_levels(n_classes), rows[:, None], given="scores", **options)
 
 
 class TestMode:
@@ -114,7 +115,7 @@ class TestMode:
         nb.fit(case.X, case.y)
         shifted = np.flatnonzero((case.y == "low") | (np.arange(len(case.y)) % 4 == 0))
         X = case.X[shifted]
-        mode = bnb.estimate_prevalence(nb, X, alpha=1.0, draws=5).mode
+        mode = bnb.estimate_prevalence(nb, X, alpha=1.0, draws=5, given="scores").mode
         assert not np.allclose(mode, np.exp(nb.class_log_prior_), atol=0.05)
         np.testing.assert_allclose(nb.predict_proba(X, class_prior=mode).mean(axis=0), mode, atol=1e-7)
         # And the likelihoods are P(class | row) with the learned class prior taken out.
@@ -205,8 +206,8 @@ class TestMoreClasses:
             bnb.CategoricalNB(**options).fit(x[some, None], y[some]) for some in (np.full(len(y), True), y < 2)
         )
         X = np.random.default_rng(3).integers(0, LEVELS, (40, 1))
-        found = bnb.estimate_prevalence(three, X, alpha=[2.0, 1.0, 1e-3], draws=1000)
-        exact = bnb.estimate_prevalence(two, X, alpha=[2.0, 1.0])
+        found = bnb.estimate_prevalence(three, X, alpha=[2.0, 1.0, 1e-3], draws=1000, given="scores")
+        exact = bnb.estimate_prevalence(two, X, alpha=[2.0, 1.0], given="scores")
         error = exact.sd / np.sqrt(found.effective_draws[:2])
         assert (abs(found.mean[:2] - exact.mean) < FAR * error).all()
         np.testing.assert_allclose(found.sd[:2], exact.sd, rtol=0.15)
@@ -244,7 +245,7 @@ class TestMoreClasses:
         y = np.repeat(range(3), 2000)
         nb = bnb.GaussianNB().fit(rng.normal(0.05 * y)[:, None], y)
         with pytest.warns(UserWarning, match="worth .* independent ones"):
-            found = bnb.estimate_prevalence(nb, rng.normal(size=(3000, 1)), draws=200)
+            found = bnb.estimate_prevalence(nb, rng.normal(size=(3000, 1)), draws=200, given="scores")
         assert found.effective_draws.min() < 50
         assert found.sd.min() > 0.05
 
@@ -253,7 +254,7 @@ class TestMoreClasses:
 @pytest.mark.parametrize("alpha", [1.0, 0.5])
 def test_where_the_row_is_the_class_the_posterior_is_that_of_labelled_rows(n_classes, alpha):
     rows = np.repeat(np.arange(n_classes), [30, 0, 12][:n_classes])
-    found = bnb.estimate_prevalence(apart(n_classes), rows[:, None], alpha=alpha, draws=2000)
+    found = bnb.estimate_prevalence(apart(n_classes), rows[:, None], alpha=alpha, draws=2000, given="scores")
     after = alpha + np.bincount(rows, minlength=n_classes)
     for c, n in enumerate(after):
         exact = stats.beta(n, after.sum() - n)
@@ -280,8 +281,8 @@ class TestLaws:
         renamed = bnb.CategoricalNB(alpha=1.0, categories=[list(range(LEVELS))]).fit(
             x[:, None], np.array(["z", "a"])[y]
         )
-        found = bnb.estimate_prevalence(of_levels(2), rows, alpha=[1.0, 3.0])
-        other = bnb.estimate_prevalence(renamed, rows, alpha=[3.0, 1.0])
+        found = bnb.estimate_prevalence(of_levels(2), rows, alpha=[1.0, 3.0], given="scores")
+        other = bnb.estimate_prevalence(renamed, rows, alpha=[3.0, 1.0], given="scores")
         for field in ("mode", "mean", "sd", "lower", "upper"):
             np.testing.assert_allclose(getattr(other, field)[::-1], getattr(found, field), rtol=1e-6)
         assert list(other.classes) == ["a", "z"]
@@ -301,10 +302,10 @@ class TestLaws:
         counts = table(2)
         y, x = (np.repeat(index.ravel(), counts.ravel()) for index in np.indices(counts.shape))
         options = {"alpha": 1.0, "categories": [list(range(LEVELS))]}
-        found = bnb.estimate_prevalence(of_levels(2), rows)
+        found = bnb.estimate_prevalence(of_levels(2), rows, given="scores")
         for prior in ([0.01, 0.99], [1.0, 0.0]):
             nb = bnb.CategoricalNB(class_prior=prior, **options).fit(x[:, None], y)
-            other = bnb.estimate_prevalence(nb, rows)
+            other = bnb.estimate_prevalence(nb, rows, given="scores")
             np.testing.assert_allclose(other.training, prior)
             np.testing.assert_allclose(other.draws, found.draws, rtol=1e-9)
 
@@ -341,14 +342,16 @@ class TestGivenTheData:
         np.testing.assert_allclose(
             np.interp([found.lower[1], found.upper[1]], grid, density.cumsum()), TAILS, atol=0.03
         )
-        assert found.sd[1] > 1.2 * bnb.estimate_prevalence(nb, X).sd[1]
+        assert found.sd[1] > 1.2 * bnb.estimate_prevalence(nb, X, given="scores").sd[1]
+        default = bnb.estimate_prevalence(nb, X, draws=2000)
+        np.testing.assert_array_equal(default.draws, found.draws)
 
     @pytest.mark.slow("compiles kernels of its own")
     @each
     def test_it_is_offered_for_every_family(self, case):
         few, X = case.make().fit(case.X, case.y), case.X[:30]
         found = bnb.estimate_prevalence(few, X, draws=200, given="data")
-        scores = bnb.estimate_prevalence(few, X, draws=200)
+        scores = bnb.estimate_prevalence(few, X, draws=200, given="scores")
         np.testing.assert_array_equal(found.mode, scores.mode)
         assert (abs(found.mean - scores.mean) < scores.sd).all()
         assert found.draws.shape == (200, 3)
@@ -381,9 +384,10 @@ class TestGivenTheData:
     @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
         X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
-        refused(
-            "given='data'", bnb.estimate_prevalence, bnb.PolyaNB().fit(X, y), X, given="data", error=NotImplementedError
-        )
+        without = bnb.PolyaNB().fit(X, y)
+        said = r"given='data' averages over the posterior, and PolyaNB .*\. Pass given='scores'"
+        refused(said, bnb.estimate_prevalence, without, X, error=NotImplementedError)
+        assert bnb.estimate_prevalence(without, X, draws=10, given="scores").given == "scores"
         refused("improper", bnb.estimate_prevalence, apart(2), [[0]], given="data", error=bnb.ImproperPosteriorError)
 
 
@@ -399,7 +403,7 @@ class TestBadInput:
             ({"prob": 1.0}, "prob=1.0 must be a number between 0 and 1"),
             ({"draws": 0}, "draws=0 must be a positive integer"),
             ({"seed": -1}, "seed=-1 must be an integer of at least 0"),
-            ({"given": "rows"}, "given='rows' is unknown; use 'scores' or 'data'"),
+            ({"given": "rows"}, "given='rows' is unknown; use 'data' or 'scores'"),
         ],
     )
     def test_arguments(self, options, message):
@@ -421,7 +425,7 @@ class TestBadInput:
 
 
 def test_a_class_that_no_row_can_be_of():
-    found = bnb.estimate_prevalence(apart(2), [[0]] * 9)
+    found = bnb.estimate_prevalence(apart(2), [[0]] * 9, given="scores")
     assert list(found.mode) == [1.0, 0.0]
     np.testing.assert_allclose(found.upper[1], stats.beta(1, 10).ppf(0.95), rtol=1e-4)
 
@@ -454,5 +458,5 @@ def test_the_table_and_what_is_printed():
 def test_rows_of_a_dask_array():
     dask = pytest.importorskip("dask.array")
     rows = np.random.default_rng(12).integers(0, LEVELS, (50, 1))
-    found = bnb.estimate_prevalence(of_levels(2), dask.from_array(rows, chunks=(20, 1)))
+    found = bnb.estimate_prevalence(of_levels(2), dask.from_array(rows, chunks=(20, 1)), given="scores")
     np.testing.assert_array_equal(found.draws, estimate(2, rows.ravel()).draws)

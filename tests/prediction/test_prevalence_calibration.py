@@ -33,7 +33,7 @@ def test_given_scores_that_hold_intervals_cover(n_classes):
         truth = rng.dirichlet(alpha)
         label = rng.choice(n_classes, ROWS, p=truth)
         X = (rng.random((ROWS, 3, 1)) > np.cumsum(theta[label], axis=2)).sum(axis=2)
-        found = bnb.estimate_prevalence(nb, X, alpha=alpha, draws=DRAWS, seed=s)
+        found = bnb.estimate_prevalence(nb, X, alpha=alpha, draws=DRAWS, seed=s, given="scores")
         covered += (found.lower <= truth) & (truth <= found.upper)
         ranks.append((found.draws < truth).sum(axis=0))
     print(f"{n_classes} classes: covered {covered / SETS}")

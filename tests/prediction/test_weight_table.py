@@ -83,7 +83,7 @@ def test_the_cost_of_a_term_is_that_of_leaving_it_out(weighted):
         assert cost == pytest.approx(exact, rel=0.1, abs=0.01) if exact < 3 else cost < exact
 
 
-def test_terms_that_share_a_temperature_share_its_sd(weighted):
+def test_terms_that_share_a_temperature_are_one_row(weighted):
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(LEVELS, LABEL)
     value, _ = objective(bnb.loo_terms(nb.estimator_, LEVELS, LABEL), CODE, 0.0, biased=False)
 
@@ -93,9 +93,15 @@ def test_terms_that_share_a_temperature_share_its_sd(weighted):
 
     sd = covariance(of_temperature, np.array([nb.temperature_]))[0, 0] ** 0.5
     table = bnb.weight_table(nb)
-    np.testing.assert_allclose(table["sd"], np.full(5, sd), rtol=1e-5)
-    np.testing.assert_array_equal(table["weight"], np.full(5, nb.temperature_))
-    assert table["cost"].isna().all()  # none of them can be left out alone
+    assert table["term"].tolist() == ["temperature"]
+    assert table["weight"][0] == nb.temperature_
+    assert table["sd"][0] == pytest.approx(sd, rel=1e-5)
+    assert table["cost"][0] == pytest.approx((nb.temperature_ / sd) ** 2 / 2, rel=1e-4)
+    drawn = drawn_for(nb, alike=True)
+    of_draws = bnb.weight_table(nb, 0.8, draws=drawn)
+    np.testing.assert_allclose(
+        of_draws[["lower", "upper"]].to_numpy()[0], np.quantile(drawn["weight"][:, 0], [0.1, 0.9])
+    )
 
 
 def test_of_words_it_is_the_weight_of_a_typical_row(words):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from copy import copy
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
@@ -226,19 +230,47 @@ def test_parameters_move_the_weighted_scores(method):
     np.testing.assert_allclose([lower, upper], expected, atol=0.02)
 
 
+def test_biases_of_three_classes_move_the_interval():
+    """Of three classes moments are drawn from; a bias moves the scores of its class, whichever method draws them."""
+    plain = bnb.WeightedNB(bnb.GaussianNB(), "feature").fit(NUMBERS, LABEL)
+    biased = replace(plain.weights_, class_bias=np.array([-1.0, 0.0, 1.0]))
+    nb, rows = bnb.WeightedNB(bnb.GaussianNB(), biased).fit(NUMBERS, LABEL), NUMBERS[:8]
+    found = bnb.predict_interval(nb, rows, draws=4000)
+    np.testing.assert_allclose(found, bnb.predict_interval(nb, rows, method="draws", draws=4000), atol=0.03)
+    assert abs(found[0] - bnb.predict_interval(plain, rows, draws=4000)[0]).max() > 0.1
+
+
+def test_intervals_and_decisions_are_given_the_data_by_default():
+    nb, rows = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL), NUMBERS[:6]
+    loss = bnb.decision.zero_one(nb.classes_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found, decided = bnb.predict_interval(nb, rows), bnb.decide(nb, rows, loss)
+        split = bnb.decompose_uncertainty(nb, rows)
+    np.testing.assert_array_equal(found, bnb.predict_interval(nb, rows, given="data"))
+    pd.testing.assert_frame_equal(split, bnb.decompose_uncertainty(nb, rows, given="data"))
+    assert np.isfinite(found).all()
+    assert (split["epistemic"] > 0).all()
+    assert np.isfinite(decided.p_optimal).all()
+    assert (decided.regret >= 0).all()
+    np.testing.assert_array_equal(decided.regret, bnb.decide(nb, rows, loss, given="data").regret)
+    for analysis in (bnb.predict_interval, bnb.decompose_uncertainty, partial(bnb.decide, loss=loss)):
+        with pytest.raises(NotImplementedError, match=r"given='row': weighted terms .* pass given='data'"):
+            analysis(nb, rows, given="row")
+    unweighted = nb.estimator_
+    default, given_row = bnb.predict_interval(unweighted, rows), bnb.predict_interval(unweighted, rows, given="row")
+    np.testing.assert_array_equal(default, given_row)
+
+
 @pytest.mark.slow("a second view of what quick tests see")
 def test_what_needs_a_joint_distribution_is_refused():
     nb = bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
-    with pytest.raises(NotImplementedError, match="given='row': weighted terms are no distribution of rows"):
-        bnb.predict_interval(nb, NUMBERS[:2])
     with pytest.raises(NotImplementedError, match="log_evidence_: its terms are weighted"):
         _ = nb.log_evidence_
     with pytest.raises(NotImplementedError, match="its terms are weighted"):
         bnb.bayes_factor(nb, nb.estimator_)
     decisions = bnb.decide(nb, NUMBERS[:2], bnb.decision.zero_one(nb.classes_))
     np.testing.assert_array_equal(decisions.action, nb.predict(NUMBERS[:2]))
-    assert np.isnan(decisions.regret).all()
-    assert (bnb.decide(nb, NUMBERS[:2], bnb.decision.zero_one(nb.classes_), given="data").regret >= 0).all()
 
 
 # -- as classifiers do it ------------------------------------------------------------------------
