@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,7 +37,7 @@ class Levels:
         """Distinct values of `values`, sorted; of equal ones the type whose name comes first is kept."""
         distinct: dict[Hashable, Hashable] = {}
         for value in map(plain, values):
-            key = _salted(value)
+            key = _key(value)
             kept = distinct.get(key, value)
             distinct[key] = min(kept, value, key=lambda v: type(v).__name__)
         return cls(tuple(_ordered(distinct.values())))
@@ -45,11 +46,11 @@ class Levels:
         return len(self.values)
 
     def __contains__(self, value: Any) -> bool:
-        return _salted(plain(value)) in self._index
+        return _key(value) in self._index
 
     @cached_property
     def _index(self) -> dict[Hashable, int]:
-        return {_salted(value): i for i, value in enumerate(self.values)}
+        return {_key(value): i for i, value in enumerate(self.values)}
 
     def check(self) -> None:
         """Raise ValueError unless the values are distinct and hashable."""
@@ -84,7 +85,7 @@ class Levels:
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""
-        return np.fromiter((self._index.get(_salted(plain(v)), UNKNOWN) for v in values), np.int64)
+        return np.fromiter((self._index.get(_key(v), UNKNOWN) for v in values), np.int64)
 
     def array(self) -> np.ndarray:
         """The values as an array, of their own dtype where they have one type."""
@@ -247,31 +248,33 @@ def nullable(column: Any) -> np.ndarray:
 def require_distinct_hashes(values: Collection[Any]) -> None:
     """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
 
-    Python takes numbers modulo 2^61 - 1: of all powers of two that a float can have, 35 have the same hash.
+    Python takes numbers modulo 2^61 - 1: integers may be chosen so that all have the same hash, while of floats at most
+    some 35 do. Values that print alike count once.
     """
     if len(values) <= _MOST_OF_ONE_HASH:
         return
-    hashes = np.fromiter(_foreseeable_hashes(values), np.int64)
+    hashes = np.array(list(_foreseeable_hashes(values).values()), np.int64)
     if len(hashes) and (most := int(np.unique(hashes, return_counts=True)[1].max())) > _MOST_OF_ONE_HASH:
         raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
 
 
-def _foreseeable_hashes(values: Iterable[Any]) -> Iterator[int]:
-    """Hashes of all values but strings, which Python salts; none of a value that has no hash."""
+def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
+    """Hashes by what values print; without strings, whose hashes Python salts, and values that have no hash."""
+    hashes = {}
     for value in values:
         if type(value) is not str:
-            try:
-                yield hash(value)
-            except TypeError:
-                continue
+            with suppress(TypeError):
+                hashes[repr(value)] = hash(value)
+    return hashes
 
 
-def _salted(value: Any) -> Any:
+def _key(value: Any) -> Any:
     """Key of a value in a dictionary: equal where values are, with a hash that nobody can foresee.
 
     The hashes of strings are salted by Python; those of numbers are not, and numbers in a file may be chosen so that
     all of them look for the same places of a dictionary.
     """
+    value = plain(value)
     return value if type(value) is str else (_SALT, value)
 
 

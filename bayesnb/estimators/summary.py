@@ -17,8 +17,9 @@ _HOLDS = "Its posterior follows from these rows. Class probabilities and their i
 
 def summary(nb: Any) -> str:
     """HTML; nothing where nothing was fitted. What cannot be said is left out: a display computes nothing."""
-    parts = [part for say in (_about, _features, _classes, _weights, _ascent) for part in _said(say, nb)]
-    return card(type(nb).__name__, parts[0], *parts[1:], notes=_said(_notes, nb)) if parts else ""
+    about = "".join(_said(_about, nb))
+    parts = [part for say in (_features, _classes, _weights, _ascent) for part in _said(say, nb)]
+    return card(type(nb).__name__, about, *parts, notes=_said(_notes, nb)) if about else ""
 
 
 def _said(say: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[str]:

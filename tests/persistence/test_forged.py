@@ -258,7 +258,6 @@ def test_classifiers_in_classifiers(kind, whole, tmp_path):
 
 COLLIDING = {
     "integers": [i * MODULUS for i in range(100)],
-    "floats": [2.0 ** (61 * (i % 33 - 17)) * 1.5 ** (i // 33) for i in range(100)] * 3,
     "tuples": [of_type("tuple", values=[i * MODULUS, 1]) for i in range(100)],
     "nested tuples": [of_type("tuple", values=[of_type("tuple", values=[i * MODULUS])]) for i in range(100)],
 }
