@@ -79,6 +79,7 @@ def table(tmp_path):
     return path
 
 
+@pytest.mark.slow("the demo, which the check run starts from the wheel")
 def test_without_a_file_it_runs_on_the_embedded_data(capsys):
     code, out, err = run(capsys, "compare")
     assert (code, err) == (0, "")

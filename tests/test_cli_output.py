@@ -100,7 +100,7 @@ def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path, interrup
     assert not out.exists()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("starts processes that import JAX")
 @pytest.mark.parametrize("flags", [["compare"], ["compare", "--help"], ["--version"], []])
 @pytest.mark.parametrize("kind", ["closed pipe", "full"])
 def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind, flags):  # noqa: F811

@@ -88,7 +88,7 @@ def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, for
     assert np.concatenate([y for _, y in pieces.rows.batches()]).tolist() == whole.rows.y.tolist()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     "options", [{}, {"kinds": {"windy": "poisson", "size": "multinomial"}}, {"drop": ["sky", "windy", "name", "code"]}]
 )
@@ -341,6 +341,7 @@ def test_a_survey_in_pieces():
     assert whole.first["odd"] == ("x", 2 + cells.tolist().index("x"))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_units_of_the_ranking():
     data = weather(50).assign(size=np.arange(50) % 7)
     data.loc[::5, "heat"] = np.nan

@@ -218,6 +218,7 @@ def test_of_what_the_page_speaks_where_weights_won(capsys, witnesses, tmp_path):
         assert "naive Bayes without weights." not in section(page, "Do features depend on each other, given the class?")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
     """By hand, a row at a time: classes that are never held out have a share, and no row."""
     path, X, y = witnesses

@@ -452,6 +452,7 @@ def test_unlabelled_texts_help_where_labels_are_few():
     assert em.estimator.score(X_test, y_test) > alone + 0.05
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_variance_of_all_rows_stands_for_that_within_unknown_classes():
     """The prior is one, whatever the shares; with a label in every row there is nothing unknown."""
     X, y = np.array([[0.0], [1.0], [5.0], [7.0]]), np.array([0, 0, 1, -1])

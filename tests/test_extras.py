@@ -56,6 +56,7 @@ CALLS = {
 }
 
 
+@pytest.mark.slow("compiles kernels of its own", but="first")
 @pytest.mark.parametrize("package", CALLS)
 def test_what_needs_a_package_says_how_to_install_it(package, monkeypatch):
     nb = bnb.GaussianNB().fit(X, Y)

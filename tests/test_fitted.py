@@ -90,6 +90,7 @@ def test_a_later_fit_changes_nothing_of_it():
         np.testing.assert_array_equal(fitted.log_proba(levels), before)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     "make",
     [

@@ -67,6 +67,7 @@ def assert_alike(ours: Any, theirs: Any, X: Any) -> None:
     np.testing.assert_allclose(ours.log_evidence_, theirs.log_evidence_, rtol=1e-9)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_database
 def test_a_mixed_table_is_that_of_its_rows(ask):
     frame = cars()
@@ -134,6 +135,7 @@ def test_words():
         bnb.from_counts(bnb.MultinomialNB(), table)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_counts_of_events_need_their_base_measure():
     frame = cars()
     query = sql.counts("cars", "make", {"doors": float})
@@ -253,6 +255,7 @@ def test_a_misspelt_column_is_an_error_of_the_database(ask, misspelt):
     assert "sql" in type(raised.value).__module__ or "duckdb" in type(raised.value).__module__
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @every_database
 def test_columns_with_the_names_of_the_query(ask):
     names = ["mean", "own", "label", "class", "count", "level", "m2"]

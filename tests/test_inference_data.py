@@ -148,6 +148,7 @@ def test_mixed_blocks_that_share_a_dimension():
     assert posterior["feature_poisson"].values.tolist() == ["spots"]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_watermelons_through_a_file(tmp_path):
     import arviz as az
 

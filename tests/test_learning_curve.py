@@ -93,6 +93,7 @@ def test_the_seed_alone_decides():
     assert not frames[0].equals(frames[2])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_sparse_rows_lists_and_frames_are_the_same():
     X, y = words()
     expected = learning_curve(MultinomialNB(), X, y, [2, 6], 3, priors={"Perks": "1/L"}, progress=None)

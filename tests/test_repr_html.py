@@ -146,7 +146,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="mixed")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_kind_of_classifier_says_what_it_was_fitted_to(name):
     make, rows = OTHERS[name]
@@ -239,6 +239,7 @@ def test_leave_one_out(nb):
     assert all(note in shown(of_tree).text for note in of_tree.notes)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_tuned(nb):
     found = bnb.tune_alpha(nb, X, Y, by="evidence")
     page = shown(found)
@@ -247,6 +248,7 @@ def test_tuned(nb):
     close(page.row("log p(X, y), nats"), found.objective)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_decisions(nb):
     found = bnb.decide(nb, X, bnb.decision.zero_one(nb.classes_), reject_cost=0.1)
     page = shown(found)
@@ -266,6 +268,7 @@ def test_decisions_that_are_never_taken_and_have_no_regret():
     assert ["expected regret", "nan"] in page.rows
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_conformal_and_its_sets(nb):
     found = bnb.conformal(nb, X, Y)
     assert shown(found).row("<b>") == [40.0]
@@ -281,6 +284,7 @@ def test_conformal_and_its_sets(nb):
     assert "exchangeable" in page.text
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_em():
     found = bnb.fit_em(bnb.GaussianNB(), X, np.where(np.arange(40) % 2, Y.astype(object), -1), restarts=1)
     page = shown(found)
@@ -289,6 +293,7 @@ def test_em():
     assert ["converged", "yes" if found.converged else "no"] in page.rows
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_prevalence(nb):
     found = bnb.estimate_prevalence(nb, X[:30])
     columns = [found.training, found.mode, found.mean, found.sd, found.lower, found.upper]

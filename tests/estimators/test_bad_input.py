@@ -341,7 +341,7 @@ def test_alpha_as_a_distribution_must_be_grouped_as_the_levels_are():
         assert_refused(bnb.CategoricalNB(alpha=alpha), "fit", X, y, says=(r"\balpha\b", "group|level"))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="categorical")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["categorical", "bernoulli", "multinomial"])
 def test_alpha_of_mixed_columns(kind):
     case = CASES["MixedNB"]

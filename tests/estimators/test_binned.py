@@ -111,6 +111,7 @@ def test_integers_and_heavy_tails():
 # -- merging ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_any_chunking_with_the_same_edges_is_the_whole_to_the_bit(nb):
     edges = nb.edges_
     whole, parts = bnb.BinnedNB(edges=edges).fit(FRAME, Y), bnb.BinnedNB(edges=edges)
@@ -240,6 +241,7 @@ def test_tuning_its_concentration_climbs(nb):
 # -- which density ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_get_the_density_that_tells_more_of_the_class():
     nb = bnb.MixedNB().fit(FRAME, Y)
     assert nb.kinds_["humps"] == "binned"
@@ -264,6 +266,7 @@ def test_the_choice_stays(tmp_path):
     assert weighted.estimator_.kinds_ == kinds
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_few_rows_have_nothing_to_choose_by():
     some = np.arange(19)
     assert set(bnb.MixedNB().fit(FRAME.iloc[some], Y[some]).kinds_.values()) == {"gaussian"}
@@ -302,6 +305,7 @@ def test_gains_are_shrunk_to_their_common_mean():
 # -- structures ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_structures_take_numbers_as_the_bins_of_their_most_probable_binnings():
     frame = FRAME.assign(colour=np.where(TWO_HUMPS > 0, "red", "blue"))
     tan = bnb.TAN(numbers="binned").fit(frame, Y)
@@ -322,7 +326,7 @@ def test_structures_take_numbers_as_the_bins_of_their_most_probable_binnings():
     refused("numbers='auto' is unknown", bnb.TAN(numbers="auto").fit, frame, Y)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="AODE")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("make", [bnb.AODE, bnb.SPODE, bnb.NetworkNB])
 def test_all_structures_do(make, tmp_path):
     nb = make(numbers="binned").fit(FRAME, Y)

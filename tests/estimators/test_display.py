@@ -70,6 +70,7 @@ def test_members_and_attributes_can_be_walked_through(fitted, name):
     assert not set(ABSENT.get(name, ())) & set(members)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @every
 def test_the_html_of_a_pipeline_shows_it(fitted, name):
     nb = fitted(name)

@@ -25,6 +25,8 @@ from bayesnb.evaluation import scores
 from tests.data import newsgroups
 from tests.refusals import refused
 
+pytestmark = pytest.mark.slow("compiles kernels of its own")
+
 ALPHA = np.array([1.0, 0.5, 2.0, 0.1, 1.5])
 SCALE = 0.7 * 5
 
@@ -69,7 +71,6 @@ def of_class(documents, name: str) -> tuple[np.ndarray, np.ndarray]:
 # -- the distribution --------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, sp.csr_array])
 def test_rows_have_scipys_probability(nb, form):
     rows = simulated(np.array([0.5, 0.1, 1.0, 0.2, 0.3]), 60, 12, 5)
@@ -82,7 +83,6 @@ def test_rows_have_scipys_probability(nb, form):
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_probabilities_are_bayes_theorem(nb, documents):
     X, _, weight = documents
     joint = np.exp(nb.predict_joint_log_proba(X))
@@ -108,7 +108,6 @@ def test_objective_is_the_posterior_density_by_scipy(nb, documents):
         assert nb.objective_[c] == pytest.approx(objective(nb.concentration_[c], X, weight), rel=1e-11)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("where", ["maximum", "elsewhere"])
 def test_slope_is_that_of_scipys_objective(nb, documents, where):
     """Finite differences in log a against JAX's gradient, and its size against the slope of `step`."""
@@ -132,7 +131,6 @@ def test_slope_is_that_of_scipys_objective(nb, documents, where):
         assert (slope <= 1e-9 * np.maximum(nb.class_count_, 1)).all()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_maximum_is_that_of_scipys_optimiser(nb, documents, name):
     X, weight = of_class(documents, name)
@@ -144,7 +142,6 @@ def test_maximum_is_that_of_scipys_optimiser(nb, documents, name):
     assert objective(found, X, weight) >= -best.fun - 1e-9
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_documents_of_one_word_give_laplace_smoothing():
     """They say nothing of A, which stays at its prior's mode; a/A is the smoothed share of each word."""
     n = np.array([[7, 0, 3, 1], [2, 5, 0, 0]])
@@ -162,14 +159,12 @@ def test_a_class_without_documents_is_the_prior(nb):
     np.testing.assert_allclose(nb.concentration_[2], SCALE * ALPHA / ALPHA.sum(), rtol=1e-9)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_words_that_a_class_never_had_are_possible():
     nb = bnb.PolyaNB().fit([[3, 0, 0], [2, 1, 0], [0, 0, 4]], [0, 0, 1])
     assert (nb.concentration_ > 0).all()
     assert np.isfinite(nb.predict_log_proba([[0, 0, 9], [9, 9, 9]])).all()
 
 
-@pytest.mark.slow("simulates many data sets or draws")
 def test_concentrations_of_simulated_documents_are_found():
     truth = np.array([[0.2, 1.0, 3.0, 0.05], [5.0, 5.0, 0.5, 0.5]])
     X = np.concatenate([simulated(a, 6000, 40, seed) for seed, a in enumerate(truth)])
@@ -178,7 +173,6 @@ def test_concentrations_of_simulated_documents_are_found():
     np.testing.assert_allclose(nb.concentration_, truth, rtol=0.06)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=8)
 @given(st.integers(0, 10**6), st.sampled_from([1e-3, 0.3, 5.0]), st.sampled_from([1e-2, 1.0, 100.0]))
 def test_objective_does_not_fall(seed, alpha, scale):
@@ -191,7 +185,6 @@ def test_objective_does_not_fall(seed, alpha, scale):
     assert (polya.maximize(counted, prior, 200, 1e-6).slope <= 1e-6).all()
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_weights_are_replication_counts(documents, nb):
     X, y, weight = documents
     seen = weight > 0
@@ -218,14 +211,12 @@ def held_out(nb, X, y, X_test, y_test) -> float:
     return scores(nb.predict_log_proba(X_test), y_test, nb.classes_)["log_loss"]
 
 
-@pytest.mark.slow("folds of real tables")
 def test_log_loss_of_digits_is_below_the_multinomials():
     X, y = load_digits(return_X_y=True)
     X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
     assert held_out(bnb.PolyaNB(), X, y, X_test, y_test) < 0.6 * held_out(bnb.MultinomialNB(), X, y, X_test, y_test)
 
 
-@pytest.mark.slow("folds of real tables")
 def test_log_loss_of_newsgroups_is_below_the_multinomials():
     X, y = newsgroups("train")
     X_test, y_test = newsgroups("test")
@@ -237,7 +228,6 @@ def test_log_loss_of_newsgroups_is_below_the_multinomials():
 # -- conventions -------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks([bnb.PolyaNB()])
 def test_check_estimator(estimator, check):
     check(estimator)
@@ -252,7 +242,6 @@ def test_only_numpy_is_stored(nb):
     np.testing.assert_array_equal(copy.concentration_, nb.concentration_)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_decisions_have_actions_and_risks_only(nb, documents):
     X, *_ = documents
     decided = bnb.decide(nb, X, bnb.decision.zero_one(nb.classes_))
@@ -262,7 +251,6 @@ def test_decisions_have_actions_and_risks_only(nb, documents):
     assert np.isnan(decided.regret).all()
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize(
     ("options", "X", "message"),
     [

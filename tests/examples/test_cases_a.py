@@ -12,6 +12,8 @@ import scipy.sparse as sp
 import bayesnb as bnb
 from examples import annotators, record_linkage, taxonomy
 
+pytestmark = pytest.mark.slow("examples run as pages, too")
+
 SMALL = (2, 2, 1, 2, 3)
 
 
@@ -74,7 +76,6 @@ def test_unknown_genera_are_no_class_and_their_relatives_are(reads, nb):
     assert np.isin(np.unique(reads.y_new[reads.known]), nb.classes_).all()
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_the_tempered_confidence_of_unknown_genera_falls_at_genus_and_less_at_family(reads, nb):
     weighted = bnb.WeightedNB(nb, weights="temperature").fit(reads.X, reads.y)
     shares = {"plain": nb.predict_proba(reads.X_new), "temperature": weighted.predict_proba(reads.X_new)}
@@ -119,7 +120,6 @@ def test_fields_compare_as_they_are():
     assert record_linkage.compared(a.astype(object), b.astype(object)).tolist() == ["agree", "near", "differ", None]
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_m_and_u_are_recovered_from_pairs_of_the_model():
     """Patterns drawn with fields independent given the class; classes are told to nobody."""
     rng = np.random.default_rng(0)
@@ -150,7 +150,6 @@ def pairs() -> record_linkage.Pairs:
     return record_linkage.without_keys(record_linkage.simulate(0, 500)["surname"], "surname")
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_two_classes_are_households_and_merged_fields_give_the_matches(pairs):
     wrong = record_linkage.report(pairs, 2)[2]
     mended = record_linkage.report(record_linkage.merged(pairs), 2)[2]
@@ -175,7 +174,6 @@ def test_a_vote_is_the_share_of_the_answers():
     np.testing.assert_allclose(annotators.vote(X), [[2 / 3, 1 / 3, 0], [0, 0, 1], [1 / 3] * 3])
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_tables_of_confusion_are_distributions_and_found_where_the_model_holds():
     answers = annotators.simulate(0, hard=0.0, n=1500)
     mixture = annotators.dawid_skene(answers.X)
@@ -186,7 +184,6 @@ def test_tables_of_confusion_are_distributions_and_found_where_the_model_holds()
     assert abs(scores["stated"] - scores["accuracy"]) < 0.04
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_em_beats_the_vote_and_copies_deceive_it():
     gold = np.arange(0, annotators.ITEMS, 15)
     plain = annotators.compare(annotators.simulate(0), gold)

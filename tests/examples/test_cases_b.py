@@ -10,6 +10,8 @@ import bayesnb as bnb
 from examples import daily_filter, medical_tests
 from examples.medical_tests import CLASSES, LOSS, TESTS, WORLDS, simulate
 
+pytestmark = pytest.mark.slow("examples run as pages, too")
+
 INDEPENDENT, SEVERITY = WORLDS["independent, by lot"], WORLDS["severity, by lot"]
 
 
@@ -38,7 +40,6 @@ class TestMedicalTests:
         assert patients.seen[TESTS].isna().any().all()
         pd.testing.assert_frame_equal(patients.seen.fillna(patients.whole), patients.whole)
 
-    @pytest.mark.slow("simulates many data sets or draws")
     def test_promises_are_kept_where_the_model_holds(self, clinic):
         nb, _, patients = clinic
         chosen = medical_tests.recommended(nb, patients.seen)
@@ -64,7 +65,6 @@ class TestMedicalTests:
         assert more.max() == 1
         pd.testing.assert_frame_equal(after.fillna(patients.whole), patients.whole)
 
-    @pytest.mark.slow("simulates many data sets or draws")
     def test_worth_is_what_decide_expects_to_save(self, clinic):
         nb, learned, patients = clinic
         X = patients.seen.assign(antigen=None).iloc[:30]
@@ -93,7 +93,6 @@ class TestMedicalTests:
         assert list(found.columns) == [*X.columns, *(f"{test} ordered" for test in TESTS)]
         assert (found["xray ordered"] == X["xray"].notna()).all()
 
-    @pytest.mark.slow("simulates many data sets or draws")
     def test_doctors_orders_move_the_stated_shares_and_columns_of_orders_mend_them(self):
         found = medical_tests.shares(["independent, doctors"]).loc["independent, doctors"]
         off = found.drop("observed").sub(found.loc["observed"]).abs()[["X-ray", "no X-ray"]]

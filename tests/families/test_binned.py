@@ -64,26 +64,36 @@ def averages(prior: Binned, count: np.ndarray, feature: int):
     return evidence, weight @ cuts, mean, square - mean**2
 
 
+@jax.jit
+def summaries(prior, count):
+    posterior = prior.update(LevelCounts(count))
+    mean, variance = posterior.predictive().theta, posterior.variance()["theta"]
+    return prior.log_evidence(LevelCounts(count)), mean, variance, posterior.cut_probability(), posterior.best_cuts()
+
+
 def test_evidence_predictive_cuts_and_variance_equal_enumeration(model, x64):
     prior, count = model
-    posterior = prior.update(LevelCounts(count))
-    evidence = np.asarray(prior.log_evidence(LevelCounts(count)))[0]
-    mean, variance = np.asarray(posterior.predictive().theta), np.asarray(posterior.variance()["theta"])
+    (evidence,), mean, variance, cut_probability, best_cuts = map(np.asarray, summaries(prior, count))
     for f, own in enumerate(FEATURES):
         expected = averages(prior, count, f)
         assert evidence[f] == pytest.approx(expected[0], rel=1e-12)
-        np.testing.assert_allclose(np.asarray(posterior.cut_probability())[own], expected[1], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(cut_probability[own], expected[1], rtol=0, atol=1e-12)
         np.testing.assert_allclose(mean[:, own], expected[2], rtol=1e-11)
         # a difference of squares
         np.testing.assert_allclose(variance[:, own], expected[3], rtol=1e-10, atol=1e-12 * (expected[2] ** 2).max())
         log_weight, cuts, *_ = enumerated(prior, count, f)
-        np.testing.assert_array_equal(np.asarray(posterior.best_cuts())[own], cuts[log_weight.argmax()])
+        np.testing.assert_array_equal(best_cuts[own], cuts[log_weight.argmax()])
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("more", [-1.0, 2.0])
 def test_a_row_more_or_less_is_a_refit(model, x64, more):
     prior, count = model
-    found = np.asarray(prior.update(LevelCounts(count)).predictive_with_row(more * np.eye(C)[1]).theta)
+    found = np.asarray(
+        jax.jit(lambda p, n, m: p.update(n).predictive_with_row(m).theta)(
+            prior, LevelCounts(count), more * np.eye(C)[1]
+        )
+    )
     for f, own in enumerate(FEATURES):
         for g in range(SIZES[f]):
             if count[1, own][g] + more >= 0:
@@ -135,7 +145,7 @@ def test_draws_have_the_exact_moments_and_the_probabilities_of_cuts(model, x64):
     height = theta / np.asarray(prior.concentration)
     for own in FEATURES:
         cut = ~np.isclose(np.diff(height[..., own]), 0.0, atol=1e-12).all(axis=1)
-        expected = np.asarray(posterior.cut_probability())[own][1:]
+        expected = cut_probability[own][1:]
         se = np.sqrt(expected * (1 - expected) / DRAWS)
         np.testing.assert_array_less(abs(cut.mean(axis=0) - expected), 4.5 * se + 1e-9)
 

@@ -52,7 +52,7 @@ class Problem:
 
     @property
     def posterior(self) -> ContextTree:
-        return self.prior.update(LevelCounts(self.count))
+        return jax.jit(ContextTree.update)(self.prior, LevelCounts(self.count))
 
     def tables(self, flat: Any) -> list[np.ndarray]:
         """(C, *values, levels) of each feature."""
@@ -151,7 +151,9 @@ def test_evidence_mean_and_variance_equal_enumeration(own):
     assert found.sum() == pytest.approx(sum(expected), abs=1e-10)
     theta = of_cells(own, lambda trees, cell: average(trees, cell, lambda a, t: a / t))
     np.testing.assert_allclose(mean(own.posterior).theta, theta, rtol=1e-11)
-    np.testing.assert_allclose(own.posterior.predictive().theta, theta, rtol=1e-11)
+    np.testing.assert_allclose(
+        jax.jit(lambda posterior: posterior.predictive().theta)(own.posterior), theta, rtol=1e-11
+    )
     square = of_cells(own, lambda trees, cell: average(trees, cell, lambda a, t: a * (a + 1) / (t * (t + 1))))
     np.testing.assert_allclose(variance(own.posterior)["theta"], square - theta**2, rtol=1e-9, atol=1e-13)
 
@@ -271,6 +273,7 @@ def test_padding_changes_nothing(own):
     assert float(found) == pytest.approx(float(np.sum(log_evidence(own.prior, LevelCounts(own.count)))), rel=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("most", [0, 1, 2])
 def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
     own = RAGGED

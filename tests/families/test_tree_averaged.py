@@ -152,7 +152,7 @@ def test_terms_are_those_of_naive_bayes_and_one_for_the_arcs(own):
     np.testing.assert_allclose(log_prob, found.sum(axis=2), rtol=0, atol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["three classes", "five features", "two features", "one feature"])
 def test_probabilities_of_all_rows_add_up(kind):
     own = KINDS[kind]

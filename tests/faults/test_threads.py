@@ -105,7 +105,7 @@ def test_threads_with_estimators_of_their_own(work):
         assert_equal(found, work(i))
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("many fits at a time")
 @pytest.mark.parametrize("i", [0, 2, pytest.param(6, marks=pytest.mark.slow)])
 def test_threads_that_share_an_estimator(i):
     nb, fresh, X = fitted(i), fitted(i), TASKS[i][1]

@@ -60,6 +60,7 @@ def drawing():
     return figures()
 
 
+@pytest.mark.slow("draws every figure")
 def test_of_every_figure(drawing):
     without_names = {"detach", "set_sizes"}
     assert set(drawing) == set(plots.__all__) - without_names

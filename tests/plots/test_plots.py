@@ -240,6 +240,7 @@ class TestForest:
         assert (heights[changes] > 1.2).all()
         np.testing.assert_allclose(heights[~changes], 1.0)
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_features_are_left_out_whole(self):
         """Not the levels of one that the class is told by; of one that is too large alone, its last levels."""
         rng = np.random.default_rng(0)
@@ -262,6 +263,7 @@ class TestForest:
         refused("there is no column 'nobody'", plots.forest, gaussian, features=["nobody"])
         refused("there is no column 999", plots.forest, gaussian, features=[999])
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_of_two_levels_of_a_bernoulli_feature_one_is_shown(self):
         nb = BernoulliNB().fit([[0, 1], [1, 1], [0, 0]], ["a", "a", "b"])
         names = [tick.get_text() for tick in check(plots.forest(nb)).get_yticklabels()]

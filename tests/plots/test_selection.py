@@ -247,7 +247,7 @@ class TestAlphaPath:
             np.testing.assert_allclose(marks(ax)[mark], np.stack([tuned.path[name], below], axis=1))
             assert f"{name} = " in said(ax)
 
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
+    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("by", ["loo", "evidence"])
     def test_a_line_joins_the_evaluations_in_order(self, two, by):
         nb, _, X, y = two
@@ -257,6 +257,7 @@ class TestAlphaPath:
         np.testing.assert_allclose(line.get_xdata(), path["alpha"])
         np.testing.assert_allclose(line.get_ydata(), path["objective"].max() - path["objective"])
 
+    @pytest.mark.slow("compiles kernels of its own")
     def test_both_criteria_have_lines_and_stars_of_their_own(self, two):
         nb, _, X, y = two
         tuned = {f"{LONG} {by}": bnb.tune_alpha(nb, X, y, by=by, bounds=(1e-3, 1e5)) for by in ("loo", "evidence")}
@@ -370,6 +371,7 @@ class TestPointwiseLoo:
 
 
 class TestPrequentialFigure:
+    @pytest.mark.slow("compiles kernels of its own")
     def test_differences_and_their_end(self, two):
         one, other, X, y = two
         first, second = bnb.prequential(one, X, y), bnb.prequential(other, X, y)

@@ -89,6 +89,7 @@ def test_what_it_is_of():
     refused("table must be what bayesnb.weight_table returns", plots.weights, {"weight": 1.0}, error=TypeError)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_intervals_of_weighted_terms_are_given_the_data():
     """The band that `prediction_intervals` draws is there without being asked for."""
     rng = np.random.default_rng(3)

@@ -244,6 +244,7 @@ def test_a_row_of_weight_two_is_two_rows():
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_value_that_is_no_level_is_missing():
     X, y = rows_of("categorical", 20)
     nb = bnb.CategoricalNB().fit(X.astype(object), y)

@@ -287,6 +287,7 @@ class TestLaws:
             np.testing.assert_allclose(getattr(other, field)[::-1], getattr(found, field), rtol=1e-6)
         assert list(other.classes) == ["a", "z"]
 
+    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_a_row_without_a_cell_says_nothing(self, n_classes):
         nb, rows = of_levels(n_classes), np.arange(LEVELS, dtype=float)[:, None]

@@ -108,6 +108,7 @@ WHOLE = CASES | {
 AVERAGES = ("weighted", "tempered", "averaged")  # of these there is neither mode nor MLE
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", thorough(WHOLE, ("weighted", "words")))
 def test_contributions_add_up_to_the_log_odds_that_are_stated(kind):
     """By every reading of the posterior that `predict_proba` has."""
@@ -150,6 +151,7 @@ def test_reasons_are_for_the_class_that_is_predicted():
     np.testing.assert_allclose(of_features, log_density[0] - log_density[1], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("kind", ["gaussian", "exponential", "poisson"])
 def test_sds_by_draws_of_the_parameters(kind):
     nb, X = CASES[kind]
@@ -303,6 +305,7 @@ def test_cells_that_count_as_missing_say_so_and_nothing_else():
     assert (nothing[["contribution", "sd"]] == 0).all(axis=None)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_columns_with_parents_name_them():
     X = pd.DataFrame(LEVELS, columns=["a", "b", "c", "d"])
     nb = bnb.NetworkNB({"b": "a", "c": ("a", "b")}, gaussian=None).fit(X, LABEL)

@@ -111,7 +111,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="multinomial")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", WHOLE)
 def test_what_is_no_sum_over_columns_is_one_term(kind):
     nb, X = WHOLE[kind]
@@ -124,6 +124,7 @@ def test_what_is_no_sum_over_columns_is_one_term(kind):
         np.testing.assert_allclose(found.values[i, :, 0], alone, rtol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_terms_of_an_average_are_its_members():
     nb = bnb.AODE(gaussian=None).fit(LEVELS, LABEL)
     found = bnb.loo_terms(nb, LEVELS, LABEL)

@@ -104,6 +104,7 @@ def test_terms_that_share_a_temperature_are_one_row(weighted):
     )
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_of_words_it_is_the_weight_of_a_typical_row(words):
     assert words.length_exponent_ > 0.1
     table, length = bnb.weight_table(words), np.exp(np.log1p(TEXTS.sum(axis=1)).mean())
@@ -138,7 +139,7 @@ def averaged(terms: bnb.prediction.Terms, drawn: dict[str, np.ndarray]) -> np.nd
     return np.mean([softmax(terms.log_class_prior + b + terms.values @ w, axis=1) for b, w in pairs], axis=0)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("case", [*CASES, "members"])
 @pytest.mark.parametrize("alike", [False, True])
 def test_class_probabilities_are_averages(case, alike):

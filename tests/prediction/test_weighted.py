@@ -120,6 +120,7 @@ def test_a_temperature_is_temperature_scaling():
     np.testing.assert_array_equal(nb.class_bias_, np.zeros(3))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_long_rows_count_for_less():
     """Of counts over one simplex T (t + 1)^-β, both at the optimum: by Nelder and Mead."""
     nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(COUNTS, LABEL)
@@ -230,6 +231,7 @@ def test_parameters_move_the_weighted_scores(method):
     np.testing.assert_allclose([lower, upper], expected, atol=0.02)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_biases_of_three_classes_move_the_interval():
     """Of three classes moments are drawn from; a bias moves the scores of its class, whichever method draws them."""
     plain = bnb.WeightedNB(bnb.GaussianNB(), "feature").fit(NUMBERS, LABEL)
@@ -362,6 +364,7 @@ def test_averages_of_models_have_a_temperature():
         bnb.predict_interval(nb, LEVELS, given="data")
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_or_a_weight_a_member():
     """A product of the members to powers; by their own scores, and their own leave-one-out."""
     nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)

@@ -84,6 +84,7 @@ def test_what_was_chosen_on_the_rows_is_said():
     assert "the tree, chosen on these rows too" in repr(bnb.loo(tan, X, Y))
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_densities_and_cells_of_numbers_that_were_chosen_are_said():
     """`MixedNB()` chooses densities by the labels; the ends of the cells of `BinnedNB` are quantiles of the rows."""
     rng = np.random.default_rng(0)

@@ -84,6 +84,7 @@ def test_random_networks_equal_the_recursion(problem):
     np.testing.assert_allclose(found.row_pointwise, without[each, at], rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @settings(max_examples=10)
 @given(problems(missing=True, parents={}))
 def test_aode_is_the_average_of_spodes_by_the_recursion(problem):
@@ -175,7 +176,7 @@ def same(nb, other, rows):
     np.testing.assert_allclose(nb.predict_log_proba(rows), other.predict_log_proba(rows), rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", ["network", "spode", "aode"])
 def test_chunks_and_merging_make_the_whole_and_forgetting_undoes_them(kind):
     chunks, make = stream(), MAKE[kind]
@@ -251,6 +252,7 @@ def place(value):
     return level, given
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_parameters_are_mixtures_over_all_prunings():
     found = bnb.parameter_table(fitted(), prob=0.8)
     assert not found[["mean", "sd", "lower", "upper", "count"]].isna().any(axis=None)
@@ -436,6 +438,7 @@ def test_conformal_p_values_are_those_of_refits(rows, by_class):
     assert_p_values(ranks(joint_of, labels, np.ones(11), by_class), nb, counts, rows[11:12], by_class)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_fractional_weights_leave_no_missing_parent_where_none_is(tmp_path):
     """What is missing is a difference of sums."""
     rows, labels = table(300, 0)
@@ -502,7 +505,7 @@ def test_files_with_a_prior_and_forged_ones(tmp_path):
     refused(".", bnb.load, path, error=bnb.CorruptModelError)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @every
 def test_what_an_average_over_prunings_has_not_is_refused_and_nothing_is_changed(make):
     nb, error = make(categories=DECLARED).fit(X, Y), NotImplementedError
@@ -534,6 +537,7 @@ def test_bayes_factors_and_estimates_against_full_tables():
     np.testing.assert_allclose(context.set_params(estimate="map").predict_proba(X), np.exp(log_proba(best)), rtol=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("error")
 def test_a_column_that_a_class_never_had_is_no_reason_for_a_warning():
     rows = np.where((np.arange(4) == 1) & (Y == "elm")[:, None], None, X)

@@ -293,6 +293,7 @@ def test_dependence_that_naive_bayes_cannot_see_is_found():
     assert bnb.WeightedNB(bnb.KDB()).fit(rows, label).score(rows, label) == 1.0
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_under_weights_the_number_of_parents_is_that_of_the_least_weighted_loss():
     nb = bnb.WeightedNB(bnb.KDB(categories=DECLARED)).fit(X, Y)
     each = [bnb.WeightedNB(bnb.KDB(k, None, categories=DECLARED)).fit(X, Y) for k in range(4)]

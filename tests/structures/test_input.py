@@ -93,7 +93,7 @@ def test_repr():
     assert "evidence" in bnb.TAN("evidence")._repr_html_()
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("score", ["mi", "evidence"])
 def test_the_criterion_does_not_hide_the_method(score):
     nb = bnb.TAN(score).fit(X, Y)

@@ -226,6 +226,7 @@ def test_whole_weights_are_rows_and_the_order_of_rows_is_none():
         np.testing.assert_allclose(turned.predict_proba(X), rows.predict_proba(X), rtol=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_further_rows_are_counted_for_the_network_that_there_is():
     rows, labels = table(48, 4, n_classes=3)
     rows[:16][rows[:16] == "w"] = "v"
@@ -435,6 +436,7 @@ def test_forged_networks_are_no_models(change, tmp_path):
     refused(".", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_files_go_on_as_if_nothing_had_happened_and_forged_hyperparameters_are_refused(tmp_path):
     path = tmp_path / "model"
     bnb.save(fitted(), path)

@@ -120,6 +120,7 @@ def test_columns_of_noise_do_not_win_because_cells_are_missing():
     assert -80 < rows[bnb.TAN] - rows[bnb.CategoricalNB] < 0
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_no_moments_in_closed_form(nb):
     rows = np.array([["u", "v", "u", "w"], ["u", "v", None, "w"], [None, None, "u", "w"]], dtype=object)
     with pytest.raises(NotImplementedError, match=r"missing cells on arcs.*draws=posterior_draws"):

@@ -54,7 +54,7 @@ def fitted(missing=False):
 # -- all trees ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @either
 def test_predictions_and_leave_one_out_equal_enumeration(rows):
     nb = fitted(rows is HOLES)
@@ -71,6 +71,7 @@ def test_predictions_and_leave_one_out_equal_enumeration(rows):
     np.testing.assert_allclose(found.log_proba[:1], refit.predict_log_proba(rows[:1]), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_evidence_and_arcs_equal_enumeration():
     label = np.searchsorted(CLASSES[:2], Y)
     n, brute = np.bincount(label, WEIGHT), AllTrees(SIZES, 2)
@@ -166,6 +167,7 @@ def same(nb, other, rows):
     np.testing.assert_allclose(nb.predict_log_proba(rows), other.predict_log_proba(rows), rtol=0, atol=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_chunks_streams_and_merging_make_the_whole_and_forgetting_undoes_them():
     chunks, make = stream(), bnb.TreeAveragedNB
     rows, labels = (np.concatenate(part) for part in zip(*chunks, strict=True))
@@ -317,6 +319,7 @@ def test_conformal_p_values_are_those_of_refits(rows):
     assert_p_values(ranks(joint_of, Y[:11], np.ones(11)), nb, counts, new)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_drawn_trees_are_those_of_the_arcs():
     nb = fitted()
     found = nb.draw_trees(4000, seed=3)
@@ -416,6 +419,7 @@ def test_independent_columns_are_naive_bayes():
 # -- refusals ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
     nb, holes = clone(fitted()).fit(X, Y), fitted(missing=True)
     before, error = state(nb), NotImplementedError
