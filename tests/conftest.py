@@ -19,9 +19,9 @@ _COMMON = {
     "phases": [Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink],
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 }
-settings.register_profile("fixed", max_examples=15, derandomize=True, **_COMMON)
+settings.register_profile("quick", max_examples=8, derandomize=True, **_COMMON)
+settings.register_profile("slow", max_examples=15, derandomize=True, **_COMMON)
 settings.register_profile("explore", max_examples=300, **_COMMON)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 gc.disable()  # while tests are collected
 
 
@@ -60,7 +60,9 @@ def _runs_slow_tests(config):
 
 
 def pytest_configure(config):
-    if _runs_slow_tests(config):  # checking shapes is a third of the time of quick tests
+    tier = "slow" if _runs_slow_tests(config) else "quick"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", tier))
+    if tier == "slow":  # checking shapes takes long
         install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
 
 

@@ -124,6 +124,7 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.slow("starts processes that import JAX")
 def test_an_output_that_was_closed_from_the_beginning(monkeypatch, table, tmp_path):  # noqa: F811
     monkeypatch.setattr(files, "write", standing_in(report_html="all of it"))
     monkeypatch.setattr(sys, "stdout", None)

@@ -132,6 +132,7 @@ def outcome(kinds, X, y):
     )
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize(
     ("kinds", "rows", "labels"),
     [

@@ -121,6 +121,7 @@ def test_batches():
         same_bits(fit(bnb.CategoricalNB(), db.from_sequence(parts, npartitions=4)), expected)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_every_block_is_read_once():
     reads = []
 

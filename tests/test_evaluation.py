@@ -348,6 +348,7 @@ def test_of_weighted_terms_plain_and_weighted():
     assert_scored(table, "weighted", WeightedNB(CategoricalNB(alpha=2.0)).fit(X[train], y[train]), X[test], y[test])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_weighted_folds_are_pooled_and_fitted_ones_are_taken_as_they_are():
     X, y = levels(80)
     folds = [(np.arange(40), np.arange(40, 80)), (np.arange(40, 80), np.arange(40))]

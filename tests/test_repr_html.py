@@ -223,6 +223,7 @@ def test_the_text_of_a_posterior_is_short_and_needs_no_numbers():
     assert Dirichlet(alpha, np.zeros(2, int), 1)._repr_html_()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_leave_one_out(nb):
     found = bnb.loo(nb, X, Y)
     page = shown(found)

@@ -299,6 +299,7 @@ def test_top_and_features_are_parts_of_the_whole():
     assert (whole["log_bayes_factor"].diff()[1:] <= 0).all()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_blocks_of_columns_agree_with_pairs_alone(monkeypatch):
     monkeypatch.setattr("bayesnb.checking.independence._LEVELS", 40)  # blocks of twenty
     X = (RNG.random((40, 50)) < 0.3).astype(int)

@@ -113,6 +113,7 @@ def test_the_seed_and_blocks_of_draws(case):
     assert (prior_predictive(nb, 50, seed=3) != prior_predictive(nb, 50, seed=4)).any()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_small_concentrations_do_not_underflow():
     nb = MixedNB(numbers="gaussian", poisson="age", alpha=1e-4).fit(mixed_frame(), CASES["MixedNB"].y)
     assert np.isfinite(prior_predictive(nb, 2000)).all()

@@ -96,6 +96,7 @@ def test_a_function_that_refuses_a_model_has_no_attribute_missing(fitted):
     assert not isinstance(caught.value, AttributeError)
 
 
+@pytest.mark.slow("other variants compile kernels of their own", but=["CategoricalNB", "EM"])
 @every
 def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
     """Of four million parameters the posterior and its evidence took four seconds, at every display of a notebook."""

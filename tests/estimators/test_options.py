@@ -771,6 +771,7 @@ def test_kinds_from_the_dtypes_of_polars():
     assert nb.log_evidence_ == pytest.approx(expected.log_evidence_, rel=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_kinds_from_the_dtypes_of_arrays():
     X, y = CASES["BernoulliNB"].X, CASES["MixedNB"].y
     for dtype in (float, np.float32, int, np.uint8):

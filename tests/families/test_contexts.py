@@ -99,7 +99,7 @@ def test_prunings_are_as_many_as_the_recursion_says_and_their_prior_is_one():
     assert AllPrunings(np.zeros((2, 3, 2)), 0.4, 0.7).log_evidence() == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_for_any_prior_odds_and_parents_of_one_value_it_is_the_enumeration(own):
     found = np.sort(log_evidence(own.prior, LevelCounts(own.count)))

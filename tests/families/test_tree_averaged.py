@@ -159,7 +159,7 @@ def test_probabilities_of_all_rows_add_up(kind):
     np.testing.assert_allclose(np.exp(predicted(own, own.brute.complete_rows())).sum(axis=0), 1.0, rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @some
 def test_the_evidence_is_a_product_of_predictions_of_each_row_from_those_before(own):
     total, posterior = 0.0, own.prior

@@ -333,6 +333,7 @@ def test_rows_that_were_counted_can_be_forgotten(value, others, copies):
         assert nb.class_count_.tolist() == [left]
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_copy_is_not_what_was_copied():
     """`clone` and `copy` share nothing that a later fit would change."""
     nb = KINDS["gaussian"].make().fit([[1.0, 2.0], [3.0, 4.0]], ["ash", "elm"])

@@ -300,6 +300,7 @@ def test_tuning_finds_the_strength_that_leave_one_out_and_evidence_prefer():
     np.testing.assert_allclose(derived.objective, bnb.loo(derived.estimator, X, y).elpd, atol=1e-8)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_dependence_is_told_by_its_own_evidence():
     """Of numbers above the median of the other feature and below it, both ways round."""
     X, y = some_rows()

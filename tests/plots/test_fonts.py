@@ -19,6 +19,8 @@ from bayesnb.evaluation import reliability
 from bayesnb.plots import text
 from tests.plots.figures import shown_texts
 
+pytestmark = pytest.mark.slow("draws every figure")
+
 
 def figures():
     """Every figure that shows names, of data whose names are Chinese."""
@@ -60,13 +62,11 @@ def drawing():
     return figures()
 
 
-@pytest.mark.slow("draws every figure")
 def test_of_every_figure(drawing):
     without_names = {"detach", "set_sizes"}
     assert set(drawing) == set(plots.__all__) - without_names
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
 @pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"detach", "set_sizes"}))
 def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
     monkeypatch.setattr(text, "_CJK", ())

@@ -219,7 +219,7 @@ class TestForest:
         assert len(ax.get_yticks()) == min(n, 30)
         assert (f"30 of {n} intervals, widest features first; {n - 30} left out" in said(ax)) == (n > 30)
 
-    @pytest.mark.slow("other variants compile kernels of their own", but="first")
+    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("classes", [2, 7, 60])
     def test_the_classes_of_a_feature_stand_together_in_their_order(self, classes):
         rng = np.random.default_rng(classes)
@@ -652,6 +652,7 @@ class TestNames:
         assert len(set(names)) == 8
         assert all("□" in name for name in names)
 
+    @pytest.mark.slow("reads every font")
     def test_a_font_that_has_the_characters_is_added(self, monkeypatch):
         # Computer Modern has no Cyrillic, DejaVu has; both come with matplotlib.
         monkeypatch.setattr(text, "_CJK", ("no such font", "DejaVu Serif"))

@@ -21,6 +21,8 @@ from bayesnb import BernoulliNB, CategoricalNB, FeatureAveragedNB, GaussianNB, M
 from tests.plots.figures import LONG, check, said, segments
 from tests.strategies import KINDS, problems, thorough, with_prior_of
 
+pytestmark = pytest.mark.slow("compiles kernels of its own")
+
 
 def relevant_and_noise(n_features: int, n_rows: int = 120, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
     """Binary features, the first tenth of which follow the label."""
@@ -44,7 +46,6 @@ def two():
 
 
 class TestPrequentialCurve:
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("kind", thorough(KINDS))
     @settings(max_examples=5)
     @given(data=st.data())
@@ -65,7 +66,6 @@ class TestPrequentialCurve:
             assert abs(curve.log_evidence[n] - sequence.log_evidence_) <= 1e-9 * scale
         assert abs(curve.log_evidence[-1] - whole.log_evidence_) <= 1e-9 * scale
 
-    @pytest.mark.slow("a second view of what quick tests see")
     def test_it_is_the_sum_of_the_predictions_of_each_row_by_those_before(self, two):
         X, y = two[2][:30], two[3][:30]
         curve = bnb.prequential(FeatureAveragedNB(BernoulliNB()).fit(X, y), X, y)
@@ -80,7 +80,6 @@ class TestPrequentialCurve:
             before.partial_fit(row, label)
         np.testing.assert_allclose(curve.log_evidence, total, rtol=1e-9, atol=1e-9)
 
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("weighted", [False, True])
     def test_differences_of_two_end_at_the_log_bayes_factor(self, weighted):
         rng = np.random.default_rng(3)
@@ -99,7 +98,6 @@ class TestPrequentialCurve:
             end = first.log_evidence[-1] - second.log_evidence[-1]
             assert abs(end - bnb.bayes_factor(one, other).log) <= 1e-9 * max(1.0, abs(one.log_evidence_))
 
-    @pytest.mark.slow("compiles kernels of its own")
     def test_the_order_of_the_rows_changes_the_way_and_not_the_end(self, two):
         nb, _, X, y = two
         order = np.argsort(y, kind="stable")
@@ -107,7 +105,6 @@ class TestPrequentialCurve:
         assert given_.log_evidence[-1] == pytest.approx(by_class.log_evidence[-1], rel=1e-12)
         assert np.abs(given_.log_evidence - by_class.log_evidence).max() > 1
 
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("points", [1, 7, 50, 120, 1000])
     def test_sizes_go_from_no_row_to_all_of_them(self, two, points):
         nb, _, X, y = two
@@ -136,7 +133,6 @@ class TestPrequentialCurve:
 
 
 class TestInclusion:
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("n", [2, 20, 40, 41, 200])
     def test_nothing_overlaps_and_the_highest_have_names(self, n):
         nb = averaged(n)
@@ -165,14 +161,12 @@ class TestInclusion:
         np.testing.assert_allclose(lines[:, :, 0], np.stack([prior, prior])[:, order].T, rtol=1e-12)
         np.testing.assert_allclose(lines[:, :, 1], np.arange(20)[:, None] + [-0.5, 0.5])
 
-    @pytest.mark.slow("compiles kernels of its own")
     def test_in_low_axes(self):
         for n in (2, 20, 200):
             ax = Figure(figsize=(6, 2.8), layout="constrained").add_subplot()
             assert plots.inclusion(averaged(n), ax=ax) is ax
             check(ax)
 
-    @pytest.mark.slow("large arrays, many files or long histories")
     def test_a_hundred_thousand_features(self):
         rng = np.random.default_rng(0)
         y = rng.integers(0, 2, 40)
@@ -186,7 +180,6 @@ class TestInclusion:
         heights = ax.get_yticks()[30:]
         np.testing.assert_allclose(np.diff(heights), np.diff(heights)[0])
 
-    @pytest.mark.slow("compiles kernels of its own")
     def test_a_column_keeps_its_probability_wherever_its_block_puts_it(self):
         X = pd.DataFrame(
             {"size": [1.0, 2.0, 3.0, 4.0] * 9, "shape": list("abba") * 9, "noise": [0.0, 1.0, 1.0, 0.0] * 9}
@@ -208,7 +201,6 @@ def marks(ax) -> dict[str, np.ndarray]:
 
 
 class TestAlphaPath:
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("by", ["loo", "evidence"])
     def test_every_evaluation_and_the_best(self, two, by):
         nb, _, X, y = two
@@ -223,7 +215,6 @@ class TestAlphaPath:
         assert f"{tuned.objective:.3f} nats at best" in said(ax)
         assert "end of the interval" not in said(ax)
 
-    @pytest.mark.slow("a second view of what quick tests see")
     @pytest.mark.parametrize(("bounds", "mark"), [((1e-4, 1e-3), ">"), ((50, 1000), "<"), ((0.01, 0.011), ">")])
     def test_an_optimum_at_the_end_points_beyond(self, two, bounds, mark):
         nb, _, X, y = two
@@ -234,7 +225,6 @@ class TestAlphaPath:
         assert "*" not in marks(ax)
         assert f"alpha = {tuned.alpha:.4g}, at the end of the interval" in said(ax)
 
-    @pytest.mark.slow("compiles kernels of its own")
     def test_several_hyperparameters_have_marks_of_their_own(self):
         rng = np.random.default_rng(0)
         y = np.arange(40) % 2
@@ -247,7 +237,6 @@ class TestAlphaPath:
             np.testing.assert_allclose(marks(ax)[mark], np.stack([tuned.path[name], below], axis=1))
             assert f"{name} = " in said(ax)
 
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("by", ["loo", "evidence"])
     def test_a_line_joins_the_evaluations_in_order(self, two, by):
         nb, _, X, y = two
@@ -257,7 +246,6 @@ class TestAlphaPath:
         np.testing.assert_allclose(line.get_xdata(), path["alpha"])
         np.testing.assert_allclose(line.get_ydata(), path["objective"].max() - path["objective"])
 
-    @pytest.mark.slow("compiles kernels of its own")
     def test_both_criteria_have_lines_and_stars_of_their_own(self, two):
         nb, _, X, y = two
         tuned = {f"{LONG} {by}": bnb.tune_alpha(nb, X, y, by=by, bounds=(1e-3, 1e5)) for by in ("loo", "evidence")}
@@ -271,7 +259,6 @@ class TestAlphaPath:
         refused("tuned holds nothing", plots.alpha_path, {})
         refused(r"tuned\['a'\] must be", plots.alpha_path, {"a": 3}, error=TypeError)
 
-    @pytest.mark.slow("a second view of what quick tests see")
     def test_what_is_not_finite_is_counted(self, two):
         nb, _, X, y = two
         tuned = bnb.tune_alpha(nb, X, y, by="evidence")
@@ -294,7 +281,6 @@ def fake_loo(pointwise, weight=None, label=None) -> bnb.selection.LeaveOneOut:
 
 
 class TestPointwiseLoo:
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("n", [2, 20, 200, 20_000])
     @pytest.mark.parametrize("kind", ["label", "row"])
     def test_nothing_overlaps(self, n, kind):
@@ -302,7 +288,6 @@ class TestPointwiseLoo:
         first, second = (fake_loo(-rng.gamma(1.0, size=n)) for _ in range(2))
         check(plots.pointwise_loo(first, second, kind=kind, names=(f"{LONG} 1", f"{LONG} 2")))
 
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("kind", ["label", "row"])
     def test_the_area_is_the_difference_and_its_error_is_paired(self, two, kind):
         one, other, X, y = two
@@ -371,7 +356,6 @@ class TestPointwiseLoo:
 
 
 class TestPrequentialFigure:
-    @pytest.mark.slow("compiles kernels of its own")
     def test_differences_and_their_end(self, two):
         one, other, X, y = two
         first, second = bnb.prequential(one, X, y), bnb.prequential(other, X, y)
@@ -384,7 +368,6 @@ class TestPrequentialFigure:
         winner = "naive Bayes" if factor > 0 else "an expression"
         assert f"log Bayes factor: {abs(factor):.2f} nats for {winner}" in said(ax)
 
-    @pytest.mark.slow("compiles kernels of its own")
     @pytest.mark.parametrize("n", [2, 20, 200])
     def test_priors_from_the_data_are_told(self, n):
         rng = np.random.default_rng(n)
@@ -392,7 +375,6 @@ class TestPrequentialFigure:
         first, second = (bnb.prequential(GaussianNB(prior=p).fit(X, y), X, y) for p in ("pooled", "within"))
         assert "prior derived from these data" in said(check(plots.prequential(first, second)))
 
-    @pytest.mark.slow("compiles kernels of its own")
     def test_what_cannot_be_compared_is_refused(self, two):
         one, other, X, y = two
         first, second = bnb.prequential(one, X, y), bnb.prequential(other, X, y)

@@ -14,6 +14,8 @@ import bayesnb as bnb
 from bayesnb import plots
 from tests.plots.figures import LONG, check, said
 
+pytestmark = pytest.mark.slow("compiles kernels of its own")
+
 
 def result(n_classes: int, n_rows: int = 300) -> bnb.prediction.prevalence.Prevalence:
     """Some of the classes have no row any more."""
@@ -24,7 +26,6 @@ def result(n_classes: int, n_rows: int = 300) -> bnb.prediction.prevalence.Preva
     return bnb.estimate_prevalence(nb, rng.normal(5.0 * label)[:, None], draws=200)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("n_classes", [1, 2, 5, 40])
 def test_nothing_overlaps(n_classes):
     check(plots.prevalence(result(n_classes)))
@@ -41,7 +42,6 @@ def test_means_intervals_and_training_shares_are_where_they_are():
     assert "300 rows without labels" in said(ax)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_classes_that_find_no_room_are_counted():
     ax = plots.prevalence(result(40), ax=Figure(figsize=(6, 4), layout="constrained").subplots())
     shown = len(ax.get_yticks())

@@ -15,6 +15,8 @@ from scipy.stats import entropy as entropy_of
 import bayesnb as bnb
 from tests.plots.figures import LONG, said, shown_texts
 
+pytestmark = pytest.mark.slow("compiles kernels of its own")
+
 RNG = np.random.default_rng(0)
 Y = RNG.choice(["in", "out"], 200)
 A = RNG.integers(0, 3, 200)

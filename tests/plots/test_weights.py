@@ -67,6 +67,7 @@ def test_low_axes_show_fewer():
     assert f"The {shown} that cost most to leave out … and {200 - shown} more" in said(ax)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_terms_that_share_the_temperature_are_one_row():
     y = np.arange(60) % 2
     X = np.where(np.random.default_rng(0).random((60, 4)) < 0.7, y[:, None], 1 - y[:, None])

@@ -151,6 +151,7 @@ def test_where_a_row_changes_all_classes(name):
         assert_p_values(by_refits(blank, *rows, X[8:], by_class), nb, rows, X[8:], by_class)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_five_rows_in_fractions():
     """One column of two levels, two classes, α = 1: all scores by hand."""
     rows = [("a", "p"), ("a", "p"), ("b", "p"), ("b", "q"), ("b", "q")]

@@ -431,6 +431,7 @@ def test_a_class_that_no_row_can_be_of():
     np.testing.assert_allclose(found.upper[1], stats.beta(1, 10).ppf(0.95), rtol=1e-4)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_one_class_has_all_rows():
     found = bnb.estimate_prevalence(apart(1), [[0]] * 4, draws=20)
     np.testing.assert_allclose(found.draws, 1.0, rtol=0, atol=1e-12)

@@ -332,6 +332,7 @@ def test_weights_of_other_rows_are_kept():
         bnb.WeightedNB(bnb.CategoricalNB(), one.weights_).fit(LEVELS, CODE)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_files_hold_the_weights(tmp_path):
     nb = bnb.WeightedNB(bnb.TAN(gaussian=None)).fit(LEVELS, LABEL)
     bnb.save(nb, tmp_path / "nb")
@@ -380,6 +381,7 @@ def test_or_a_weight_a_member():
     assert nb.weights_.plain_log_loss == pytest.approx(-plain.elpd / N, rel=1e-12)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_members_that_do_not_vote_are_as_the_others():
     """Where the parent of a member is missing it says what the others say on average."""
     X = LEVELS.copy()

@@ -216,7 +216,7 @@ def test_strength_by_leave_one_out_is_the_best_one(nb):
     assert own >= max(elpd) - 1e-6
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @each
 def test_bayes_factor_against_naive_bayes(nb):
     naive = bnb.CategoricalNB().fit(X, Y)

@@ -194,6 +194,7 @@ def test_conformal_p_values_are_those_of_refits():
             assert found[i, c] == pytest.approx(expected)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("ignore")
 def test_bad_hyperparameters_are_refused_and_change_nothing():
     for make in (bnb.NetworkNB, bnb.TAN, bnb.SPODE, bnb.AODE):

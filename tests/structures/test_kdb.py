@@ -162,6 +162,7 @@ def test_k_and_columns_have_the_least_loss_of_refits(seed, monkeypatch):
     check(bnb.KDB(0), losses[:1])
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_without_parents_it_is_naive_bayes_of_the_most_telling_columns():
     nb = fitted(0, 2)
     own = sorted(map(int, nb.order_))

@@ -164,6 +164,7 @@ def test_the_tree_by_evidence_is_the_most_probable(seed):
     assert nb.log_evidence_ == pytest.approx(scores[found] + arcs * math.log(3), abs=1e-9)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_by_evidence_every_analysis_sees_the_prior_of_the_scores(tmp_path):
     """The same tables from a network that is told its concentrations column by column, and from streams and files."""
     X, y = table(60, 1)

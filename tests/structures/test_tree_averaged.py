@@ -86,6 +86,7 @@ def test_evidence_and_arcs_equal_enumeration():
         assert not np.diag(found).any()
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_the_evidence_is_a_product_of_predictions():
     nb = bnb.TreeAveragedNB(categories=DECLARED, alpha=2.0).partial_fit(X[:1], Y[:1], CLASSES[:2])
     assert nb.log_evidence_ == pytest.approx(np.log(1 / 2) - sum(map(np.log, SIZES)), abs=1e-10)
@@ -212,6 +213,7 @@ def test_tenths_of_rows_that_are_forgotten_leave_the_others():
     assert nb.log_evidence_ == pytest.approx(rest.log_evidence_, abs=1e-11)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_files_and_forged_ones(tmp_path):
     nb, path = fitted(missing=True), tmp_path / "model"
     nb = clone(nb).set_params(prior=nb.prior_).fit(HOLES, Y)
@@ -278,6 +280,7 @@ def test_numbers_are_cut_into_levels():
     np.testing.assert_allclose(nb.predict_proba(frame), other.predict_proba(cut), rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.filterwarnings("ignore:TreeAveragedNB. no column is categorical:UserWarning")
 def test_numbers_only_are_naive_bayes():
     size = np.random.default_rng(3).normal(size=(40, 2))
@@ -454,6 +457,7 @@ def test_priors_that_are_none(alpha, match):
     assert state(nb.set_params(alpha=1.0)) == before
 
 
+@pytest.mark.slow("compiles kernels of its own")
 def test_a_column_of_too_many_levels_is_refused():
     wide, labels = np.stack([np.arange(200_000), np.arange(200_000) % 150_000], axis=1), np.arange(200_000) % 2
     refused("Column '0' alone has 200,000 levels: leave such", bnb.TreeAveragedNB().fit, wide, labels)
