@@ -68,7 +68,8 @@ def pytest_configure(config):
 
 def pytest_ignore_collect(collection_path, config):
     """Do not import a file of slow tests, or of simulations, for the quick tier."""
-    if collection_path.suffix != ".py" or _runs_slow_tests(config):
+    named = {Path(arg.partition("::")[0]).resolve() for arg in config.args}
+    if collection_path.suffix != ".py" or _runs_slow_tests(config) or collection_path in named:
         return None
     marked = re.search(
         r"^pytestmark = pytest\.mark\.(slow|calibration)", collection_path.read_text("utf-8"), re.MULTILINE
