@@ -186,6 +186,7 @@ def command(*flags):
 
 
 @pytest.mark.slow("starts processes that import JAX")
+@pytest.mark.usefixtures("heeded")
 def test_a_real_interrupt(tmp_path):
     data = weather(20_000).drop(columns="id")
     for i in range(40):

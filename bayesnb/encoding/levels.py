@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ UNKNOWN = -2
 _WIDEST_RANGE = 4096
 _FIRST_CELLS = 2**15
 _MOST_OF_ONE_HASH = 64
-_SALT = secrets.token_hex(8)
+_SALT = "level"  # not a random number: keys are pickled, and read by other processes
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,8 +270,8 @@ def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
 def _key(value: Any) -> Any:
     """Key of a value in a dictionary: equal where values are, with a hash that nobody can foresee.
 
-    The hashes of strings are salted by Python; those of numbers are not, and numbers in a file may be chosen so that
-    all of them look for the same places of a dictionary.
+    Python salts the hashes of strings anew in every process. Those of numbers can be foreseen, and a file may hold
+    numbers that all look for the same places of a dictionary.
     """
     value = plain(value)
     return value if type(value) is str else (_SALT, value)

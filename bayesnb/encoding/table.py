@@ -242,7 +242,7 @@ def check_table(X: Any, owner: str) -> Table:
             "each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); words.fit_transform(X) of "
             "those to learn from, words.transform(X) of all others."
         )
-    if np.ndim(X) == 0:
+    if getattr(X, "ndim", None) == 0:
         raise ValueError(
             f"Expected 2D array, got scalar array instead: X={shown(X)}. {owner} takes a table: a row of features for "
             "each sample. Reshape your data, as by X.reshape(1, -1)."

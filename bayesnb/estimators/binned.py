@@ -111,7 +111,7 @@ class BinnedNB(NaiveBayesClassifier):
 
     @property
     def _chosen(self) -> tuple[str, ...]:
-        return (*cells_chosen(self), *super()._chosen)
+        return (*(cells_chosen(self) if self.__sklearn_is_fitted__() else ()), *super()._chosen)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

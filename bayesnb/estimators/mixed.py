@@ -203,6 +203,8 @@ class MixedNB(NaiveBayesClassifier):
 
     @property
     def _chosen(self) -> tuple[str, ...]:
+        if not self.__sklearn_is_fitted__():  # it stands in another classifier, which has the counts
+            return super()._chosen
         kinds = [kind for kind in self.kinds_.values() if kind in ("gaussian", "binned")]
         undecided = len(kinds) > len(_as_list(self.gaussian)) + len(_as_list(self.binned))
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()

@@ -270,8 +270,9 @@ def test_the_posterior_analysis_works_on_it():
 def test_it_gives_reasons_and_asks_for_what_is_missing(monkeypatch):
     nb = fit(*some_rows())
     found = bnb.explain(nb, [[3.0, np.nan]], of="rush", against="calm")
-    mean, sd = (moment[0, 1] for moment in bnb.log_odds_moments(nb, [[3.0, np.nan]], against="calm"))
-    assert (found["contribution"].sum(), np.linalg.norm(found["sd"])) == pytest.approx((mean, sd), rel=1e-10)
+    stated = np.subtract(*nb.predict_log_proba([[3.0, np.nan]])[0, ::-1])
+    sd = bnb.log_odds_moments(nb, [[3.0, np.nan]], against="calm")[1][0, 1]
+    assert (found["contribution"].sum(), np.linalg.norm(found["sd"])) == pytest.approx((stated, sd), rel=1e-10)
     asked = bnb.value_of_information(nb, [[3.0, np.nan]])["value"].item()
     answers = np.column_stack([np.full(500, 3.0), np.arange(500.0)])
     joint = np.stack([[by_hand(nb, row, c) for c in (0, 1)] for row in answers])

@@ -296,10 +296,9 @@ def test_numbers_only_are_naive_bayes():
 @pytest.mark.slow("compiles kernels of its own")
 def test_weights_of_its_terms_are_those_of_its_columns_and_of_all_arcs():
     nb = bnb.WeightedNB(bnb.TreeAveragedNB(), "feature").fit(X, Y)
-    found = bnb.weight_table(nb)
-    assert list(found["term"]) == ["0", "1", "2", "3", "(arcs)"]
+    assert list(nb.term_names_) == ["0", "1", "2", "3", "(arcs)"]
     scores = bnb.terms(nb.estimator_, X)
-    joint = nb.weights_.class_bias + scores.log_class_prior + np.einsum("nct,t->nc", scores.values, found["weight"])
+    joint = nb.weights_.class_bias + scores.log_class_prior + np.einsum("nct,t->nc", scores.values, nb.weight_)
     np.testing.assert_allclose(nb.predict_log_proba(X), log_proba(joint), rtol=0, atol=1e-10)
     left_out, each = bnb.loo_terms(nb.estimator_, X, Y), np.arange(40)
     for i in range(3):
