@@ -185,7 +185,7 @@ class NaiveBayes:
         return replace(self, class_prior=classes, blocks=blocks)
 
     def update_apart(self, statistics: Statistics) -> Self:
-        """As `update`, for `read(…, multiplicity)` with rows left out.
+        """Posterior from which `read(…, multiplicity)` leaves rows out.
 
         A small prior is not lost beside large counts, and rows are left out of priors derived from the data, too.
         """

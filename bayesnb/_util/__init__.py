@@ -1,1 +1,1 @@
-"""What every layer uses: arguments, precision, progress, warnings, files, dask, digests, pair counts."""
+"""Helpers of every layer: arguments, precision, progress, warnings, files, dask, digests, pair counts."""

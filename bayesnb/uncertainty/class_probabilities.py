@@ -301,7 +301,7 @@ def require_options(given: Given | None, method: Method) -> None:
 
 
 def resolve_given(fitted: Fitted, given: Given | None) -> Given:
-    """What the parameters are conditional on: "row" by default, and "data" where terms are weighted.
+    """Return what the parameters are conditional on: "row" by default, and "data" where terms are weighted.
 
     Raises
     ------
