@@ -53,7 +53,8 @@ def test_plain_and_weighted_stand_side_by_side(capsys, witnesses, tmp_path):
     assert (np.diff(found["weight"]) <= 0).all()
     said = re.sub(r"\s+", " ", out)
     assert f"around {whole.temperature_:.3g}, up to {whole.weight_.max():.3g} (wind) and down to" in said
-    assert f"of 300 rows: {whole.weights_.plain_log_loss:.3g} without weights, {whole.loo_log_loss_:.3g} with" in said
+    losses = f"{whole.weights_.plain_log_loss:.3g} without weights and {whole.loo_log_loss_:.3g} with"
+    assert f"of 300 rows is {losses}" in said
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     header, *rows = cells(section(page, TITLE))
     assert header == ["feature", "weight"]
