@@ -121,9 +121,9 @@ def _places(tree: ast.AST, function: str = "", line: int = 0) -> Iterator[tuple[
 def _change(node: ast.AST, field: str) -> None:
     held = getattr(node, field)
     if isinstance(held, bool):
-        node.value = not held  # type: ignore[attr-defined]
+        node.value = not held
     elif isinstance(held, int | float):
-        node.value = held + 1  # type: ignore[attr-defined]
+        node.value = held + 1
     elif isinstance(held, list):
         held[0] = SWAPS[type(held[0])]()
     else:

@@ -247,8 +247,8 @@ def nullable(column: Any) -> np.ndarray:
 def require_distinct_hashes(values: Collection[Any]) -> None:
     """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
 
-    Python takes numbers modulo 2^61 - 1: integers may be chosen so that all have the same hash, while of floats at most
-    some 35 do. Values that print alike count once.
+    Python takes numbers modulo 2^61 - 1: any number of integers can be chosen that have the same hash, and some two
+    hundred floats. Values that print alike count once.
     """
     if len(values) <= _MOST_OF_ONE_HASH:
         return

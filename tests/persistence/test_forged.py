@@ -256,8 +256,11 @@ def test_classifiers_in_classifiers(kind, whole, tmp_path):
     refused("takes no other|more than 8 classifiers", bnb.load, tmp_path / "model", error=bnb.CorruptModelError)
 
 
+# Numbers modulo 2^61 - 1: bits 9 apart, of which each may be the lowest, times powers of 2^61, which is 1.
+ROTATED = [sum(2 ** (9 * (i - r) % 61) for i in range(6)) * 2.0 ** (9 * r) for r in range(6)]
 COLLIDING = {
     "integers": [i * MODULUS for i in range(100)],
+    "floats": [x * 2.0 ** (61 * k) for x in ROTATED for k in range(-8, 9)],
     "tuples": [of_type("tuple", values=[i * MODULUS, 1]) for i in range(100)],
     "nested tuples": [of_type("tuple", values=[of_type("tuple", values=[i * MODULUS])]) for i in range(100)],
 }
