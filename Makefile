@@ -49,9 +49,9 @@ demo: $(RUN)
 # Kernels compiled once serve both workers, the processes that tests start, and the next run.
 demo test slow calibrate mutants docs: export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.jax_cache
 demo test slow calibrate mutants docs: export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
-# Compiling is most of a first run of the quick tests, and a third less of it without LLVM's expensive passes. The slow
-# tests run kernels as users do.
-test mutants: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
+# Compiling is most of what the tests do, and a third less of it without LLVM's expensive passes. Simulations (make
+# calibrate), the demo and the pages of the site run kernels as users do.
+test slow mutants: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= true
 
 test: $(DEV)
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -53,6 +53,7 @@ def pytest_addoption(parser):
     parser.addoption(
         "--part", default="1/1", help="run the k-th of n parts of the tests, as k/n; a file is in one part"
     )
+    parser.addoption("--shapes", action="store_true", help="check the shapes that functions are annotated with")
 
 
 def _runs_slow_tests(config):
@@ -62,7 +63,7 @@ def _runs_slow_tests(config):
 def pytest_configure(config):
     tier = "slow" if _runs_slow_tests(config) else "quick"
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", tier))
-    if tier == "slow":  # checking shapes takes long
+    if config.option.shapes:
         install_import_hook(shapes.MODULES, "tests.shapes.checked")  # before the tests import the package
 
 

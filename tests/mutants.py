@@ -1,8 +1,9 @@
 """Mutation test: what share of small mistakes in the code do the quick tests notice? `make mutants`.
 
-Each mutant is the package with one operator or number changed. The quick tests of the mutated file's part run on a
-copy of the checkout until one fails. A mutant that no test notices is printed with its place: either a test is missing,
-or the change has no effect that matters (a block size, a starting value).
+Each mutant is the package with one operator or number changed. Quick tests run on a copy of the checkout until one
+fails: first those that were seen to reach the changed lines, then all of the mutated file's part, since a kernel that
+an earlier test has traced is not traced again. A mutant that no test notices is printed with its place: either a test
+is missing, or the change has no effect that matters (a block size, a starting value).
 """
 
 from __future__ import annotations
@@ -17,11 +18,15 @@ import resource
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
@@ -54,7 +59,8 @@ class Mutant:
 
     path: str
     place: int
-    line: int
+    lines: range
+    """Those of the statement, up to the change."""
     change: str
     key: str
     """Path, function and change: the same as long as the function does not change, wherever it stands."""
@@ -82,21 +88,24 @@ def _files(part: str) -> list[Path]:
 def _mutants_of(path: Path) -> Iterator[Mutant]:
     name = path.relative_to(ROOT).as_posix()
     seen: dict[str, int] = {}
-    for place, (node, field, function, line) in enumerate(_places(ast.parse(path.read_text(encoding="utf-8")))):
+    for place, (node, field, function, lines) in enumerate(_places(ast.parse(path.read_text(encoding="utf-8")))):
         before = ast.unparse(node)
         after = _changed_text(node, field)
         change = f"{before} -> {after}".replace("\n", " ")
         key = f"{name} {function} {change}"
         seen[key] = seen.get(key, 0) + 1
-        yield Mutant(name, place, line, change, f"{key} {seen[key]}")
+        yield Mutant(name, place, lines, change, f"{key} {seen[key]}")
 
 
-def _places(tree: ast.AST, function: str = "", line: int = 0) -> Iterator[tuple[ast.AST, str, str, int]]:
-    """Nodes with the field to change, the function that holds them and their line.
+def _places(
+    tree: ast.AST, function: str = "", first: int = 0, last: int = 0
+) -> Iterator[tuple[ast.AST, str, str, range]]:
+    """Nodes with the field to change, the function that holds them, and the lines from their statement to them.
 
     Left out are annotations, decorators, messages of errors, and constants of modules (sizes and tolerances).
     """
-    line = getattr(tree, "lineno", line)
+    first = tree.lineno if isinstance(tree, ast.stmt) else first
+    last = getattr(tree, "lineno", last)
     if isinstance(tree, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
         return
     if isinstance(tree, ast.FunctionDef | ast.ClassDef):
@@ -109,13 +118,13 @@ def _places(tree: ast.AST, function: str = "", line: int = 0) -> Iterator[tuple[
         held = getattr(tree, field, None)
         operator = held[0] if isinstance(held, list) and held else held
         if field == "value" or type(operator) in SWAPS:
-            yield tree, field, function, line
+            yield tree, field, function, range(first, last + 1)
     for name, child in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "bases"):
             continue
         for node in child if isinstance(child, list) else [child]:
             if isinstance(node, ast.AST):
-                yield from _places(node, function, line)
+                yield from _places(node, function, first, last)
 
 
 def _change(node: ast.AST, field: str) -> None:
@@ -152,22 +161,73 @@ class Failures:
         self.pytest_runtest_logreport(report)
 
 
+class Reached:
+    """A pytest plugin that writes down which of some lines each test executes, and how long it takes."""
+
+    def __init__(self, lines: set[tuple[str, int]], path: Path) -> None:
+        self.lines, self.path = lines, path
+        self.reached: set[tuple[str, int]] = set()
+        events = sys.monitoring
+        events.use_tool_id(events.COVERAGE_ID, "mutants")
+        events.register_callback(events.COVERAGE_ID, events.events.LINE, self._line)
+        events.set_events(events.COVERAGE_ID, events.events.LINE)
+
+    def _line(self, code, line: int) -> object:
+        if (code.co_filename, line) not in self.lines:
+            return sys.monitoring.DISABLE
+        self.reached.add((code.co_filename, line))
+        return None
+
+    def pytest_runtest_logstart(self) -> None:
+        self.reached.clear()
+        self.start, self.passed = time.process_time(), True
+
+    def pytest_runtest_logreport(self, report) -> None:
+        self.passed &= not report.failed
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        seconds = time.process_time() - self.start
+        with self.path.open("a", encoding="utf-8") as file:
+            print(json.dumps([nodeid, self.passed, seconds, sorted(self.reached)]), file=file)
+
+
+class Test(NamedTuple):
+    """A test as it ran on the code without a mutant."""
+
+    name: str
+    passed: bool
+    seconds: float
+    reached: frozenset[tuple[str, int]]
+    """Files and lines of mutants that it executes."""
+
+
 @dataclass(frozen=True)
 class Copy:
     """A copy of the checkout in which mutants live one after the other."""
 
     folder: Path
 
-    def run(self, tests: list[str], limit: int) -> str | None:
-        """Run tests in a fork of this process; return the test that failed first, None if none did within the limit."""
+    def first_failure(self, tests: list[str], limit: int) -> str | None:
+        """Run tests; return the one that failed first, None if none did within the limit of CPU seconds."""
         verdict = self.folder / "failed.txt"
         verdict.unlink(missing_ok=True)
-        if (child := os.fork()) == 0:
-            self._pytest(tests, verdict, limit)
-        os.waitpid(child, 0)
+        self.pytest(["-x", *tests], lambda: Failures(verdict), verdict, limit)
         return verdict.read_text(encoding="utf-8") if verdict.exists() else None
 
-    def _pytest(self, tests: list[str], verdict: Path, limit: int) -> None:
+    def reached(self, drawn: list[Mutant], tests: list[str]) -> list[Test]:
+        """Run tests on the code as it is."""
+        lines = {(str(self.folder / m.path), line) for m in drawn for line in m.lines}
+        path = self.folder / "reached.jsonl"
+        self.pytest(tests, lambda: Reached(lines, path), None, 3600)
+        names = {str(self.folder / m.path): m.path for m in drawn}
+        found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [Test(*test, frozenset((names[file], line) for file, line in hit)) for *test, hit in found]
+
+    def pytest(self, arguments: list[str], plugin: Callable[[], object], verdict: Path | None, limit: int) -> None:
+        """Run pytest in a fork of this process."""
+        if (child := os.fork()) != 0:
+            os.waitpid(child, 0)
+            return
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
         os.chdir(self.folder)
         sys.path.insert(0, str(self.folder))
@@ -175,13 +235,13 @@ class Copy:
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 1)
         os.dup2(silent, 2)
-        import pytest
-
-        code = 70
+        code: int = 70
         try:
-            code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests], [Failures(verdict)])
+            code = pytest.main(["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments], [plugin()])
         finally:
-            if code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED) and not verdict.exists():
+            # Other codes: all passed, or a variant of a test has another name under the mutant.
+            crashed = code in (pytest.ExitCode.INTERRUPTED, pytest.ExitCode.INTERNAL_ERROR)
+            if verdict and crashed and not verdict.exists():
                 verdict.write_text(f"pytest left with {int(code)}", encoding="utf-8")
             os._exit(0)
 
@@ -192,9 +252,16 @@ def _tests(path: str) -> list[str]:
     files = [
         f for t in PARTS[part] for f in (sorted((ROOT / t).rglob("test_*.py")) if (ROOT / t).is_dir() else [ROOT / t])
     ]
-    words = {w.rstrip("s") for w in Path(path).stem.split("_")}
-    files.sort(key=lambda f: -len(words & {w.rstrip("s") for w in f.stem.split("_")}))
-    return [f.relative_to(ROOT).as_posix() for f in files]
+    return sorted((f.relative_to(ROOT).as_posix() for f in files), key=lambda f: -_likeness(path, f))
+
+
+def _likeness(path: str, test: str) -> int:
+    """Number of words that the names of a file and of a file of tests share."""
+    return len(_words(path) & _words(test.partition("::")[0]))
+
+
+def _words(path: str) -> set[str]:
+    return {word.rstrip("s") for word in Path(path).stem.split("_")}
 
 
 def _preload() -> None:
@@ -211,7 +278,7 @@ def _preload() -> None:
                 importlib.import_module(name)
             except ImportError:
                 continue
-    for name in ("hypothesis", "pytest", "jaxtyping", "hypothesis.extra.numpy"):
+    for name in ("hypothesis", "jaxtyping", "hypothesis.extra.numpy"):
         importlib.import_module(name)
 
 
@@ -229,39 +296,64 @@ def main() -> int:
     drawn = mutants(args.count, args.seed)
     record: dict[str, str] = json.loads(args.record.read_text(encoding="utf-8")) if args.record.exists() else {}
     _preload()
-    with tempfile.TemporaryDirectory() as scratch:
-        copies: SimpleQueue[Copy] = SimpleQueue()
-        for job in range(args.jobs):
-            folder = Path(scratch) / str(job)
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:
+        copies = [Copy(Path(scratch).resolve() / str(job)) for job in range(args.jobs)]
+        for copy in copies:
             skip = shutil.ignore_patterns(".git", ".venv*", ".jax_cache", "site", "docs", "__pycache__", ".*_cache")
-            shutil.copytree(ROOT, folder, ignore=skip)
-            copies.put(Copy(folder))
+            shutil.copytree(ROOT, copy.folder, ignore=skip)
+        tests = _quick_tests(pool, copies, drawn)
+        if failing := [test.name for test in tests if not test.passed]:
+            print("Without any mutant these fail already:", *failing, sep="\n")
+            return 2
+        free: SimpleQueue[Copy] = SimpleQueue()
+        for copy in copies:
+            free.put(copy)
 
         def verdict(mutant: Mutant) -> tuple[Mutant, str | None]:
-            copy = copies.get()
+            copy = free.get()
             file = copy.folder / mutant.path
             before = file.read_text(encoding="utf-8")
             try:
                 file.write_text(mutant.source(), encoding="utf-8")
-                noticed = copy.run([record[mutant.key]], args.limit) if "::" in record.get(mutant.key, "") else None
-                noticed = noticed or copy.run(_tests(mutant.path), args.limit)
+                for wave in _waves(mutant, record, tests):
+                    if noticed := copy.first_failure(wave, args.limit):
+                        return mutant, noticed
+                return mutant, None
             finally:
                 file.write_text(before, encoding="utf-8")
-                copies.put(copy)
-            return mutant, noticed
+                free.put(copy)
 
         killed = 0
-        with ThreadPoolExecutor(args.jobs) as pool:
-            for n, done in enumerate(as_completed([pool.submit(verdict, mutant) for mutant in drawn]), 1):
-                mutant, noticed = done.result()
-                killed += noticed is not None
-                record.update({mutant.key: noticed} if noticed else {})
-                print(
-                    f"{killed}/{n} {mutant.path}:{mutant.line}: {mutant.change}: {noticed or 'NOT NOTICED'}", flush=True
-                )
-                args.record.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
+        for n, done in enumerate(as_completed([pool.submit(verdict, mutant) for mutant in drawn]), 1):
+            mutant, noticed = done.result()
+            killed += noticed is not None
+            record.update({mutant.key: noticed} if noticed else {})
+            place = f"{mutant.path}:{mutant.lines[-1]}"
+            print(f"{killed}/{n} {place}: {mutant.change}: {noticed or 'NOT NOTICED'}", flush=True)
+            args.record.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
     print(f"{killed} of {len(drawn)} mutants are noticed by the quick tests: {killed / len(drawn):.1%}.")
     return int(killed < 0.9 * len(drawn))
+
+
+def _quick_tests(pool: ThreadPoolExecutor, copies: list[Copy], drawn: list[Mutant]) -> list[Test]:
+    """The quick tests as they run without a mutant; none before Python 3.12, which cannot tell what they reach."""
+    if not hasattr(sys, "monitoring"):
+        return []
+    files = [f.relative_to(ROOT).as_posix() for f in sorted((ROOT / "tests").rglob("test_*.py"))]
+    parts = [files[job :: len(copies)] for job in range(len(copies))]
+    return [test for found in pool.map(lambda copy, part: copy.reached(drawn, part), copies, parts) for test in found]
+
+
+def _waves(mutant: Mutant, record: dict[str, str], tests: list[Test]) -> Iterator[list[str]]:
+    """Tests to run one after the other: the one that noticed it last time, those that reach it, those of its part."""
+    if "::" in record.get(mutant.key, ""):
+        yield [record[mutant.key]]
+    mine = {(mutant.path, line) for line in mutant.lines}
+    reaching = sorted((-_likeness(mutant.path, t.name), t.seconds, t.name) for t in tests if t.reached & mine)
+    for start, stop in ((0, 20), (20, 100), (100, 400)):
+        if reaching[start:stop]:
+            yield [name for _, _, name in reaching[start:stop]]
+    yield _tests(mutant.path)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""What is annotated with a shape has it, wherever the slow tests go: see `conftest.py`."""
+"""What is annotated with a shape has it, wherever the laws go: `pytest --shapes`, see `conftest.py`."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import typing
 
 import jax.numpy as jnp
@@ -12,8 +14,16 @@ from bayesnb.families import OF_NUMBERS, Dirichlet, LevelCounts
 from bayesnb.scoring import decision
 
 
-@pytest.mark.slow("shapes are checked beside the slow tests")
-def test_a_shape_that_is_not_as_annotated_is_told():
+@pytest.mark.slow("starts processes that import JAX")
+def test_the_laws_hold_with_shapes_that_are_as_annotated():
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--shapes"]
+    done = subprocess.run([*command, __file__, "tests/laws"], capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+def test_a_shape_that_is_not_as_annotated_is_told(request):
+    if not request.config.option.shapes:
+        pytest.skip("shapes are checked with --shapes")
     with pytest.raises(TypeError, match="parameter 'weight'"):
         LevelCounts(jnp.zeros((2, 3))).observe(jnp.ones((4, 3)), jnp.zeros(4, int), jnp.ones(5))
     with pytest.raises(TypeError, match="parameter 'scores'"):

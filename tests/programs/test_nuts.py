@@ -75,7 +75,9 @@ def fitted_text(n_classes: int) -> Any:
     return bnb.MultinomialNB().fit(np.stack([rng.multinomial(30, words[c]) for c in y]), y)
 
 
-@pytest.mark.parametrize("name", ["iris", pytest.param("car", marks=pytest.mark.calibration), "vote"])
+@pytest.mark.parametrize(
+    "name", ["iris", *(pytest.param(name, marks=pytest.mark.calibration) for name in ("car", "vote"))]
+)
 def test_tables_against_the_exact_posterior(name):
     nb = fitted_iris() if name == "iris" else fitted_arff(name)
     data = quiet(nb, seed=3)
@@ -99,6 +101,7 @@ def test_500_words_against_the_exact_posterior(n_classes):
         assert_uniform(data, exact_posterior(nb, wrong))
 
 
+@pytest.mark.calibration
 def test_500_words_of_messages_against_the_exact_posterior():
     messages, y = sms()
     bags = [message.lower().split() for message in messages]
