@@ -17,7 +17,6 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb import polya
@@ -226,11 +225,6 @@ def test_log_loss_of_newsgroups_is_below_the_multinomials():
 
 
 # -- conventions -------------------------------------------------------------------------------------
-
-
-@parametrize_with_checks([bnb.PolyaNB()])
-def test_check_estimator(estimator, check):
-    check(estimator)
 
 
 def test_only_numpy_is_stored(nb):
