@@ -299,7 +299,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:
         copies = [Copy(Path(scratch).resolve() / str(job)) for job in range(args.jobs)]
         for copy in copies:
-            skip = shutil.ignore_patterns(".git", ".venv*", ".jax_cache", "site", "docs", "__pycache__", ".*_cache")
+            skip = shutil.ignore_patterns(".git", ".venv*", ".jax_cache", "site", "__pycache__", ".*_cache")
             shutil.copytree(ROOT, copy.folder, ignore=skip)
         tests = _quick_tests(pool, copies, drawn)
         if failing := [test.name for test in tests if not test.passed]:
