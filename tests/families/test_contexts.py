@@ -142,8 +142,9 @@ def test_cumulants_are_those_of_the_mixture_over_all_prunings(more):
                 cell = tuple(int(k) for k in np.unravel_index(code, shape))
                 expected[:, i, c] += [k[cell] for k in EVEN.brute(c, f).and_cell(cell, more).cumulants()]
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    terms = EVEN.posterior.cumulants_of_terms(x, more)
-    np.testing.assert_allclose(np.asarray(terms.mean).sum(axis=2), found[0], rtol=1e-12)
+    if not more:
+        terms = EVEN.posterior.cumulants_of_terms(x)
+        np.testing.assert_allclose(np.asarray(terms.mean).sum(axis=2), found[0], rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
