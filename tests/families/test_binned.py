@@ -85,15 +85,13 @@ def test_evidence_predictive_cuts_and_variance_equal_enumeration(model, x64):
         np.testing.assert_array_equal(best_cuts[own], cuts[log_weight.argmax()])
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+with_row = jax.jit(lambda prior, count, more: prior.update(LevelCounts(count)).predictive_with_row(more).theta)
+
+
 @pytest.mark.parametrize("more", [-1.0, 2.0])
-def test_a_row_more_or_less_is_a_refit(model, x64, more):
+def test_a_row_more_or_less_is_a_refit(model, more):
     prior, count = model
-    found = np.asarray(
-        jax.jit(lambda p, n, m: p.update(n).predictive_with_row(m).theta)(
-            prior, LevelCounts(count), more * np.eye(C)[1]
-        )
-    )
+    found = np.asarray(with_row(prior, count, more * np.eye(C)[1]))
     for f, own in enumerate(FEATURES):
         for g in range(SIZES[f]):
             if count[1, own][g] + more >= 0:

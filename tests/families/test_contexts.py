@@ -1,7 +1,8 @@
-"""Trees of contexts beyond their means: moments of draws, symmetries and limits, and what they answer."""
+"""Trees of contexts, against each pruning of each tree; moments of draws, symmetries and limits."""
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import jax
@@ -64,6 +65,7 @@ EVEN = KINDS["even"]
 
 log_evidence, mean, mode = map(jitted, ("log_evidence", "mean", "mode"))
 variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive_with_row"))
+proper, limit = jitted("proper"), jitted("limit")
 cumulants = jax.jit(ContextTree.log_likelihood_cumulants, static_argnums=2)
 draw = jax.jit(lambda family, key: family.sample(key, DRAWS).theta)
 draw_rows = jax.jit(
@@ -99,7 +101,7 @@ def test_prunings_are_as_many_as_the_recursion_says_and_their_prior_is_one():
     assert AllPrunings(np.zeros((2, 3, 2)), 0.4, 0.7).log_evidence() == pytest.approx(0.0, abs=1e-12)
 
 
-@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.slow("a second view of what quick tests see", but="short")
 @each
 def test_for_any_prior_odds_and_parents_of_one_value_it_is_the_enumeration(own):
     found = np.sort(log_evidence(own.prior, LevelCounts(own.count)))
@@ -116,6 +118,33 @@ def test_for_any_prior_odds_and_parents_of_one_value_it_is_the_enumeration(own):
             np.testing.assert_allclose(last[: len(shape), c, START[f] : START[f + 1]], expected, rtol=0, atol=1e-11)
         assert not last[len(shape) :, :, START[f] : START[f + 1]].any()
         np.testing.assert_allclose(of_contexts(mean(own.posterior).theta, f).sum(axis=2), 1.0, rtol=1e-12)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("more", [(-1.0, 0.0, 0.5), (2.0, -0.5, 0.0)], ids=str)
+def test_a_row_that_stands_more_or_less_often_equals_enumeration(more):
+    own = Case(EVEN.count + 1.0)
+    found = np.asarray(predictive(own.posterior, np.array(more)).theta)
+    for c, (f, shape) in itertools.product(range(C), enumerate(SHAPES)):
+        expected = [own.brute(c, f).and_cell(cell, more[c]).mean()[cell] for cell in np.ndindex(shape)]
+        np.testing.assert_allclose(found[c, START[f] : START[f + 1]], expected, rtol=1e-10)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("more", [0.0, 1.0])
+def test_cumulants_are_those_of_the_mixture_over_all_prunings(more):
+    x = cells()
+    found = np.stack(jax.tree.leaves(cumulants(EVEN.posterior, x, more)))
+    expected = np.zeros(found.shape)
+    for c, (f, shape) in itertools.product(range(C), enumerate(SHAPES)):
+        for i, code in enumerate(x.code[:, f]):
+            if code >= 0:
+                cell = tuple(int(k) for k in np.unravel_index(code, shape))
+                expected[:, i, c] += [k[cell] for k in EVEN.brute(c, f).and_cell(cell, more).cumulants()]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    if not more:
+        terms = EVEN.posterior.cumulants_of_terms(x)
+        np.testing.assert_allclose(np.asarray(terms.mean).sum(axis=2), found[0], rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -191,12 +220,27 @@ def test_values_of_parents_and_levels_in_another_order():
 
 
 @pytest.mark.slow("compiles kernels of its own")
-def test_padding_changes_no_variance_mode_or_cumulant():
+def test_padding_changes_nothing():
     wide, x = EVEN.posterior.pad(7), cells()
+    np.testing.assert_allclose(mean(wide).theta[:, :L], mean(EVEN.posterior).theta, rtol=1e-13)
+    found = log_evidence(EVEN.prior.pad(7), LevelCounts(np.pad(EVEN.count, ((0, 0), (0, 7)))))
+    expected = np.sum(log_evidence(EVEN.prior, LevelCounts(EVEN.count)))
+    assert float(np.sum(found)) == pytest.approx(float(expected), rel=1e-12)
     np.testing.assert_allclose(mode(wide).theta[:, :L], mode(EVEN.posterior).theta, rtol=1e-13)
     np.testing.assert_allclose(variance(wide)["theta"][:, :L], variance(EVEN.posterior)["theta"], rtol=1e-12)
     for found, expected in zip(*(jax.tree.leaves(cumulants(p, x, 1.0)) for p in (wide, EVEN.posterior)), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("most", [0, 1, 2])
+def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
+    found = mean(limit(EVEN.posterior, most)).theta
+    for f, shape in enumerate(SHAPES):
+        own = of_contexts(found, f).reshape(C, *shape[:-1][:most], -1, shape[-1])
+        for c in range(C):
+            fewer = EVEN.brute(c, f).count.reshape(*own.shape[1:]).sum(axis=-2)
+            expected = AllPrunings(fewer, ALPHA[c, f] / shape[-1]).mean()[..., None, :]
+            np.testing.assert_allclose(own[c], np.broadcast_to(expected, own[c].shape), rtol=1e-12)
 
 
 def test_alpha_is_a_factor():
@@ -248,8 +292,26 @@ def test_without_parents_it_is_a_dirichlet():
 
 
 def test_without_concentration_there_is_no_posterior():
-    assert not np.asarray(ContextTree.of_tables(SHAPES, np.zeros((C, len(SHAPES)))).proper()).any()
-    assert np.asarray(EVEN.prior.proper()).all()
+    assert not np.asarray(proper(ContextTree.of_tables(SHAPES, np.zeros((C, len(SHAPES)))))).any()
+    assert np.asarray(proper(EVEN.prior)).all()
+
+
+@pytest.mark.slow("compiles kernels of its own")
+def test_a_parent_that_says_nothing_costs_next_to_nothing_and_one_that_says_all_is_used():
+    tree, half = ContextTree.of_tables([(2, 2)], np.ones((1, 1))), np.full((1, 4), 500.0)
+    alone = Dirichlet(np.full((1, 2), 0.5), np.zeros(2, np.int32), 1)
+    lost = np.sum(alone.log_evidence(LevelCounts(2 * half[:, :2]))) - np.sum(log_evidence(tree, LevelCounts(half)))
+    assert 0 < float(lost) < np.log(2)
+    told = tree.update(LevelCounts(np.array([[500.0, 0.0, 0.0, 500.0]])))
+    np.testing.assert_allclose(mean(told).theta, [[1, 0, 0, 1]], atol=1e-2)
+    beside_empty_ones = ContextTree.of_tables([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
+    np.testing.assert_allclose(mean(beside_empty_ones.update(LevelCounts(told.count))).theta, mean(told).theta)
+
+
+def test_a_feature_or_a_parent_without_levels_has_no_cells():
+    tree = ContextTree.of_tables([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
+    assert tree.count.shape == (1, 4)
+    assert np.asarray(proper(tree)).all()
 
 
 # -- what else it says -------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from bayesnb.families import spanning_trees
 from tests.families.trees import arcs_of, is_forest, trees
 
 log_sum = jax.jit(spanning_trees.log_sum)
+draw = jax.jit(jax.vmap(spanning_trees.draw, (None, 0, 0)))
 in_tree = jax.jit(jax.grad(lambda weight, index: spanning_trees.log_sum(weight[index])))
 
 
@@ -50,7 +51,7 @@ def drawn(matrix: np.ndarray, n_draws: int, seed: int) -> np.ndarray:
     """(S, n) parents."""
     rng, n = np.random.default_rng(seed), len(matrix)
     log_uniform, gumbel = np.log(rng.random((n_draws, n, n))), rng.gumbel(size=(n_draws, n, n))
-    return np.asarray(jax.jit(jax.vmap(spanning_trees.draw, (None, 0, 0)))(matrix, log_uniform, gumbel))
+    return np.asarray(draw(matrix, log_uniform, gumbel))
 
 
 @pytest.mark.parametrize(("n", "sd"), [(5, 1.0), (5, 50.0), (4, 50.0), (3, 1.0), (2, 1.0), (1, 1.0)])
@@ -60,7 +61,7 @@ def test_the_sum_is_that_over_all_trees(n, sd):
 
 
 def test_of_equal_weights_it_is_the_number_of_trees():
-    for n in (1, 2, 9, 18):
+    for n in (1, 2, 5, 18):
         assert log_sum(np.zeros((n, n))) == pytest.approx(max(n - 2, 0) * np.log(n), rel=1e-14, abs=1e-14)
 
 
@@ -106,7 +107,10 @@ def test_trees_are_drawn_as_often_as_they_weigh(n, sd):
     draws, matrix = 50_000, symmetric(np.random.default_rng(2).normal(scale=sd, size=n * (n - 1) // 2), n)
     log_weight = enumerated(matrix)
     expected = draws * np.exp(log_weight - np.logaddexp.reduce(log_weight))
-    found = Counter(map(arcs_of, drawn(matrix, draws, seed=0)))
+    parents, times = np.unique(drawn(matrix, draws, seed=0), axis=0, return_counts=True)
+    found = Counter()
+    for parent, n_drawn in zip(parents, times.tolist(), strict=True):
+        found[arcs_of(parent)] += n_drawn
     assert set(found) <= set(trees(n))
     observed, rare = np.array([found[tree] for tree in trees(n)]), expected < 5
     pooled = [np.append(count[~rare], count[rare].sum()) for count in (observed, expected)]
@@ -130,4 +134,4 @@ def test_the_heaviest_tree_is_drawn_if_all_others_weigh_next_to_nothing():
     for arc in np.transpose(np.triu_indices(n, 1))[np.argsort(rank)].tolist():
         more = heaviest | {tuple(arc)}
         heaviest = more if is_forest(more, n) else heaviest
-    assert set(map(arcs_of, drawn(symmetric(-100.0 * rank, n), 100, seed=2))) == {heaviest}
+    assert set(map(arcs_of, drawn(symmetric(-100.0 * rank, n), 500, seed=2))) == {heaviest}

@@ -23,12 +23,8 @@ def test_downdating_by_each_row_equals_a_refit_without_it(kind, data):
         row, others = problem.take([i]), problem.take(np.delete(np.arange(len(problem)), i))
         refit = others.fit(fixed)
         downdated = problem.fit(fixed).forget(row.X, row.y, row.weight)
-        for scores in (
-            lambda nb, x=row.X: nb.predict_joint_log_proba(x)[0],
-            lambda nb, x=row.X: nb.predict_log_proba(x)[0],
-        ):
-            actual, expected = scores(downdated), scores(refit)
-            assert (abs(actual - expected) <= 1e-10 * np.maximum(1.0, abs(expected))).all()
+        actual, expected = (nb.predict_joint_log_proba(row.X)[0] for nb in (downdated, refit))
+        assert (abs(actual - expected) <= 1e-10 * np.maximum(1.0, abs(expected))).all()
         assert_only_own_class_differs(whole, downdated, CLASSES.index(row.y[0]))
 
 

@@ -104,7 +104,7 @@ def test_one_hot_class_weights_are_labels(kind, data):
 @every_kind
 @given(data=st.data(), seed=st.integers(0, 99))
 def test_soft_weights_are_each_row_once_a_class_with_its_weight_there(kind, data, seed):
-    problem = data.draw(problems(kind))
+    problem = data.draw(problems(kind, min_rows=2, max_rows=4))
     nb = problem.fit()
     weight = np.random.default_rng(seed).dirichlet(np.ones(3), len(problem))
     table = nb.fitted_.table(problem.take(np.tile(np.arange(len(problem)), 3)).X)

@@ -144,7 +144,10 @@ class Problem:
 
 @st.composite
 def problems(draw: Any, missing: bool = False, parents: Parents | None = None, n_features: int = 4) -> Problem:
-    """Four features of two or three declared levels, up to three parents each, three classes, up to eight rows."""
+    """Four features of two or three declared levels, up to three parents each, three classes.
+
+    One row, or five to eight, which are as many to the kernels.
+    """
     sizes = draw(st.permutations([2, 3, 3, 2][:n_features]))
     if parents is None:
         order = draw(st.permutations(range(n_features)))
@@ -154,7 +157,7 @@ def problems(draw: Any, missing: bool = False, parents: Parents | None = None, n
             if i
         }
     levels = [LEVELS[:size] for size in sizes]
-    n = draw(st.integers(1, 8))
+    n = draw(st.sampled_from([1, *range(5, 9)]))
     pools = [(*own, None) if missing else own for own in levels]
     X = np.stack([draw(arrays(object, n, elements=st.sampled_from(pool))) for pool in pools], axis=1)
     y = np.array(CLASSES)[draw(arrays(int, n, elements=st.integers(0, 2)))]

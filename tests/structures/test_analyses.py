@@ -248,7 +248,7 @@ def test_sensitivity_is_that_of_refits():
     np.testing.assert_allclose(found["d_logit_d_log_alpha"], slope, rtol=0, atol=1e-6)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("other variants compile kernels of their own", but="network")
 @each
 def test_prior_predictive_draws_rows_from_the_network(nb):
     """By ancestral sampling in loops: a class, then each column given its parents."""
@@ -275,7 +275,7 @@ def depth(brute, j):
     return 1 + max((depth(brute, p) for p in brute.parents.get(j, ())), default=0)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("a second view of what quick tests see")
 @each
 def test_independence_is_a_question_about_the_columns_without_arcs(nb):
     holes = X.copy()
@@ -286,7 +286,7 @@ def test_independence_is_a_question_about_the_columns_without_arcs(nb):
         pd.testing.assert_frame_equal(bnb.check_independence(model, rows, Y), expected)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("column", [0, 1])
 def test_independence_where_a_column_has_no_cell(column):
     holes = X.copy()
@@ -357,6 +357,7 @@ def test_arviz():
         np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
+@pytest.mark.slow("a second view of what quick tests see")
 def test_leave_one_out_for_arviz():
     found = bnb.loo(fitted("network"), X, Y)
     for kind, pointwise in (("label", found.pointwise), ("row", found.row_pointwise)):

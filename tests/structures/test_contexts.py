@@ -93,7 +93,7 @@ def test_predictions_evidence_and_leave_one_out_equal_the_recursion(rows):
     np.testing.assert_allclose(found.log_proba[some], log_proba(np.array(without)), rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="NetworkNB")
+@pytest.mark.slow("a second view of what quick tests see")
 @all_kinds
 def test_leave_one_out_terms_are_those_of_refits(make):
     whole = make().fit(HOLES, Y, WEIGHT)

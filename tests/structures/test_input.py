@@ -72,16 +72,16 @@ def test_hyperparameters_are_stored_as_given(nb):
 @every
 def test_clones_copies_and_files(nb, tmp_path):
     nb = clone(nb).fit(X, Y)
-    expected = nb.predict_proba(X)
+    expected = nb.predict_log_proba(X)
     assert clone(nb).get_params() == nb.get_params()
     assert not hasattr(clone(nb), "classes_")
-    np.testing.assert_array_equal(clone(nb).fit(X, Y).predict_proba(X), expected)
+    np.testing.assert_array_equal(clone(nb).fit(X, Y).predict_log_proba(X), expected)
     joblib.dump(nb, tmp_path / "nb")
     for other in (pickle.loads(pickle.dumps(nb)), joblib.load(tmp_path / "nb")):
-        np.testing.assert_array_equal(other.predict_proba(X), expected)
+        np.testing.assert_array_equal(other.predict_log_proba(X), expected)
         assert other.get_params() == nb.get_params()
         other.partial_fit(X, Y)
-        np.testing.assert_allclose(other.forget(X, Y).predict_proba(X), expected, rtol=1e-12)
+        np.testing.assert_allclose(other.forget(X, Y).predict_log_proba(X), expected, rtol=1e-12)
 
 
 def test_repr():
@@ -115,8 +115,8 @@ def test_the_criterion_does_not_hide_the_method(score):
 
 def test_a_pipeline_of_bins():
     rng = np.random.default_rng(0)
-    y = np.arange(120) % 2
-    rows = rng.normal(size=(120, 4)) + y[:, None]
+    y = np.arange(60) % 2
+    rows = rng.normal(size=(60, 4)) + y[:, None]
     bins = KBinsDiscretizer(3, encode="ordinal", quantile_method="averaged_inverted_cdf")
     for nb in (bnb.TAN(), bnb.AODE()):
         assert make_pipeline(bins, nb).fit(rows, y).score(rows, y) > 0.75
@@ -161,8 +161,6 @@ def test_dtypes_of_a_frame():
     assert levels["flag"].tolist() == [False, True]
     assert levels["count"].tolist() == [0, 1, 2, 3]
     assert levels["kind"].tolist() == ["a", "b", "c"]  # declared, with the one that no row has
-    found = nb.query("kind", {"flag": True, "count": 0})
-    assert found["c"] > 0
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -181,8 +179,8 @@ def test_whole_floats_of_an_array_are_levels_and_the_others_gaussian():
 
 def test_a_column_called_as_the_class_is():
     """The name is taken: a query must not answer about one when asked of the other."""
-    frame = FRAME.rename(columns={"sky": "(class)"})
-    refused(r"\(class\)", bnb.NetworkNB().fit(frame, Y).query, "(class)")
+    frame = FRAME.drop(columns="size").rename(columns={"sky": "(class)"})
+    refused(r"\(class\)", bnb.NetworkNB({1: [0, 2]}).fit(frame, Y).query, "(class)")
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="TAN")
@@ -227,7 +225,7 @@ def test_declared_levels_that_do_not_occur_are_levels(nb):
     narrow, wide = clone(nb).fit(X, Y), clone(nb).set_params(categories=declared).fit(X, Y)
     assert [own.tolist() for own in wide.categories_] == [["never", "u", "v", "w"]] * 4
     assert wide.n_parameters_ > narrow.n_parameters_
-    assert np.isfinite(wide.predict_log_proba([["never"] * 4])).all()
+    assert np.isfinite(wide.predict_log_proba([["never"] * 4] * 60)).all()
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
@@ -248,7 +246,7 @@ def test_weights_of_zero_and_repeated_rows(nb):
     np.testing.assert_allclose(a.predict_log_proba(X), b.predict_log_proba(X), rtol=1e-12)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("a second view of what quick tests see")
 @every
 @pytest.mark.parametrize("column", range(4))
 def test_a_column_without_any_cell(nb, column):
@@ -267,7 +265,7 @@ def test_a_column_without_any_cell(nb, column):
 def test_columns_without_any_cell_leave_the_class(nb):
     rows = np.full((60, 4), None)
     fitted = clone(nb).fit(rows, Y)
-    np.testing.assert_allclose(fitted.predict_proba(rows), 0.5)
+    np.testing.assert_allclose(fitted.predict_log_proba(rows), np.log(0.5))
     grown = fitted.partial_fit(X, Y)
     assert grown.categories_[0].tolist() == ["u", "v"]
 
@@ -276,8 +274,8 @@ def test_columns_without_any_cell_leave_the_class(nb):
 @every
 def test_missing_every_cell_of_a_row_gives_the_class_prior(nb):
     fitted = clone(nb).fit(X[:45], Y[:45])
-    found = fitted.predict_log_proba(np.full((2, 4), None))
-    np.testing.assert_allclose(found, np.tile(fitted.class_log_prior_, (2, 1)), rtol=1e-12)
+    found = fitted.predict_log_proba(np.full((60, 4), None))
+    np.testing.assert_allclose(found, np.tile(fitted.class_log_prior_, (60, 1)), rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -345,7 +343,7 @@ BAD = {
 @pytest.mark.parametrize(("nb", "rows", "message"), BAD.values(), ids=BAD)
 def test_what_cannot_be_fitted(nb, rows, message):
     """Neither a new one is, nor one that was fitted before; both stay as they were."""
-    fitted = type(nb)().fit(FRAME if rows is not X else X, Y)
+    fitted = type(nb)().fit(X, Y)
     for attempt in (clone(nb), fitted.set_params(**clone(nb).get_params())):
         before = state(attempt)
         refused(message, attempt.fit, rows, Y)
@@ -396,6 +394,6 @@ def test_a_cycle_is_refused_whoever_found_it():
 
 
 def test_a_cycle_among_the_hyperparameters_is_not_written(tmp_path):
-    nb = bnb.NetworkNB({"sky": "wind"}).fit(FRAME, Y)
+    nb = bnb.NetworkNB({"wind": ["sky", "sea"]}).fit(FRAME.drop(columns="size"), Y)
     nb.parents = {"sky": "wind", "wind": "sky"}
     refused("NetworkNB is not as fit left it: The structure has a cycle", bnb.save, nb, tmp_path / "nb.safetensors")
