@@ -54,7 +54,7 @@ def test_a_process_forked_after_use_is_told_what_to_do():
     child = os.fork()
     if not child:
         try:
-            nb.predict(X)
+            nb.predict_proba(X)
         except RuntimeError as error:
             os.write(write, str(error).encode())
         finally:
@@ -69,7 +69,7 @@ def test_a_process_forked_after_use_is_told_what_to_do():
     assert waits, "the child hangs"
     for word in ("forked", "spawn", "forkserver", "loky"):
         assert word in message
-    nb.predict(X)
+    nb.predict_proba(X)
 
 
 @pytest.mark.slow("starts processes that import JAX")

@@ -144,11 +144,11 @@ def test_a_checkpoint_of_other_hyperparameters_is_refused(other, tmp_path):
     """Also where they differ in the last digits, or in the midst of a long array, which a message does not show."""
     path, rows = tmp_path / "checkpoint", np.zeros((4, 2000), int)
     alpha = np.full(2000, 0.5)
-    fit(bnb.CategoricalNB(alpha=alpha), [(rows, Y)], checkpoint=path)
-    fit(bnb.CategoricalNB(alpha=alpha.copy()), [(rows, Y)], checkpoint=path)
+    fit(bnb.MultinomialNB(alpha=alpha), [(rows, Y)], checkpoint=path)
+    fit(bnb.MultinomialNB(alpha=alpha.copy()), [(rows, Y)], checkpoint=path)
     changed = alpha.copy()
     changed[1000] = other
-    refused("and nb is CategoricalNB", fit, bnb.CategoricalNB(alpha=changed), [(rows, Y)], checkpoint=path)
+    refused("and nb is MultinomialNB", fit, bnb.MultinomialNB(alpha=changed), [(rows, Y)], checkpoint=path)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")

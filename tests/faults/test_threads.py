@@ -248,7 +248,7 @@ class Slow:
 @pytest.mark.parametrize("method", ["partial_fit", "forget", "first"])
 def test_a_call_that_would_undo_another_thread_s_is_refused(method):
     """Two threads that read the same counts and each write their own sum: the rows of one were lost."""
-    X, y = levels(300, 3, 0), labels(300, 0)
+    X, y = levels(60, 3, 0), labels(60, 0)
     nb = bnb.CategoricalNB() if method == "first" else bnb.CategoricalNB().fit(X, y)
     slow = Slow(X)
     with ThreadPoolExecutor(1) as pool:
@@ -262,12 +262,12 @@ def test_a_call_that_would_undo_another_thread_s_is_refused(method):
         slow.go.set()
         with pytest.raises(RuntimeError, match=r"another thread.*nothing was changed.*lock"):
             late.result()
-    assert nb.class_count_.sum() == total == (300 if method == "first" else 600)
-    assert nb.partial_fit(X, y).class_count_.sum() == total + 300
+    assert nb.class_count_.sum() == total == (60 if method == "first" else 120)
+    assert nb.partial_fit(X, y).class_count_.sum() == total + 60
 
 
 def test_decay_is_refused_too(monkeypatch):
-    X, y = levels(300, 3, 0), labels(300, 0)
+    X, y = levels(60, 3, 0), labels(60, 0)
     nb = bnb.CategoricalNB().fit(X, y)
     scale = type(nb.statistics_).scale
 
@@ -279,16 +279,16 @@ def test_decay_is_refused_too(monkeypatch):
         patched.setattr(type(nb.statistics_), "scale", meanwhile)
         with pytest.raises(RuntimeError, match="another thread"):
             nb.decay(0.5)
-    assert nb.class_count_.sum() == 600
-    assert nb.decay(0.5).class_count_.sum() == 300
+    assert nb.class_count_.sum() == 120
+    assert nb.decay(0.5).class_count_.sum() == 60
 
 
 def test_fitting_anew_needs_no_agreement():
-    X, y = levels(300, 3, 0), labels(300, 0)
+    X, y = levels(60, 3, 0), labels(60, 0)
     nb, slow = bnb.CategoricalNB().fit(X, y), Slow(X)
     with ThreadPoolExecutor(1) as pool:
         late = pool.submit(nb.fit, slow, y)
         assert slow.asked.wait(60)
         nb.partial_fit(X, y)
         slow.go.set()
-        assert late.result().class_count_.sum() == 300
+        assert late.result().class_count_.sum() == 60
