@@ -310,15 +310,17 @@ def test_long_histories_are_their_rows(kind, tmp_path):
 
 def test_what_is_left_of_forgetting_is_as_if_it_had_been_fitted():
     """Rounding of a mean near zero is neither a variance nor a reason to refuse the next row."""
-    rows = np.array([[0.0, 1.0], [3.3, 0.0], [1.1, 0.1], [0.0, 1.0], [0.0, 2.0]])
-    nb = bnb.GaussianNB().fit(rows, ["ash", "ash", "ash", "ash", "elm"])
-    nb.forget(rows[1:3], ["ash", "ash"])
-    expected = bnb.GaussianNB().fit(rows[[0, 3, 4]], ["ash", "ash", "elm"])
-    points = np.column_stack([np.linspace(-2, 2, 9)] * 2)
-    np.testing.assert_allclose(nb.predict_proba(points), expected.predict_proba(points), rtol=1e-12)
+    rows, y = np.outer([0.0, 3.3, 1.1, 0.0, 0.0, 0.0], [1.0, -1.0, 2.0, 1.0]), np.array(["ash"] * 4 + ["elm", "oak"])
+    nb = bnb.GaussianNB().fit(rows, y)
+    nb.forget(rows[1:3], y[1:3])
+    left = [0, 3, 4, 5]
+    expected = bnb.GaussianNB().fit(rows[left], y[left])
+    points = np.outer(np.linspace(-2, 2, 17), np.ones(4))
+    found = np.exp(nb.predict_log_proba(points))
+    np.testing.assert_allclose(found, np.exp(expected.predict_log_proba(points)), rtol=1e-12)
     np.testing.assert_allclose(nb.log_evidence_, expected.log_evidence_, rtol=1e-12)
     nb.forget(rows[:1], ["ash"])
-    assert nb.class_count_.tolist() == [1, 1]
+    assert nb.class_count_.tolist() == [1, 1, 1]
 
 
 @given(
