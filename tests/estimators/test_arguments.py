@@ -138,7 +138,7 @@ def test_a_seed_is_checked_where_nothing_is_drawn():
 
 def test_the_largest_seed_is_taken(nb):
     most = 2**63 - 1
-    first, second = (bnb.decompose_uncertainty(nb, X, draws=2, seed=seed) for seed in (most, np.int64(most)))
+    first, second = (bnb.prior_predictive(nb, 2, seed=seed) for seed in (most, np.int64(most)))
     np.testing.assert_array_equal(first, second)
 
 
