@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -16,14 +18,19 @@ import bayesnb as bnb
 N = 60
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     make: Callable[..., Any]
     X: Any
     y: np.ndarray
 
     def fit(self, **options: Any) -> Any:
-        return self.make(**options).fit(self.X, self.y)
+        return self.make(**options).fit(self.X, self.y) if options else copy.copy(self._fitted)
+
+    @cached_property
+    def _fitted(self) -> Any:
+        """Without options, fitted once in each process."""
+        return self.make().fit(self.X, self.y)
 
 
 def _labels() -> np.ndarray:

@@ -54,14 +54,19 @@ def spoiled(X, value, form=float):
     return X if form in DTYPES else form(X)
 
 
+def plain(case, **options):
+    """Options under which MixedNB does not choose between densities, which takes long and has tests of its own."""
+    return options | ({"numbers": "gaussian"} if case.make is bnb.MixedNB else {})
+
+
 def all_methods(case, X, *, says):
     """X is refused by everything that takes rows; a new estimator stays unfitted."""
     nb, y = case.fit(), case.y[: X.shape[0]]
-    for method in COUNTING:
-        assert_refused(nb, method, X, y, says=says, good=case.X)
     for method in PREDICTING:
-        assert_refused(nb, method, X, says=says, good=case.X)
-    assert_refused(nb, "score", X, y, says=says, good=case.X)
+        assert_refused(nb, method, X, says=says)
+    for method in (*COUNTING, "score"):
+        assert_refused(nb, method, X, y, says=says)
+    np.testing.assert_array_equal(nb.predict_log_proba(case.X), case.fit().predict_log_proba(case.X))
     fresh = case.make()
     assert_refused(fresh, "fit", X, y, says=says)
     assert_refused(fresh, "partial_fit", X, y, classes=np.unique(case.y), says=says)
@@ -71,8 +76,11 @@ def all_methods(case, X, *, says):
 
 def counting_refuses(nb, X, y, says, good, **keywords):
     """`fit`, `partial_fit` and `forget` raise, and the estimator is what it was."""
+    predictions = None if good is None else nb.predict_log_proba(good)
     for method in COUNTING:
-        assert_refused(nb, method, X, y, says=says, good=good, **keywords)
+        assert_refused(nb, method, X, y, says=says, **keywords)
+    if good is not None:
+        np.testing.assert_array_equal(nb.predict_log_proba(good), predictions)
 
 
 def table(names, rows):
@@ -163,7 +171,7 @@ def test_negative_counts_among_other_columns(kind):
 def test_cells_that_are_not_binary(case):
     nb = case.make(binarize=None).fit(case.X, case.y)
     for X in (spoiled(case.X, 2), spoiled(case.X, 0.5), spoiled(case.X, 2, sp.csr_matrix)):
-        counting_refuses(nb, X, case.y, ("input X", r"\b(2|0\.5)", *PLACE, "binarize"), case.X)
+        counting_refuses(nb, X, case.y, ("input X", r"\b(2|0\.5)", *PLACE, "binarize"), None)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -229,13 +237,13 @@ def test_the_first_partial_fit_needs_classes(case):
 def test_labels_that_were_not_declared(case):
     says = ("'mid'", "row [0-9]+", "high.*low", r"partial_fit\(classes")
     row = int(np.argmax(case.y == "mid"))
-    nb = case.make()
+    nb = case.make(**plain(case))
     message = message_of(lambda: nb.partial_fit(case.X, case.y, classes=["high", "low"]))
     assert_says(message, *says, f"row {row}\\b")
     assert not hasattr(nb, "classes_")
     pair = case.y != "mid"
     nb.partial_fit(case.X[pair], case.y[pair], classes=["high", "low"])
-    assert_refused(nb, "partial_fit", case.X, case.y, says=(*says, f"row {row}\\b"), good=case.X)
+    assert_refused(nb, "partial_fit", case.X, case.y, says=(*says, f"row {row}\\b"))
     nb.partial_fit(case.X, case.y, classes=["mid"])
     assert nb.classes_.tolist() == ["high", "low", "mid"]
 
@@ -285,7 +293,7 @@ def assert_option_refused(case, options, *says, X=None):
     assert_refused(fresh, "fit", X, case.y, says=says)
     assert_refused(fresh, "partial_fit", X, case.y, classes=np.unique(case.y), says=says)
     assert not hasattr(fresh, "classes_")
-    fitted = case.fit().set_params(**options)
+    fitted = case.fit(**plain(case)).set_params(**options)
     assert_refused(fitted, "fit", X, case.y, says=says)
 
 
@@ -421,9 +429,9 @@ def test_prior_of_another_kind(case, kind):
 @each
 def test_prior_of_a_model_with_other_axes(case):
     two = case.y != "mid"
-    smaller = case.make().fit(case.X[two], case.y[two])
+    smaller = case.make(**plain(case)).fit(case.X[two], case.y[two])
     assert_option_refused(case, {"prior": smaller.prior_}, r"\bprior\b", "2", "3")
-    fewer = case.make().fit(case.X[:, :3], case.y)
+    fewer = case.make(**plain(case)).fit(case.X[:, :3], case.y)
     assert_option_refused(case, {"prior": fewer.prior_}, r"\bprior\b")
 
 
@@ -457,7 +465,8 @@ def test_prior_of_a_model_whose_levels_are_grouped_otherwise():
 def test_normal_inverse_gamma_prior(fields, says):
     prior = bnb.NormalInverseGamma(**({"loc": 0.0, "kappa": 1.0, "concentration": 2.0, "rate": 1.0} | fields))
     assert_option_refused(CASES["GaussianNB"], {"prior": prior}, r"\bprior\b", *says)
-    assert_option_refused(CASES["MixedNB"], {"gaussian_prior": prior}, r"\bgaussian_prior\b", *says)
+    options = {"gaussian_prior": prior, "numbers": "gaussian"}
+    assert_option_refused(CASES["MixedNB"], options, r"\bgaussian_prior\b", *says)
 
 
 @table(
@@ -523,17 +532,16 @@ def test_decay_factor(case, factor):
 def test_forgetting_more_rows_than_were_counted(case):
     nb = case.fit()
     says = ("forget", "negative", "class 'high'", "nothing was changed|left as")
-    twice = np.concatenate([case.X, case.X]), np.concatenate([case.y, case.y])
-    assert_refused(nb, "forget", *twice, says=says, good=case.X)
     assert_refused(nb, "forget", case.X, case.y, sample_weight=2, says=says, good=case.X)
     assert_refused(nb, "forget", case.X, case.y, sample_weight=1 + 1e-6, says=says, good=case.X)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
-def test_forgetting_a_row_of_a_class_without_rows(case):
-    nb = case.fit().partial_fit(case.X, case.y, classes=["tiny"])
-    assert_refused(nb, "forget", case.X[:1], ["tiny"], says=("negative", "class 'tiny'"), good=case.X)
+def test_forgetting_rows_of_a_class_without_rows(case):
+    some = case.y != "mid"
+    nb = case.make(**plain(case)).partial_fit(case.X[some], case.y[some], classes=np.unique(case.y))
+    assert_refused(nb, "forget", case.X[some], ["mid"] * sum(some), says=("negative", "class 'mid'"), good=case.X)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -544,15 +552,18 @@ def test_forgetting_cells_that_were_never_counted(case):
     X[case.y == "high", COLUMN] = 0
     top = X[:, COLUMN].max()
     nb = case.make().fit(X, case.y)
-    row = np.zeros((1, 4), X.dtype)
-    row[0, COLUMN] = top
-    assert_refused(nb, "forget", row, ["high"], says=("negative", "class 'high'", "column '2'"), good=X)
+    rows = X[case.y == "high"][1:]
+    rows[0, COLUMN] = top
+    says = ("negative", "class 'high'", "column '2'")
+    assert_refused(nb, "forget", rows, ["high"] * len(rows), says=says, good=X)
 
 
 @some("GaussianNB")
 def test_forgetting_an_outlier_that_was_never_counted(case):
-    row = np.array([[0.0, 0.0, 50.0, 0.0]])
-    assert_refused(case.fit(), "forget", row, ["high"], says=("negative", "class 'high'", "column '2'"), good=case.X)
+    rows = case.X[case.y == "high"][1:]
+    rows[0, COLUMN] = 50.0
+    says = ("negative", "class 'high'", "column '2'")
+    assert_refused(case.fit(), "forget", rows, ["high"] * len(rows), says=says, good=case.X)
 
 
 @some("CategoricalNB")
@@ -616,9 +627,9 @@ def test_plug_in_of_a_value_beyond_all_classes_is_undefined_and_not_nan_in_silen
 @pytest.mark.parametrize("scale", [1e-140, 1e140])
 def test_gaussian_is_equivariant_to_the_ends_of_float64(case, scale):
     """P(class | row) does not depend on the unit of a feature."""
-    expected = case.fit().predict_proba(case.X)
+    expected = np.exp(case.fit().predict_log_proba(case.X))
     scaled = case.make().fit(case.X * scale, case.y)
-    np.testing.assert_allclose(scaled.predict_proba(case.X * scale), expected, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(scaled.predict_log_proba(case.X * scale)), expected, rtol=1e-9)
     assert np.isfinite(scaled.log_evidence_)
 
 
@@ -657,9 +668,8 @@ def test_counts_of_a_million_millions():
 @each
 def test_weights_of_a_million_millions(case):
     n = 10**12
-    options = {"numbers": "gaussian"} if case.make is bnb.MixedNB else {}  # sums over binnings round like n log n
-    nb = case.make(**options).fit(case.X, case.y, sample_weight=np.full(N, n))
-    one = case.fit(**options)
+    nb = case.make(**plain(case)).fit(case.X, case.y, sample_weight=np.full(N, n))
+    one = case.fit(**plain(case))
     np.testing.assert_array_equal(nb.class_count_, one.class_count_ * n)
     assert np.isfinite(nb.log_evidence_)
     np.testing.assert_allclose(
@@ -702,17 +712,19 @@ def test_constant_features(case, value):
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_a_declared_class_without_rows(case):
-    nb = case.make().partial_fit(case.X, case.y, classes=["empty", "high", "low", "mid"])
-    assert nb.class_count_[0] == 0
-    proba = nb.predict_proba(case.X)
+    rows = case.y != "mid"
+    X, y = case.X[rows], case.y[rows]
+    nb = case.make(**plain(case)).partial_fit(X, y, classes=["high", "low", "mid"])
+    assert nb.class_count_[2] == 0
+    proba = nb.predict_proba(X)
     assert np.isfinite(proba).all()
-    assert (proba[:, 0] > 0).all()
+    assert (proba[:, 2] > 0).all()
     assert np.isfinite(nb.log_evidence_)
-    # At the MLE it has no share, and what is undefined in it does not matter.
-    expected = case.fit().predict_proba(case.X, estimate="mle")
-    mle = nb.predict_proba(case.X, estimate="mle")
-    np.testing.assert_array_equal(mle[:, 0], 0)
-    np.testing.assert_allclose(mle[:, 1:], expected, rtol=1e-12)
+    # At the MLE it has no share, and what is undefined in it does not matter to the others.
+    others = case.fit(**plain(case)).predict_proba(X, estimate="mle")[:, :2]
+    mle = nb.predict_proba(X, estimate="mle")
+    np.testing.assert_array_equal(mle[:, 2], 0)
+    np.testing.assert_allclose(mle[:, :2], others / others.sum(axis=1, keepdims=True), rtol=1e-12)
 
 
 def recorded(call):
@@ -750,7 +762,7 @@ def test_rows_that_are_impossible_under_the_mle(nb, X, impossible, method):
         if method == "predict_log_proba":
             expected = np.log(expected, where=expected > 0, out=np.full((2, 2), -np.inf))
         np.testing.assert_array_equal(result[[0, 3]], expected)
-    assert recorded(lambda: nb.predict_proba(rows, estimate="predictive"))[1] == []
+    assert recorded(lambda: getattr(nb, method)(rows, estimate="mean"))[1] == []
 
 
 def test_the_class_of_an_undefined_row_is_the_most_probable_of_the_given_prior():
@@ -774,9 +786,9 @@ def test_defined_rows_bring_no_warning(case):
 @each
 def test_warnings_point_to_the_line_of_the_user(case):
     """A warning that blames a line of the library cannot be found, nor silenced by module."""
-    X = np.array([[1, 0, 1, 0], [1, 0, 1, 0], [0, 1, 0, 1]])
+    X = np.array([[1, 0], [1, 0], [0, 1]])
     nb = case.make().fit(X.astype(case.X.dtype), ["often", "often", "seldom"])
-    row = np.array([[1, 1, 0, 0]], case.X.dtype)
+    row = np.array([[1, 1]], case.X.dtype)
     for method in ("predict", "predict_proba", "predict_log_proba"):
         with pytest.warns(UserWarning, match="1 of 1 rows") as caught:
             getattr(nb, method)(row, estimate="mle")
@@ -875,15 +887,16 @@ def test_a_point_mass_in_one_feature_and_off_another():
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("value", [0.1, 1 / 3, 1e5 + 0.1, 1e-5, -7.7])
-@pytest.mark.parametrize("n", [2, 3, 10, 1000])
-def test_equal_cells_have_exactly_no_variance(value, n):
+@pytest.mark.parametrize("n", [20, 2, 3, 10, 1000])
+def test_equal_cells_have_exactly_no_variance(n):
     """Rounding of a mean must not turn a point mass into a spike."""
-    X = np.full((n, 1), value)
-    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.0, 1.0, 0.0)).fit(X, ["a"] * n)
-    assert nb.statistics_.blocks[0].m2.tolist() == [[0.0]]
-    assert nb.theta_.tolist() == [[value]]
-    assert nb.predict_joint_log_proba([[value]], estimate="mle").tolist() == [[np.inf]]
+    values = np.resize([0.1, 1 / 3, 1e5 + 0.1, 1e-5, -7.7], (3, 4))
+    y = np.repeat([0, 1, 2], n)
+    nb = bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 0.0, 1.0, 0.0)).fit(values[y], y)
+    assert not nb.statistics_.blocks[0].m2.any()
+    assert nb.theta_.tolist() == values.tolist()
+    masses = np.where(y[:, None] == [0, 1, 2], np.inf, -np.inf)
+    np.testing.assert_array_equal(nb.predict_joint_log_proba(values[y], estimate="mle"), masses)
 
 
 # -- the error leaves no trace in what was passed ----------------------------------------------------
@@ -933,11 +946,6 @@ def test_infinity_beyond_the_first_block_of_rows():
     nb = bnb.GaussianNB().fit(X, y)
     for method, args in (("fit", (bad, y)), ("predict", (bad,))):
         assert_refused(nb, method, *args, says=("infinity", "row 69999", "column '1'"), good=X[:3])
-
-
-def test_negative_cells_of_a_sparse_matrix_are_absent_to_bernoulli():
-    X = sp.csr_array([[-1.0, 0.0, 2.0], [3.0, 0.0, 0.0]])
-    np.testing.assert_array_equal(bnb.BernoulliNB().fit(X, [0, 1]).feature_count_, [[0, 0, 1], [1, 0, 0]])
 
 
 @pytest.mark.parametrize(

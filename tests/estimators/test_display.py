@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 
-import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
 from bayesnb import scoring
 from bayesnb.estimators.base import NaiveBayesClassifier
+from tests.estimators.cases import CASES
 from tests.refusals import refused
 
-X = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [2, 1], [0, 1]])
-Y = np.array(list("ababab"))
+X, Y = CASES["CategoricalNB"].X, CASES["CategoricalNB"].y
 
 
 def with_a_missing_cell():
@@ -26,7 +25,7 @@ def with_a_missing_cell():
 FITTED = {
     "CategoricalNB": lambda: bnb.CategoricalNB().fit(X, Y),
     "GaussianNB": lambda: bnb.GaussianNB().fit(X, Y),
-    "MixedNB": lambda: bnb.MixedNB().fit(X, Y),
+    "MixedNB": lambda: bnb.MixedNB(numbers="gaussian").fit(X, Y),
     "FeatureAveragedNB": lambda: bnb.FeatureAveragedNB().fit(X, Y),
     "TAN": lambda: bnb.TAN().fit(X, Y),
     "SPODE": lambda: bnb.SPODE().fit(X, Y),
@@ -113,7 +112,7 @@ def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
 
 def test_what_cannot_be_computed_can_be_shown(fitted):
     """A hyperparameter set after `fit` is refused where it is used, not where it is shown."""
-    nb = bnb.CategoricalNB().fit(X, Y).set_params(alpha=-1)
+    nb = CASES["CategoricalNB"].fit().set_params(alpha=-1)
     assert "alpha=-1" in repr(nb)
     assert "CategoricalNB" in make_pipeline(nb)._repr_html_()
     assert "posterior_" in dir(nb)

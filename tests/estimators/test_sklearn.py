@@ -235,9 +235,9 @@ def test_set_output_of_the_step_before(case, container):
 @each
 @pytest.mark.filterwarnings("ignore:.*rows have no class probabilities:UserWarning")
 def test_grid_search(case):
-    grid = {"estimate": ["mle", "map", "mean", "predictive"], "class_alpha": [0.5, 1.0]}
+    grid = [{"estimate": ["mle", "map", "mean", "predictive"]}, {"class_alpha": [0.5, 1.0]}]
     if "alpha" in case.make().get_params():
-        grid["alpha"] = [1.5, 5.0]
+        grid.append({"alpha": [1.5, 5.0]})
     search = GridSearchCV(case.make(), grid, scoring="accuracy", error_score="raise", cv=2)
     search.fit(case.X, case.y)
     assert 0.4 < search.best_score_ <= 1
@@ -259,10 +259,10 @@ def test_cross_validate_in_two_processes():
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @each
 def test_calibrated_classifier(case):
-    calibrated = CalibratedClassifierCV(case.make(), cv=3).fit(case.X, case.y)
+    calibrated = CalibratedClassifierCV(case.make(), method="isotonic", cv=3).fit(case.X, case.y)
     np.testing.assert_allclose(calibrated.predict_proba(case.X).sum(axis=1), 1)
     assert calibrated.score(case.X, case.y) > 0.4
-    frozen = CalibratedClassifierCV(FrozenEstimator(case.fit()), method="isotonic").fit(case.X, case.y)
+    frozen = CalibratedClassifierCV(FrozenEstimator(case.fit()), method="isotonic", cv=3).fit(case.X, case.y)
     assert frozen.score(case.X, case.y) > 0.4
 
 

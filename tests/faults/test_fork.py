@@ -8,10 +8,9 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-import bayesnb as bnb
+from tests.estimators.cases import CASES
 
 SETUP = """
 import multiprocessing, os, sys, warnings
@@ -48,13 +47,13 @@ forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not
 @forks
 @pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
 def test_a_process_forked_after_use_is_told_what_to_do():
-    X, y = np.arange(12.0).reshape(6, 2), np.arange(6) % 2
-    nb = bnb.GaussianNB().fit(X, y)
+    case = CASES["GaussianNB"]
+    nb = case.fit()
     said, write = os.pipe()
     child = os.fork()
     if not child:
         try:
-            nb.predict(X)
+            nb.predict_log_proba(case.X)
         except RuntimeError as error:
             os.write(write, str(error).encode())
         finally:
@@ -69,7 +68,7 @@ def test_a_process_forked_after_use_is_told_what_to_do():
     assert waits, "the child hangs"
     for word in ("forked", "spawn", "forkserver", "loky"):
         assert word in message
-    nb.predict(X)
+    nb.predict_log_proba(case.X)
 
 
 @pytest.mark.slow("starts processes that import JAX")
