@@ -17,6 +17,9 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 import bayesnb as bnb
+from tests.prediction.tables import ASKED, CODE, COUNTS, LABEL, NUMBERS, N, of_counts, of_levels, of_numbers
+from tests.prediction.tables import LEVELS as TABLE
+from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, problems, take, thorough, with_prior_of
 from tests.structures.networks import LEVELS, brute_of, table
 
@@ -258,25 +261,29 @@ def test_a_value_that_is_no_level_is_missing():
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("name", ["CategoricalNB", "AODE"])
 def test_a_later_fit_changes_nothing(name):
-    X, y = rows_of("categorical", 20)
-    nb = getattr(bnb, name)()
-    predictor = bnb.conformal(nb.fit(X, y), X, y)
-    before = predictor.p_values(X[:2])
-    nb.fit(X, 2 - y)
-    np.testing.assert_array_equal(predictor.p_values(X[:2]), before)
+    nb = getattr(bnb, name)().fit(TABLE, LABEL)
+    predictor = bnb.conformal(nb, TABLE, LABEL)
+    before = predictor.p_values(TABLE[ASKED])
+    nb.fit(TABLE, LABEL[::-1])
+    np.testing.assert_array_equal(predictor.p_values(TABLE[ASKED]), before)
 
 
 # -- sets ----------------------------------------------------------------------------------------------
 
 
+@cache
+def predictor() -> Any:
+    return bnb.conformal(of_numbers(), NUMBERS, LABEL)
+
+
 def test_sets_hold_the_labels_with_large_p_values():
-    X, y = rows_of("gaussian")
-    found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set(X[:20], coverage=0.75)
+    y = CODE[ASKED]
+    found = predictor().predict_set(NUMBERS[ASKED], coverage=0.75)
     np.testing.assert_array_equal(found.members, found.p_values > 0.25)
-    assert [list(own) for own in found.labels] == [np.flatnonzero(own).tolist() for own in found.members]
+    assert [list(own) for own in found.labels] == [np.array(CLASSES)[own].tolist() for own in found.members]
     assert [found.n_empty, found.n_single, found.n_several] == np.histogram(found.size, [0, 1, 2, 4])[0].tolist()
-    np.testing.assert_array_equal(found.covered(y[:20]), found.members[np.arange(20), y[:20]])
-    assert not found.covered(np.full(20, 9)).any()
+    np.testing.assert_array_equal(found.covered(LABEL[ASKED]), found.members[np.arange(len(y)), y])
+    assert not found.covered(["yew"] * len(y)).any()
     wider = found.at(0.99)
     assert (wider.members >= found.members).all()
     # Up to its confidence a row has one label at most, and none below 1 - credibility.
@@ -286,7 +293,7 @@ def test_sets_hold_the_labels_with_large_p_values():
     frame = found.to_frame()
     assert list(frame) == ["labels", "size", "credibility", "confidence"]
     assert frame["labels"].map(len).tolist() == found.size.tolist()
-    assert "20 rows, coverage 0.75" in repr(found)
+    assert "16 rows, coverage 0.75" in repr(found)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -308,29 +315,21 @@ def test_what_was_chosen_on_the_rows_is_said():
 
 
 def test_refusals():
-    X, y = rows_of("categorical", 20)
-    nb = bnb.CategoricalNB().fit(X, y)
-    predictor = bnb.conformal(nb, X, y)
+    nb, rows = of_levels(), (TABLE, LABEL)
     for coverage in (0, 1, 90, -0.1, "0.9", np.nan, None, True):
-        with pytest.raises(ValueError, match=r"coverage=.* must be a number between 0 and 1, such as 0.9"):
-            predictor.predict_set(X, coverage)
-    with pytest.raises(ValueError, match=r"ties='never' is unknown; use 'conservative' or 'random'"):
-        bnb.conformal(nb, X, y, ties="never")
-    with pytest.raises(ValueError, match="seed=-1"):
-        bnb.conformal(nb, X, y, ties="random", seed=-1)
-    with pytest.raises(ValueError, match="conformal: X, y and sample_weight must be rows that the classifier was"):
-        bnb.conformal(nb, X, 2 - y)
-    with pytest.raises(ValueError, match="estimate='map' is no average over the posterior"):
-        bnb.conformal(nb, X, y, estimate="map")
-    weight = np.full(20, 1.5)
-    with pytest.raises(ValueError, match=r"sample_weight is 1\.5 at row 0: .*Pass rows with whole weights"):
-        bnb.conformal(bnb.CategoricalNB().fit(X, y, weight), X, y, weight)
-    with pytest.raises(ValueError, match="X has 2 features"):
-        predictor.p_values(X[:, :2])
-    with pytest.raises(NotImplementedError, match="conformal: "):
-        bnb.conformal(bnb.PolyaNB().fit(X, y), X, y)
-    with pytest.raises(ValueError, match="X has 2 rows, y has 1 labels"):
-        predictor.predict_set(X[:2]).covered(y[:1])
+        said = r"coverage=.* must be a number between 0 and 1, such as 0.9"
+        refused(said, predictor().predict_set, NUMBERS, coverage)
+    refused("ties='never' is unknown; use 'conservative' or 'random'", bnb.conformal, nb, *rows, ties="never")
+    refused("seed=-1", bnb.conformal, nb, *rows, ties="random", seed=-1)
+    said = "conformal: X, y and sample_weight must be rows that the classifier was"
+    refused(said, bnb.conformal, nb, TABLE, LABEL[::-1])
+    refused("estimate='map' is no average over the posterior", bnb.conformal, nb, *rows, estimate="map")
+    weight = np.full(N, 1.5)
+    said = r"sample_weight is 1\.5 at row 0: .*Pass rows with whole weights"
+    refused(said, bnb.conformal, bnb.CategoricalNB().fit(*rows, weight), *rows, weight)
+    refused("X has 2 features", predictor().p_values, NUMBERS[:, :2])
+    refused("conformal: PolyaNB", bnb.conformal, of_counts(), COUNTS, LABEL, error=NotImplementedError)
+    refused("X has 2 rows, y has 1 labels", predictor().predict_set(NUMBERS[:2]).covered, LABEL[:1])
 
 
 # -- coverage ------------------------------------------------------------------------------------------
