@@ -30,6 +30,7 @@ from bayesnb.families import (
     Totals,
 )
 from tests.data import newsgroups
+from tests.prediction.tables import declared
 from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 
@@ -58,7 +59,7 @@ def fit_quietly(*args: Any, **options: Any) -> bnb.mixture.EM:
 @st.composite
 def partly_labelled(draw: Any, kind: str) -> tuple[Problem, np.ndarray, np.ndarray]:
     """Rows of all classes with labels, and some without; any alpha, any weights."""
-    problem = draw(problems(kind, min_rows=5, max_rows=8))
+    problem = declared(draw(problems(kind, min_rows=5, max_rows=8)))
     y = problem.y.copy()
     y[:3] = CLASSES
     known = np.array([True] * 3 + [False] + draw(st.lists(st.booleans(), min_size=len(y) - 4, max_size=len(y) - 4)))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 import bayesnb as bnb
+from tests import strategies
 
 N = 60
 CLASSES = ["ash", "elm", "oak"]
@@ -56,3 +57,11 @@ def weighted(weights: str = "auto") -> Any:
 @cache
 def weighted_numbers() -> Any:
     return bnb.WeightedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
+
+
+def declared(problem: strategies.Problem) -> strategies.Problem:
+    """Levels of categorical columns are told, one of which no row has: else each number of them compiles its own."""
+    if problem.kind == "categorical":
+        levels = [[v for v in dict.fromkeys(pool) if v is not None] for pool in strategies.LEVELS]
+        problem.nb.set_params(categories=[[*own, "no row has it"] for own in levels])
+    return problem

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import bayesnb as bnb
 from tests.data import arff
-from tests.prediction.tables import LABEL, LEVELS, N, of_levels
+from tests.prediction.tables import LABEL, LEVELS, N, declared, of_levels
 from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, with_prior_of
 
@@ -37,7 +37,7 @@ def refits(problem: Problem, nb, estimate: str) -> tuple[np.ndarray, np.ndarray]
 @settings(max_examples=5)
 @given(data=st.data())
 def test_it_equals_refits_without_each_row(kind, data):
-    problem = data.draw(problems(kind, min_rows=2, max_rows=6))
+    problem = declared(data.draw(problems(kind, min_rows=2, max_rows=6)))
     whole = problem.fit()
     estimate = data.draw(st.sampled_from(ESTIMATES))
     prior = data.draw(st.sampled_from(["derived", "fixed"]))
