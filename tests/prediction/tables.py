@@ -44,9 +44,9 @@ def of_numbers() -> Any:
 
 
 @cache
-def of_counts() -> Any:
-    """Of its concentrations there is a maximum, and no posterior."""
-    return bnb.PolyaNB().fit(COUNTS, LABEL)
+def in_shares() -> Any:
+    """By EM: of its parameters there is no posterior."""
+    return bnb.fit_em(bnb.MultinomialNB(), COUNTS[ASKED], np.where(np.arange(16) < 9, CODE[ASKED], -1)).estimator
 
 
 @cache

@@ -28,7 +28,6 @@ from tests.prediction.tables import (
     LABEL,
     LEVELS,
     NUMBERS,
-    RNG,
     N,
     of_numbers,
     weighted,
@@ -207,7 +206,7 @@ def test_one_witness_heard_many_times_is_one_witness():
 
 
 def test_order_does_not_matter():
-    rows, columns = RNG.permutation(N), RNG.permutation(4)
+    rows, columns = (np.random.default_rng(1).permutation(n) for n in (N, 4))
     other = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS[rows][:, columns], LABEL[rows])
     np.testing.assert_allclose(other.weight_, weighted().weight_[columns], atol=1e-9)
 
