@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer
 import bayesnb as bnb
 from bayesnb.decision import bayes_theorem, zero_one
 from bayesnb.uncertainty.probability_draws import Sampler
-from tests.prediction.tables import ASKED, NUMBERS, N, of_numbers
+from tests.prediction.tables import ASKED, CLASSES, NUMBERS, N, of_numbers
 from tests.refusals import refused
 
 X2, Y2 = load_breast_cancer(return_X_y=True)
@@ -118,21 +118,21 @@ def test_a_dominated_action_is_named_and_never_taken():
 @pytest.mark.parametrize(
     ("loss", "options", "message"),
     [
-        ([[0, np.inf], [1, 0]], {}, r"loss\['benign', 'malignant'\] is inf; every loss must be finite"),
-        ([[0, np.nan], [1, 0]], {}, "is nan; every loss must be finite"),
-        ([[0, 1, 2], [1, 0, 2]], {}, r"loss has shape \(2, 3\)"),
-        ([0, 1], {}, r"loss has shape \(2,\)"),
-        (np.zeros((0, 2)), {}, r"loss has shape \(0, 2\)"),
-        ([["a", "b"], ["c", "d"]], {}, "loss must be numbers"),
-        (zero_one(["benign", "other"]), {}, "where the classes"),
-        (zero_one(["benign", "malignant"]), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),
-        (zero_one(["benign", "malignant"]).rename(index={"benign": "malignant"}), {}, "names an action twice"),
-        (zero_one(["benign", "malignant"]), {"given": "rows"}, "given='rows'"),
-        (zero_one(["benign", "malignant"]), {"draws": 0}, "draws=0"),
+        ([[0, np.inf, 1], [1, 0, 1], [1, 1, 0]], {}, r"loss\['ash', 'elm'\] is inf; every loss must be finite"),
+        ([[0, np.nan, 1], [1, 0, 1]], {}, "is nan; every loss must be finite"),
+        ([[0, 1], [1, 0], [2, 2]], {}, r"loss has shape \(3, 2\)"),
+        ([0, 1, 2], {}, r"loss has shape \(3,\)"),
+        (np.zeros((0, 3)), {}, r"loss has shape \(0, 3\)"),
+        ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be numbers"),
+        (zero_one(["ash", "elm", "yew"]), {}, "where the classes"),
+        (zero_one(CLASSES), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),
+        (zero_one(CLASSES).rename(index={"ash": "elm"}), {}, "names an action twice"),
+        (zero_one(CLASSES), {"given": "rows"}, "given='rows'"),
+        (zero_one(CLASSES), {"draws": 0}, "draws=0"),
     ],
 )
 def test_losses_that_make_no_sense(loss, options, message):
-    refused(message, bnb.decide, of_two(), X2, loss, **options)
+    refused(message, bnb.decide, of_numbers(), ROWS, loss, **options)
 
 
 def test_bayes_theorem():

@@ -188,20 +188,20 @@ def test_inclusion_follows_kappa():
             ValueError,
             r"inclusion of feature 0 is 1\.0; it must be between 0 and 1",
         ),
-        (bnb.FeatureAveragedNB(inclusion=[0.5] * 3), ValueError, r"inclusion has shape \(3,\); expected .* 2"),
-        (bnb.FeatureAveragedNB(expected_features=2), ValueError, r"expected_features=2 must be between 0 and 2"),
+        (bnb.FeatureAveragedNB(inclusion=[0.5] * 3), ValueError, r"inclusion has shape \(3,\); expected .* 4"),
+        (bnb.FeatureAveragedNB(expected_features=4), ValueError, r"expected_features=4 must be between 0 and 4"),
         (bnb.FeatureAveragedNB(estimate="map"), ValueError, r"estimate='map' has no average over models"),
         (bnb.FeatureAveragedNB("naive"), ValueError, r"estimator='naive' must be a classifier of bayesnb"),
         (bnb.FeatureAveragedNB(bnb.MultinomialNB()), NotImplementedError, r"share a simplex: use BernoulliNB"),
         (
-            bnb.FeatureAveragedNB(bnb.BernoulliNB(alpha=np.array([[1.0] * 4, [2.0] * 4]))),
+            bnb.FeatureAveragedNB(bnb.BernoulliNB(alpha=np.array([[1.0], [2.0], [1.0]]).repeat(8, axis=1))),
             ValueError,
             r"The prior differs between classes",
         ),
     ],
 )
 def test_what_is_refused(nb, error, message):
-    refused(message, nb.fit, [[0, 1], [1, 1]], ["p", "q"], error=error)
+    refused(message, nb.fit, LEVELS, LABEL, error=error)
     assert not hasattr(nb, "classes_")
 
 
