@@ -212,50 +212,39 @@ def test_over_a_bag_of_rows_they_are_uniform(kind, data):
 # -- what changes nothing ------------------------------------------------------------------------------
 
 
-def rows_of(kind: str, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(5)
-    y = rng.integers(0, 3, n)
-    if kind == "gaussian":
-        return rng.normal(size=(n, 3)) + y[:, None], y
-    return (rng.random((n, 3)) < 0.2 + 0.3 * y[:, None]).astype(int), y
-
-
 @pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["categorical", "gaussian"])
-def test_order_names_and_company_change_nothing(kind):
+@pytest.mark.parametrize(("blank", "X"), [(bnb.CategoricalNB(), TABLE), (bnb.GaussianNB(), NUMBERS)])
+def test_order_names_and_company_change_nothing(blank, X):
     """Rows of D, classes and columns in another order; candidates one by one, and in blocks."""
-    X, y = rows_of(kind)
-    blank = bnb.CategoricalNB() if kind == "categorical" else bnb.GaussianNB()
-    new = rows_of(kind, 160)[0][90:]
-    expected = bnb.conformal(clone(blank).fit(X, y), X, y).p_values(new)
-    order = np.random.default_rng(1).permutation(len(y))
-    name, columns = np.array(["c", "a", "b"]), [2, 0, 1]
-    moved = X[order][:, columns], name[y[order]]
+    new = np.vstack([X, X[::-1]])[:70]
+    predictor = bnb.conformal(clone(blank).fit(X, LABEL), X, LABEL)
+    expected = predictor.p_values(new)
+    order = np.random.default_rng(1).permutation(N)
+    name, columns = np.array(["c", "a", "b"]), [2, 0, 1, 3]
+    moved = X[order][:, columns], name[CODE[order]]
     found = bnb.conformal(clone(blank).fit(*moved), *moved).p_values(new[:, columns])
     np.testing.assert_allclose(found, expected[:, np.argsort(name)], rtol=0, atol=1e-12)
-    predictor = bnb.conformal(clone(blank).fit(X, y), X, y)
     for i in (0, 69):
         np.testing.assert_allclose(predictor.p_values(new[i : i + 1]), expected[i : i + 1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_row_of_weight_two_is_two_rows():
-    X, y = rows_of("categorical", 20)
-    weight = np.array([2.0, 1.0, 0.0, 1.0] * 5)
-    twice = np.repeat(np.arange(20), weight.astype(int))
-    expected = bnb.conformal(bnb.CategoricalNB().fit(X[twice], y[twice]), X[twice], y[twice]).p_values(X)
-    found = bnb.conformal(bnb.CategoricalNB().fit(X, y, weight), X, y, weight).p_values(X)
+    weight = np.array([2.0, 1.0, 0.0, 1.0] * 15)
+    twice = np.repeat(np.arange(N), weight.astype(int))
+    rows = TABLE[twice], LABEL[twice]
+    expected = bnb.conformal(bnb.CategoricalNB().fit(*rows), *rows).p_values(TABLE)
+    rows = TABLE, LABEL, weight
+    found = bnb.conformal(bnb.CategoricalNB().fit(*rows), *rows).p_values(TABLE)
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_value_that_is_no_level_is_missing():
-    X, y = rows_of("categorical", 20)
-    nb = bnb.CategoricalNB().fit(X.astype(object), y)
-    predictor = bnb.conformal(nb, X.astype(object), y)
+    predictor = bnb.conformal(of_levels(), TABLE, LABEL)
     with pytest.warns(UserWarning, match="9"):
-        found = predictor.p_values(np.array([[9, 1, 0]], dtype=object))
-    np.testing.assert_array_equal(found, predictor.p_values(np.array([[None, 1, 0]], dtype=object)))
+        found = predictor.p_values([[9.0, 1, 0, 1]])
+    np.testing.assert_array_equal(found, predictor.p_values([[np.nan, 1, 0, 1]]))
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
@@ -299,19 +288,18 @@ def test_sets_hold_the_labels_with_large_p_values():
 @pytest.mark.slow("compiles kernels of its own")
 def test_few_rows_leave_out_no_label():
     """With N < 9 rows no p-value is 1/10 or less; and 1/10 of ten is."""
-    X, y = rows_of("gaussian", 9)
-    assert bnb.conformal(bnb.GaussianNB().fit(X[:8], y[:8]), X[:8], y[:8]).predict_set([[50.0, -50, 50]]).members.all()
-    found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set([[50.0, -50, 50]])
-    np.testing.assert_array_equal(found.members, found.p_values > 0.15)
+    for n, p in ((8, 0.0), (9, 0.15)):
+        X, y = NUMBERS[:n], LABEL[:n]
+        found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set([[50.0, -50, 50, 0]])
+        np.testing.assert_array_equal(found.members, found.p_values > p)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_what_was_chosen_on_the_rows_is_said():
-    X, y = rows_of("categorical")
-    assert bnb.conformal(bnb.CategoricalNB().fit(X, y), X, y).notes == ()
-    tree = bnb.conformal(bnb.TAN().fit(X, y), X, y)
+    assert bnb.conformal(of_levels(), TABLE, LABEL).notes == ()
+    tree = bnb.conformal(bnb.TAN(gaussian=None).fit(TABLE, LABEL), TABLE, LABEL)
     assert "approximate" in repr(tree)
-    assert "tree" in repr(tree.predict_set(X[:2]))
+    assert "tree" in repr(tree.predict_set(TABLE[:2]))
 
 
 def test_refusals():

@@ -43,14 +43,8 @@ CASES = {
 
 
 @pytest.mark.slow("scikit-learn's checks fit some sixty times")
-@parametrize_with_checks([bnb.WeightedNB()])
+@parametrize_with_checks([bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())])
 def test_check_estimator(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow("scikit-learn's checks fit some sixty times")
-@parametrize_with_checks([bnb.WeightedNB(bnb.GaussianNB()), bnb.WeightedNB(bnb.MultinomialNB())])
-def test_check_estimator_of_numbers_and_words(estimator, check):
     check(estimator)
 
 
