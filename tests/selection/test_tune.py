@@ -11,7 +11,7 @@ from sklearn.datasets import load_iris
 import bayesnb as bnb
 from bayesnb.families import EmpiricalNormal
 from bayesnb.selection import tune
-from tests.prediction.tables import CODE, COUNTS, LABEL, LEVELS, N
+from tests.prediction.tables import COUNTS, LABEL, LEVELS, N
 from tests.refusals import refused
 
 WEIGHT = 1.0 + np.arange(N) % 2
@@ -70,7 +70,7 @@ def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(COUNTS, LABEL)
     names = ("alpha", "class_alpha")
     fitted = nb.fitted_
-    by_loo = tune._by_loo(fitted, fitted.prior, COUNTS, CODE, None, names)
+    by_loo = tune._by_loo(fitted, fitted.prior, COUNTS, LABEL, None, names)
     of = by_loo if by == "loo" else tune._by_evidence(fitted.prior, fitted.statistics, names)
     for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
