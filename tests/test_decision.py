@@ -11,26 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 
 import bayesnb as bnb
 from bayesnb.decision import bayes_theorem, zero_one
 from bayesnb.uncertainty.probability_draws import Sampler
+from tests.prediction.tables import ASKED, CLASSES, NUMBERS, N, of_numbers
 from tests.refusals import refused
 
-X3, Y3 = load_iris(return_X_y=True)
 X2, Y2 = load_breast_cancer(return_X_y=True)
-X2 = X2[:, :5]
-
-
-@cache
-def of_three():
-    return bnb.GaussianNB().fit(X3[::3], np.array(["setosa", "versicolor", "virginica"])[Y3[::3]])
+X2 = X2[:, :4]
+ROWS = NUMBERS[ASKED]
 
 
 @cache
 def of_two():
-    return bnb.GaussianNB().fit(X2[::3], np.array(["malignant", "benign"])[Y2[::3]])
+    return bnb.GaussianNB().fit(X2[::10], np.array(["malignant", "benign"])[Y2[::10]])
 
 
 losses = arrays(float, (4, 3), elements=st.integers(-5, 20).map(float), unique=True)
@@ -39,8 +35,8 @@ losses = arrays(float, (4, 3), elements=st.integers(-5, 20).map(float), unique=T
 @settings(max_examples=10)
 @given(loss=losses)
 def test_the_action_of_least_posterior_expected_loss(loss):
-    found = bnb.decide(of_three(), X3[:20], loss, draws=50)
-    p = of_three().predict_proba(X3[:20])
+    found = bnb.decide(of_numbers(), ROWS, loss, draws=50)
+    p = of_numbers().predict_proba(ROWS)
     for i, row in enumerate(p):
         risks = [sum(row[c] * loss[a, c] for c in range(3)) for a in range(4)]
         assert found.risk[i] == pytest.approx(min(risks), abs=1e-12)
@@ -50,12 +46,12 @@ def test_the_action_of_least_posterior_expected_loss(loss):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_under_zero_one_loss_it_is_the_prediction():
-    for nb, X in ((of_two(), X2), (of_three(), X3)):
+    for nb, X in ((of_two(), X2), (of_numbers(), NUMBERS)):
         found = bnb.decide(nb, X, zero_one(nb.classes_))
         np.testing.assert_array_equal(found.action, nb.predict(X))
         np.testing.assert_allclose(found.risk, 1 - nb.predict_proba(X).max(axis=1), atol=1e-12)
         # Of three classes both come from the same draws; of two, p_top is exact and the other has 1,000 draws.
-        error = 0.0 if nb is of_three() else 4.5 * np.sqrt(0.25 / 1000)
+        error = 0.0 if nb is of_numbers() else 4.5 * np.sqrt(0.25 / 1000)
         np.testing.assert_allclose(found.p_optimal, bnb.decompose_uncertainty(nb, X).p_top, rtol=0, atol=error)
 
 
@@ -63,8 +59,8 @@ def test_under_zero_one_loss_it_is_the_prediction():
 @settings(max_examples=5)
 @given(cost=st.floats(0.01, 0.9))
 def test_chow_rejects_where_no_class_is_probable_enough(cost):
-    p = of_three().predict_proba(X3).max(axis=1)
-    found = bnb.decide(of_three(), X3, zero_one(of_three().classes_), reject_cost=cost, draws=20)
+    p = of_numbers().predict_proba(NUMBERS).max(axis=1)
+    found = bnb.decide(of_numbers(), NUMBERS, zero_one(of_numbers().classes_), reject_cost=cost, draws=20)
     np.testing.assert_array_equal(found.action == "reject", p < 1 - cost)
     np.testing.assert_allclose(found.risk, np.minimum(1 - p, cost), atol=1e-12)
 
@@ -73,13 +69,13 @@ def test_chow_rejects_where_no_class_is_probable_enough(cost):
 def test_what_would_be_best_if_the_parameters_were_known():
     """P(optimal) and regret by their definitions, from draws of the class probabilities."""
     loss = np.array([[0.0, 2.0, 7.0], [1.0, 0.0, 3.0], [2.0, 1.0, 0.0], [0.8, 0.8, 0.8]])
-    found = bnb.decide(of_three(), X3, loss, given="data", draws=400, seed=3)
+    found = bnb.decide(of_numbers(), NUMBERS, loss, given="data", draws=400, seed=3)
 
     def every(log_proba, _):
         return np.moveaxis(log_proba, 0, -1)
 
-    log_proba = Sampler("moments", "data", 400, 3).map(of_three().fitted_, X3, every)
-    for i in range(0, 150, 10):
+    log_proba = Sampler("moments", "data", 400, 3).map(of_numbers().fitted_, NUMBERS, every)
+    for i in range(0, N, 4):
         risks = [[sum(np.exp(p) * loss[a]) for a in range(4)] for p in log_proba[i].T]
         best = np.array([min(r) for r in risks])
         own = np.array([r[found.action[i]] for r in risks])
@@ -115,28 +111,28 @@ def test_the_same_loss_in_other_units_is_the_same_decision():
 
 def test_a_dominated_action_is_named_and_never_taken():
     with pytest.warns(UserWarning, match="the action 2 is dominated: 1 never costs more"):
-        found = bnb.decide(of_three(), X3[:20], [[0, 5, 5], [1, 0, 1], [1, 3, 1], [5, 5, 0]], draws=50)
+        found = bnb.decide(of_numbers(), ROWS, [[0, 5, 5], [1, 0, 1], [1, 3, 1], [5, 5, 0]], draws=50)
     assert 2 not in found.action
 
 
 @pytest.mark.parametrize(
     ("loss", "options", "message"),
     [
-        ([[0, np.inf], [1, 0]], {}, r"loss\['benign', 'malignant'\] is inf; every loss must be finite"),
-        ([[0, np.nan], [1, 0]], {}, "is nan; every loss must be finite"),
-        ([[0, 1, 2], [1, 0, 2]], {}, r"loss has shape \(2, 3\)"),
-        ([0, 1], {}, r"loss has shape \(2,\)"),
-        (np.zeros((0, 2)), {}, r"loss has shape \(0, 2\)"),
-        ([["a", "b"], ["c", "d"]], {}, "loss must be numbers"),
-        (zero_one(["benign", "other"]), {}, "where the classes"),
-        (zero_one(["benign", "malignant"]), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),
-        (zero_one(["benign", "malignant"]).rename(index={"benign": "malignant"}), {}, "names an action twice"),
-        (zero_one(["benign", "malignant"]), {"given": "rows"}, "given='rows'"),
-        (zero_one(["benign", "malignant"]), {"draws": 0}, "draws=0"),
+        ([[0, np.inf, 1], [1, 0, 1], [1, 1, 0]], {}, r"loss\['ash', 'elm'\] is inf; every loss must be finite"),
+        ([[0, np.nan, 1], [1, 0, 1]], {}, "is nan; every loss must be finite"),
+        ([[0, 1], [1, 0], [2, 2]], {}, r"loss has shape \(3, 2\)"),
+        ([0, 1, 2], {}, r"loss has shape \(3,\)"),
+        (np.zeros((0, 3)), {}, r"loss has shape \(0, 3\)"),
+        ([["a", "b", "c"], ["d", "e", "f"]], {}, "loss must be numbers"),
+        (zero_one(["ash", "elm", "yew"]), {}, "where the classes"),
+        (zero_one(CLASSES), {"reject_cost": np.inf}, "reject_cost=inf must be a finite number"),
+        (zero_one(CLASSES).rename(index={"ash": "elm"}), {}, "names an action twice"),
+        (zero_one(CLASSES), {"given": "rows"}, "given='rows'"),
+        (zero_one(CLASSES), {"draws": 0}, "draws=0"),
     ],
 )
 def test_losses_that_make_no_sense(loss, options, message):
-    refused(message, bnb.decide, of_two(), X2, loss, **options)
+    refused(message, bnb.decide, of_numbers(), ROWS, loss, **options)
 
 
 def test_bayes_theorem():

@@ -17,6 +17,9 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 import bayesnb as bnb
+from tests.prediction.tables import ASKED, CODE, COUNTS, LABEL, NUMBERS, N, in_shares, of_levels, of_numbers
+from tests.prediction.tables import LEVELS as TABLE
+from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, problems, take, thorough, with_prior_of
 from tests.structures.networks import LEVELS, brute_of, table
 
@@ -209,74 +212,67 @@ def test_over_a_bag_of_rows_they_are_uniform(kind, data):
 # -- what changes nothing ------------------------------------------------------------------------------
 
 
-def rows_of(kind: str, n: int = 90) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(5)
-    y = rng.integers(0, 3, n)
-    if kind == "gaussian":
-        return rng.normal(size=(n, 3)) + y[:, None], y
-    return (rng.random((n, 3)) < 0.2 + 0.3 * y[:, None]).astype(int), y
-
-
 @pytest.mark.slow("compiles kernels of its own")
-@pytest.mark.parametrize("kind", ["categorical", "gaussian"])
-def test_order_names_and_company_change_nothing(kind):
+@pytest.mark.parametrize(("blank", "X"), [(bnb.CategoricalNB(), TABLE), (bnb.GaussianNB(), NUMBERS)])
+def test_order_names_and_company_change_nothing(blank, X):
     """Rows of D, classes and columns in another order; candidates one by one, and in blocks."""
-    X, y = rows_of(kind)
-    blank = bnb.CategoricalNB() if kind == "categorical" else bnb.GaussianNB()
-    new = rows_of(kind, 160)[0][90:]
-    expected = bnb.conformal(clone(blank).fit(X, y), X, y).p_values(new)
-    order = np.random.default_rng(1).permutation(len(y))
-    name, columns = np.array(["c", "a", "b"]), [2, 0, 1]
-    moved = X[order][:, columns], name[y[order]]
+    new = np.vstack([X, X[::-1]])[:70]
+    predictor = bnb.conformal(clone(blank).fit(X, LABEL), X, LABEL)
+    expected = predictor.p_values(new)
+    order = np.random.default_rng(1).permutation(N)
+    name, columns = np.array(["c", "a", "b"]), [2, 0, 1, 3]
+    moved = X[order][:, columns], name[CODE[order]]
     found = bnb.conformal(clone(blank).fit(*moved), *moved).p_values(new[:, columns])
     np.testing.assert_allclose(found, expected[:, np.argsort(name)], rtol=0, atol=1e-12)
-    predictor = bnb.conformal(clone(blank).fit(X, y), X, y)
     for i in (0, 69):
         np.testing.assert_allclose(predictor.p_values(new[i : i + 1]), expected[i : i + 1], rtol=0, atol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_row_of_weight_two_is_two_rows():
-    X, y = rows_of("categorical", 20)
-    weight = np.array([2.0, 1.0, 0.0, 1.0] * 5)
-    twice = np.repeat(np.arange(20), weight.astype(int))
-    expected = bnb.conformal(bnb.CategoricalNB().fit(X[twice], y[twice]), X[twice], y[twice]).p_values(X)
-    found = bnb.conformal(bnb.CategoricalNB().fit(X, y, weight), X, y, weight).p_values(X)
+    weight = np.array([2.0, 1.0, 0.0, 1.0] * 15)
+    twice = np.repeat(np.arange(N), weight.astype(int))
+    rows = TABLE[twice], LABEL[twice]
+    expected = bnb.conformal(bnb.CategoricalNB().fit(*rows), *rows).p_values(TABLE)
+    rows = TABLE, LABEL, weight
+    found = bnb.conformal(bnb.CategoricalNB().fit(*rows), *rows).p_values(TABLE)
     np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_value_that_is_no_level_is_missing():
-    X, y = rows_of("categorical", 20)
-    nb = bnb.CategoricalNB().fit(X.astype(object), y)
-    predictor = bnb.conformal(nb, X.astype(object), y)
+    predictor = bnb.conformal(of_levels(), TABLE, LABEL)
     with pytest.warns(UserWarning, match="9"):
-        found = predictor.p_values(np.array([[9, 1, 0]], dtype=object))
-    np.testing.assert_array_equal(found, predictor.p_values(np.array([[None, 1, 0]], dtype=object)))
+        found = predictor.p_values([[9.0, 1, 0, 1]])
+    np.testing.assert_array_equal(found, predictor.p_values([[np.nan, 1, 0, 1]]))
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="CategoricalNB")
 @pytest.mark.parametrize("name", ["CategoricalNB", "AODE"])
 def test_a_later_fit_changes_nothing(name):
-    X, y = rows_of("categorical", 20)
-    nb = getattr(bnb, name)()
-    predictor = bnb.conformal(nb.fit(X, y), X, y)
-    before = predictor.p_values(X[:2])
-    nb.fit(X, 2 - y)
-    np.testing.assert_array_equal(predictor.p_values(X[:2]), before)
+    nb = getattr(bnb, name)().fit(TABLE, LABEL)
+    predictor = bnb.conformal(nb, TABLE, LABEL)
+    before = predictor.p_values(TABLE[ASKED])
+    nb.fit(TABLE, LABEL[::-1])
+    np.testing.assert_array_equal(predictor.p_values(TABLE[ASKED]), before)
 
 
 # -- sets ----------------------------------------------------------------------------------------------
 
 
+@cache
+def predictor() -> Any:
+    return bnb.conformal(of_numbers(), NUMBERS, LABEL)
+
+
 def test_sets_hold_the_labels_with_large_p_values():
-    X, y = rows_of("gaussian")
-    found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set(X[:20], coverage=0.75)
+    y = CODE[ASKED]
+    found = predictor().predict_set(NUMBERS[ASKED], coverage=0.75)
     np.testing.assert_array_equal(found.members, found.p_values > 0.25)
-    assert [list(own) for own in found.labels] == [np.flatnonzero(own).tolist() for own in found.members]
+    assert [list(own) for own in found.labels] == [np.array(CLASSES)[own].tolist() for own in found.members]
     assert [found.n_empty, found.n_single, found.n_several] == np.histogram(found.size, [0, 1, 2, 4])[0].tolist()
-    np.testing.assert_array_equal(found.covered(y[:20]), found.members[np.arange(20), y[:20]])
-    assert not found.covered(np.full(20, 9)).any()
+    np.testing.assert_array_equal(found.covered(LABEL[ASKED]), found.members[np.arange(len(y)), y])
+    assert not found.covered(["yew"] * len(y)).any()
     wider = found.at(0.99)
     assert (wider.members >= found.members).all()
     # Up to its confidence a row has one label at most, and none below 1 - credibility.
@@ -286,51 +282,42 @@ def test_sets_hold_the_labels_with_large_p_values():
     frame = found.to_frame()
     assert list(frame) == ["labels", "size", "credibility", "confidence"]
     assert frame["labels"].map(len).tolist() == found.size.tolist()
-    assert "20 rows, coverage 0.75" in repr(found)
+    assert "16 rows, coverage 0.75" in repr(found)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_few_rows_leave_out_no_label():
     """With N < 9 rows no p-value is 1/10 or less; and 1/10 of ten is."""
-    X, y = rows_of("gaussian", 9)
-    assert bnb.conformal(bnb.GaussianNB().fit(X[:8], y[:8]), X[:8], y[:8]).predict_set([[50.0, -50, 50]]).members.all()
-    found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set([[50.0, -50, 50]])
-    np.testing.assert_array_equal(found.members, found.p_values > 0.15)
+    for n, p in ((8, 0.0), (9, 0.15)):
+        X, y = NUMBERS[:n], LABEL[:n]
+        found = bnb.conformal(bnb.GaussianNB().fit(X, y), X, y).predict_set([[50.0, -50, 50, 0]])
+        np.testing.assert_array_equal(found.members, found.p_values > p)
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_what_was_chosen_on_the_rows_is_said():
-    X, y = rows_of("categorical")
-    assert bnb.conformal(bnb.CategoricalNB().fit(X, y), X, y).notes == ()
-    tree = bnb.conformal(bnb.TAN().fit(X, y), X, y)
+    assert bnb.conformal(of_levels(), TABLE, LABEL).notes == ()
+    tree = bnb.conformal(bnb.TAN(gaussian=None).fit(TABLE, LABEL), TABLE, LABEL)
     assert "approximate" in repr(tree)
-    assert "tree" in repr(tree.predict_set(X[:2]))
+    assert "tree" in repr(tree.predict_set(TABLE[:2]))
 
 
 def test_refusals():
-    X, y = rows_of("categorical", 20)
-    nb = bnb.CategoricalNB().fit(X, y)
-    predictor = bnb.conformal(nb, X, y)
+    nb, rows = of_levels(), (TABLE, LABEL)
     for coverage in (0, 1, 90, -0.1, "0.9", np.nan, None, True):
-        with pytest.raises(ValueError, match=r"coverage=.* must be a number between 0 and 1, such as 0.9"):
-            predictor.predict_set(X, coverage)
-    with pytest.raises(ValueError, match=r"ties='never' is unknown; use 'conservative' or 'random'"):
-        bnb.conformal(nb, X, y, ties="never")
-    with pytest.raises(ValueError, match="seed=-1"):
-        bnb.conformal(nb, X, y, ties="random", seed=-1)
-    with pytest.raises(ValueError, match="conformal: X, y and sample_weight must be rows that the classifier was"):
-        bnb.conformal(nb, X, 2 - y)
-    with pytest.raises(ValueError, match="estimate='map' is no average over the posterior"):
-        bnb.conformal(nb, X, y, estimate="map")
-    weight = np.full(20, 1.5)
-    with pytest.raises(ValueError, match=r"sample_weight is 1\.5 at row 0: .*Pass rows with whole weights"):
-        bnb.conformal(bnb.CategoricalNB().fit(X, y, weight), X, y, weight)
-    with pytest.raises(ValueError, match="X has 2 features"):
-        predictor.p_values(X[:, :2])
-    with pytest.raises(NotImplementedError, match="conformal: "):
-        bnb.conformal(bnb.PolyaNB().fit(X, y), X, y)
-    with pytest.raises(ValueError, match="X has 2 rows, y has 1 labels"):
-        predictor.predict_set(X[:2]).covered(y[:1])
+        said = r"coverage=.* must be a number between 0 and 1, such as 0.9"
+        refused(said, predictor().predict_set, NUMBERS, coverage)
+    refused("ties='never' is unknown; use 'conservative' or 'random'", bnb.conformal, nb, *rows, ties="never")
+    refused("seed=-1", bnb.conformal, nb, *rows, ties="random", seed=-1)
+    said = "conformal: X, y and sample_weight must be rows that the classifier was"
+    refused(said, bnb.conformal, nb, TABLE, LABEL[::-1])
+    refused("estimate='map' is no average over the posterior", bnb.conformal, nb, *rows, estimate="map")
+    weight = np.full(N, 1.5)
+    said = r"sample_weight is 1\.5 at row 0: .*Pass rows with whole weights"
+    refused(said, bnb.conformal, bnb.CategoricalNB().fit(*rows, weight), *rows, weight)
+    refused("X has 2 features", predictor().p_values, NUMBERS[:, :2])
+    refused("conformal: .*in shares by EM", bnb.conformal, in_shares(), COUNTS, LABEL, error=NotImplementedError)
+    refused("X has 2 rows, y has 1 labels", predictor().predict_set(NUMBERS[:2]).covered, LABEL[:1])
 
 
 # -- coverage ------------------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
 from bayesnb.prediction import weighting
-from tests.prediction.test_weighted import CASES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, objective, solved
+from tests.prediction import tables
+from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
+from tests.prediction.test_weighted import CASES, objective, of_two_classes, solved
 from tests.refusals import refused
-
-CLASSES = ["ash", "elm", "oak"]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_intervals_are_those_of_laplace(weighted, prob):
     scores = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL)
     value, _ = objective(scores, CODE, 0.3)
     at = solved(scores, CODE, 0.3).x
-    into = np.column_stack([np.zeros((5, 3)), np.ones(5), 0.3 * np.eye(5)])
+    into = np.column_stack([np.zeros((4, 3)), np.ones(4), 0.3 * np.eye(4)])
     sd = np.sqrt(np.diag(into @ covariance(value, at) @ into.T))
     table = bnb.weight_table(weighted, prob)
     assert table["term"].tolist() == list(weighted.term_names_)
@@ -66,7 +66,7 @@ def test_intervals_are_those_of_laplace(weighted, prob):
 
 def test_the_cost_of_a_term_is_that_of_leaving_it_out(weighted):
     """Laplace's against the optimum at which its weight is held at 0: d = -T/τ."""
-    scores, tau, each = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), 0.3, np.eye(9)
+    scores, tau, each = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), 0.3, np.eye(8)
     value, start = objective(scores, CODE, tau)
     best, costs = solved(scores, CODE, tau).fun, bnb.weight_table(weighted)["cost"]
     assert (costs < 3).any()
@@ -83,12 +83,12 @@ def test_the_cost_of_a_term_is_that_of_leaving_it_out(weighted):
         assert cost == pytest.approx(exact, rel=0.1, abs=0.01) if exact < 3 else cost < exact
 
 
-def test_terms_that_share_a_temperature_are_one_row(weighted):
-    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature").fit(LEVELS, LABEL)
+def test_terms_that_share_a_temperature_are_one_row():
+    nb = tables.weighted("temperature")
     value, _ = objective(bnb.loo_terms(nb.estimator_, LEVELS, LABEL), CODE, 0.0, biased=False)
 
     def of_temperature(t: np.ndarray) -> tuple[float, np.ndarray]:
-        found, gradient = value(np.concatenate([np.zeros(3), t, np.zeros(5)]))
+        found, gradient = value(np.concatenate([np.zeros(3), t, np.zeros(4)]))
         return found, gradient[3:4]
 
     sd = covariance(of_temperature, np.array([nb.temperature_]))[0, 0] ** 0.5
@@ -223,7 +223,7 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
 @pytest.mark.slow("NumPyro compiles for seconds")
 def test_its_density_is_the_objective(weighted):
     """Σ_i log softmax(s(x_i))[y_i], with priors b, d ~ N(0, 1), T ~ N(1, 1)."""
-    at = np.random.default_rng(3).normal(size=9)
+    at = np.random.default_rng(3).normal(size=8)
     value, _ = objective(bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), CODE, 0.3)
     found = density(weighted, LEVELS, {"class_bias": at[:3], "temperature": at[3], "deviation": at[4:]})
     assert found == pytest.approx(-value(at)[0], rel=1e-10)
@@ -237,16 +237,16 @@ def test_it_counts_rows_by_their_weight():
     less = bnb.loo_terms(nb.estimator_, np.repeat(NUMBERS, weight.astype(int), 0), np.repeat(LABEL, weight.astype(int)))
     value, _ = objective(less, np.repeat(CODE, weight.astype(int)), 0.0, biased=False)
     found = density(nb, NUMBERS, {"temperature": 0.4}, weight)
-    assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(5)])[0], rel=1e-10)
+    assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(4)])[0], rel=1e-10)
 
 
 def test_its_rows_are_those_that_were_weighed():
-    nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature", max_rows=60).fit(NUMBERS, LABEL)
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=30).fit(LEVELS, LABEL)
     fitted = nb.estimator_.fitted_
-    scores = weighting.scores_given(fitted, nb.weights_, fitted.table(NUMBERS), CODE, np.ones(N), 60, 0, "test")
+    scores = weighting.scores_given(fitted, nb.weights_, fitted.table(LEVELS), CODE, np.ones(N), 30, 0, "test")
     log_proba = log_softmax(scores.log_class + nb.temperature_ * scores.terms[..., 0], axis=1)
     own = log_proba[np.arange(len(log_proba)), scores.label.astype(int)]
-    assert -(own @ scores.weight) / 60 == pytest.approx(nb.loo_log_loss_, rel=1e-10)
+    assert -(own @ scores.weight) / 30 == pytest.approx(nb.loo_log_loss_, rel=1e-10)
 
 
 # -- draws by NUTS -----------------------------------------------------------------------------------
@@ -367,8 +367,8 @@ def test_labels_that_are_told_without_error_are_said_to_bound_little():
 
 
 def test_what_has_no_weights():
-    plain = bnb.CategoricalNB().fit(LEVELS, LABEL)
-    refused("weight_table: CategoricalNB has no weights of terms; pass a fitted WeightedNB", bnb.weight_table, plain)
+    said = "weight_table: CategoricalNB has no weights of terms; pass a fitted WeightedNB"
+    refused(said, bnb.weight_table, of_levels())
     with pytest.raises(NotFittedError):
         bnb.weight_table(bnb.WeightedNB())
     counted = bnb.WeightedNB(bnb.CategoricalNB())
@@ -379,10 +379,10 @@ def test_what_has_no_weights():
 
 def test_bad_arguments_of_the_table(weighted):
     refused("prob=90 must be a number between 0 and 1", bnb.weight_table, weighted, 90)
-    parameters = bnb.posterior_draws(weighted, 5)
+    parameters = {"class_prob": np.full((5, 3), 1 / 3), "theta": np.full((5, 3, 12), 1 / 3)}
     refused("draws must be those of weights, as run_nuts", bnb.weight_table, weighted, draws=parameters)
     of_another = {"class_bias": np.zeros((4, 3)), "weight": np.zeros((4, 9))}
-    refused(r"draws\['weight'\] has shape \(4, 9\), where \(draws, 5\)", bnb.weight_table, weighted, draws=of_another)
+    refused(r"draws\['weight'\] has shape \(4, 9\), where \(draws, 4\)", bnb.weight_table, weighted, draws=of_another)
     refused(r"draws\['weight'\] has shape \(4, 9\)", weighted.predict_proba, LEVELS, draws=of_another)
 
 
@@ -392,7 +392,7 @@ def test_bad_arguments_of_nuts(weighted):
     refused("pass the rows that it was weighed on", bnb.run_nuts, weighted, X=LEVELS)
     refused("hyperprior: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, "symmetric", **rows)
     refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
-    refused("run_nuts: X, y and sample_weight must be rows that", bnb.run_nuts, weighted, X=LEVELS + 1, y=LABEL[::-1])
+    refused("run_nuts: X, y and sample_weight must be rows that", bnb.run_nuts, weighted, X=LEVELS, y=LABEL[::-1])
     one = LABEL == "ash"
     refused(
         "run_nuts: only 0 rows are outside the largest",
@@ -403,8 +403,10 @@ def test_bad_arguments_of_nuts(weighted):
     )
     refused("draws=0 must be a positive integer", bnb.run_nuts, weighted, draws=0, **rows)
     refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
-    later = copy(weighted).partial_fit(LEVELS[:4], ["beech"] * 4, classes=["beech"])
-    refused(r"run_nuts: there are classes \['ash', 'beech', .*nb.weigh\(X, y\) finds them", bnb.run_nuts, later, **rows)
+    here = LABEL != "elm"
+    later = copy(of_two_classes()).partial_fit(LEVELS[:4], ["elm"] * 4, classes=["elm"])
+    said = r"run_nuts: there are classes \['ash', 'elm', .*nb.weigh\(X, y\) finds them"
+    refused(said, bnb.run_nuts, later, X=LEVELS[here], y=LABEL[here])
 
 
 def test_analyses_of_parameters_take_no_draws_of_weights(weighted):

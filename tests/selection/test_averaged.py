@@ -17,6 +17,7 @@ from scipy.special import expit, gammaln, logsumexp, xlogy
 import bayesnb as bnb
 from bayesnb.uncertainty.class_probabilities import sampler
 from tests.data import arff
+from tests.prediction.tables import CODE, LABEL, LEVELS
 from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough
 
@@ -168,16 +169,14 @@ def test_sparse_presence_is_dense_presence():
 
 
 def test_inclusion_follows_kappa():
-    rng = np.random.default_rng(2)
-    y = np.arange(60) % 2
-    X = rng.normal(y[:, None] * [0.0, 0.5, 3.0], 1.0)
-    nb = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(X, y)
+    X = np.random.default_rng(2).normal(CODE[:, None] * [0.0, 0.2, 3.0, 3.0], 1.0)
+    nb = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(X, LABEL)
     table = nb.inclusion_by_kappa()
     assert list(table.columns) == [0.01, 0.1, 1.0]
     np.testing.assert_allclose(table[0.1], nb.inclusion_probability_, rtol=1e-12)
-    # The factor of two classes' means against one falls as √κ when κ goes to zero.
+    # The factor of three classes' means against one falls as κ when κ goes to zero.
     assert (np.diff(table.to_numpy()[:2], axis=1) > 0).all()
-    refused("there are none", bnb.FeatureAveragedNB().fit([["u"], ["v"]], [0, 1]).inclusion_by_kappa)
+    refused("there are none", bnb.FeatureAveragedNB().fit(LEVELS, LABEL).inclusion_by_kappa)
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
@@ -189,20 +188,20 @@ def test_inclusion_follows_kappa():
             ValueError,
             r"inclusion of feature 0 is 1\.0; it must be between 0 and 1",
         ),
-        (bnb.FeatureAveragedNB(inclusion=[0.5] * 3), ValueError, r"inclusion has shape \(3,\); expected .* 2"),
-        (bnb.FeatureAveragedNB(expected_features=2), ValueError, r"expected_features=2 must be between 0 and 2"),
+        (bnb.FeatureAveragedNB(inclusion=[0.5] * 3), ValueError, r"inclusion has shape \(3,\); expected .* 4"),
+        (bnb.FeatureAveragedNB(expected_features=4), ValueError, r"expected_features=4 must be between 0 and 4"),
         (bnb.FeatureAveragedNB(estimate="map"), ValueError, r"estimate='map' has no average over models"),
         (bnb.FeatureAveragedNB("naive"), ValueError, r"estimator='naive' must be a classifier of bayesnb"),
         (bnb.FeatureAveragedNB(bnb.MultinomialNB()), NotImplementedError, r"share a simplex: use BernoulliNB"),
         (
-            bnb.FeatureAveragedNB(bnb.BernoulliNB(alpha=np.array([[1.0] * 4, [2.0] * 4]))),
+            bnb.FeatureAveragedNB(bnb.BernoulliNB(alpha=np.array([[1.0], [2.0], [1.0]]).repeat(8, axis=1))),
             ValueError,
             r"The prior differs between classes",
         ),
     ],
 )
 def test_what_is_refused(nb, error, message):
-    refused(message, nb.fit, [[0, 1], [1, 1]], ["p", "q"], error=error)
+    refused(message, nb.fit, LEVELS, LABEL, error=error)
     assert not hasattr(nb, "classes_")
 
 
@@ -265,47 +264,51 @@ def test_its_draws_average_to_its_predictive(kind):
     assert (sd[:, 1] > 0).all()
 
 
-def of_1024_subsets(X: np.ndarray, y: np.ndarray, rows: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
-    """Inclusion (10,), and P(class | row), from levels 0, 1, 2 and two classes, by NumPy alone; class_alpha is 1."""
+def of_all_subsets(X: np.ndarray, y: np.ndarray, rows: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """Inclusion (F,), and P(class | row), from levels 0, 1, 2 and three classes, by NumPy alone; class_alpha is 1."""
+    n_features = X.shape[1]
 
     def log_evidence(count):
         """Of Dirichlet-multinomials over the last axis."""
         n = count.sum(axis=-1)
         return (gammaln(alpha + count) - gammaln(alpha)).sum(axis=-1) - gammaln(3 * alpha + n) + gammaln(3 * alpha)
 
-    count = np.array([[[np.sum(X[y == c, f] == v) for v in range(3)] for f in range(10)] for c in (0, 1)])
+    count = np.array([[np.bincount(x.astype(int), minlength=3) for x in X[y == c].T] for c in range(3)])
     apart, together = log_evidence(count).sum(axis=0), log_evidence(count.sum(axis=0))
 
     def theta(count):
         return (alpha + count) / (3 * alpha + count.sum(axis=-1, keepdims=True))
 
     own, shared = theta(count), theta(count.sum(axis=0))
-    log_class = np.log((1 + np.array([np.sum(y == c) for c in (0, 1)])) / (2 + len(y)))
-    subsets = np.array(list(product([False, True], repeat=10)))
+    prob_class = (1 + np.bincount(y, minlength=3)) / (3 + len(y))
+    subsets = np.array(list(product([False, True], repeat=n_features)))
     log_weight = np.where(subsets, apart + np.log(0.3), together + np.log(0.7)).sum(axis=1)
     weight = np.exp(log_weight - logsumexp(log_weight))
-    joint = np.empty((len(rows), 2))
+    joint = np.empty((len(rows), 3))
     for i, row in enumerate(rows):
-        each = np.arange(10), row.astype(int)
-        for c in (0, 1):
+        each = np.arange(n_features), row.astype(int)
+        for c in range(3):
             score = np.where(subsets, np.log(own[c][each]), np.log(shared[each])).sum(axis=1)
-            joint[i, c] = np.exp(log_class[c]) * weight @ np.exp(score)
+            joint[i, c] = prob_class[c] * weight @ np.exp(score)
     return weight @ subsets, joint / joint.sum(axis=1, keepdims=True)
 
 
-def test_ten_features_are_the_average_over_1024_subsets():
+@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.parametrize("n_features", [4, 10])
+def test_it_is_the_average_over_16_or_1024_subsets(n_features):
     rng = np.random.default_rng(7)
-    y = rng.permutation(np.arange(20) % 2)
-    X = np.where(rng.random((20, 10)) < np.linspace(0, 0.8, 10), y[:, None], rng.integers(0, 3, (20, 10)))
-    base = bnb.CategoricalNB(categories=[[0, 1, 2]] * 10, alpha=0.7)
+    y = rng.permutation(np.arange(20) % 3)
+    told = rng.random((20, n_features)) < np.linspace(0, 0.8, n_features)
+    X = np.where(told, y[:, None], rng.integers(0, 3, (20, n_features)))
+    base = bnb.CategoricalNB(categories=[[0, 1, 2]] * n_features, alpha=0.7)
     nb = bnb.FeatureAveragedNB(base, inclusion=0.3).fit(X, y)
-    inclusion, proba = of_1024_subsets(X, y, X, 0.7)
+    inclusion, proba = of_all_subsets(X, y, X, 0.7)
     np.testing.assert_allclose(nb.inclusion_probability_, inclusion, rtol=1e-10)
     np.testing.assert_allclose(nb.predict_proba(X), proba, rtol=1e-10)
     found = bnb.loo(nb, X, y)
     for i in range(20):
         others = np.arange(20) != i
-        _, without = of_1024_subsets(X[others], y[others], X[[i]], 0.7)
+        _, without = of_all_subsets(X[others], y[others], X[[i]], 0.7)
         np.testing.assert_allclose(np.exp(found.log_proba[i]), without[0], rtol=1e-10)
 
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import betaln
+from scipy.special import gammaln
 
 import bayesnb as bnb
+from tests.prediction.tables import CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
+from tests.refusals import refused
 
-X = np.array([["u", "a"], ["v", "a"], ["u", "b"], ["u", "a"]])
-Y = ["p", "q", "p", "q"]
-COUNTS = np.array([[2.0, 0.0], [1.0, 3.0], [0.0, 1.0], [4.0, 1.0]])
+PROPER = bnb.NormalInverseGamma(0.0, 1.0, 2.0, 1.0)
 
 
 def test_of_two_concentrations():
-    first, second = (bnb.CategoricalNB(alpha=alpha).fit(X, Y) for alpha in (1.0, 3.0))
-    counts = [(2, 0), (1, 1), (1, 1), (2, 0)]  # of u, v and of a, b in p and in q
-    log = sum(sign * (betaln(a + m, a + n) - betaln(a, a)) for sign, a in ((1, 1.0), (-1, 3.0)) for m, n in counts)
-    found = bnb.bayes_factor(first, second)
+    count = np.array([[np.bincount(x.astype(int), minlength=3) for x in LEVELS[c == CODE].T] for c in range(3)])
+
+    def log_evidence(alpha: float) -> float:
+        """Of the cells given the classes: a Dirichlet-multinomial for each class and column."""
+        n = count.sum(axis=-1)
+        return (gammaln(alpha + count) - gammaln(alpha)).sum() + (gammaln(3 * alpha) - gammaln(3 * alpha + n)).sum()
+
+    first, second = of_levels(alpha=1.0), of_levels(alpha=3.0)
+    log, found = log_evidence(1.0) - log_evidence(3.0), bnb.bayes_factor(first, second)
     assert found.log == pytest.approx(log, abs=1e-12)
     assert found.value == pytest.approx(np.exp(log))
     assert bnb.bayes_factor(second, first).log == -found.log
@@ -26,21 +31,21 @@ def test_of_two_concentrations():
 
 
 def test_the_order_of_rows_does_not_matter():
-    shuffled = bnb.CategoricalNB().fit(X[::-1], Y[::-1])
-    assert bnb.bayes_factor(bnb.CategoricalNB().fit(X, Y), shuffled).log == 0
+    shuffled = bnb.CategoricalNB().fit(LEVELS[::-1], LABEL[::-1])
+    assert bnb.bayes_factor(of_levels(), shuffled).log == 0
 
 
 def test_a_large_factor_is_infinite_and_its_logarithm_is_not():
-    y = np.arange(4000) % 2
-    first, second = (bnb.CategoricalNB(alpha=alpha).fit(y[:, None], y) for alpha in (1.0, 1e6))
+    X, weight = np.repeat(CODE[:, None], 4, axis=1), np.full(N, 100.0)
+    first, second = (bnb.CategoricalNB(alpha=alpha).fit(X, LABEL, weight) for alpha in (1.0, 1e6))
     found = bnb.bayes_factor(first, second)
     assert found.value == np.inf
     assert np.isfinite(found.log)
 
 
 def test_a_prior_from_the_data_and_fractional_weights_are_noted():
-    gaussian = bnb.GaussianNB().fit(COUNTS, Y, sample_weight=[0.5, 1, 1, 1])
-    proper = bnb.GaussianNB(prior=bnb.NormalInverseGamma(0.0, 1.0, 2.0, 1.0)).fit(COUNTS, Y, [0.5, 1, 1, 1])
+    weight = np.where(np.arange(N) == 0, 0.5, 1.0)
+    gaussian, proper = (nb.fit(NUMBERS, LABEL, weight) for nb in (bnb.GaussianNB(), bnb.GaussianNB(prior=PROPER)))
     notes = " ".join(bnb.bayes_factor(proper, gaussian).notes)
     assert "Evidence of the second given a prior derived from these data." in notes
     assert "the first given" not in notes
@@ -48,29 +53,29 @@ def test_a_prior_from_the_data_and_fractional_weights_are_noted():
     assert bnb.bayes_factor(proper, proper).notes == ("Fractional weights: a pseudo-evidence.",)
 
 
-def frame(**columns):
-    return pd.DataFrame(columns)
-
-
-def categorical(rows=X, labels=Y, **options):
+def categorical(rows=LEVELS, labels=LABEL, **options):
     return lambda: bnb.CategoricalNB(**options).fit(rows, labels)
 
 
 def of_counts(nb, rows=COUNTS):
-    return lambda: nb.fit(rows, Y)
+    return lambda: nb.fit(rows, LABEL)
+
+
+def named(*names):
+    return of_counts(bnb.GaussianNB(), pd.DataFrame(NUMBERS, columns=names))
 
 
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (categorical(), categorical(X[:3], Y[:3]), "the rows differ: classes of"),
-        (categorical(), categorical(X, Y[::-1]), "the rows differ: their categorical columns"),
-        (categorical(), categorical(X[:, :1]), "the columns differ, 2 and 1"),
-        (categorical(), categorical(X, ["p", "r", "p", "r"]), "the classes differ"),
+        (categorical(), categorical(LEVELS[1:], LABEL[1:]), "the rows differ: classes of"),
+        (categorical(), categorical(LEVELS, np.roll(LABEL, 1)), "the rows differ: their categorical columns"),
+        (categorical(), categorical(LEVELS[:, :1]), "the columns differ, 4 and 1"),
+        (categorical(), categorical(LEVELS, CODE), "the classes differ"),
         (
             categorical(),
-            categorical(categories=[["u", "v", "w"], ["a", "b"]]),
-            "have 4 levels in the first model and 5 in the second",
+            categorical(categories=[[0, 1, 2, 3], *[[0, 1, 2]] * 3]),
+            "have 12 levels in the first model and 13 in the second",
         ),
         (of_counts(bnb.MultinomialNB()), of_counts(bnb.BernoulliNB(), COUNTS > 0), "multinomial, in the first model"),
         (of_counts(bnb.MultinomialNB()), of_counts(bnb.PoissonNB()), "poisson, in the"),
@@ -80,20 +85,14 @@ def of_counts(nb, rows=COUNTS):
             of_counts(bnb.BernoulliNB(binarize=1.5)),
             "the rows differ: their bernoulli columns have other statistics",
         ),
-        (
-            of_counts(bnb.GaussianNB(), frame(a=[1.0, 2, 3, 4])),
-            of_counts(bnb.GaussianNB(), frame(b=[1.0, 2, 3, 4])),
-            "column 0 is 'a'",
-        ),
+        (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "column 0 is 'a'"),
         (categorical(alpha=0.0), categorical(alpha=0.0), "Both evidences are zero"),
     ],
 )
 def test_what_must_not_be_compared(first, second, message):
-    first, second = first(), second()
-    with pytest.raises(ValueError, match=message):
-        bnb.bayes_factor(first, second)
+    refused(message, bnb.bayes_factor, first(), second())
 
 
 def test_the_prior_inside_an_average_counts_too():
-    averaged = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(COUNTS, Y)
+    averaged = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
     assert "Evidence of the first given a prior derived" in " ".join(bnb.bayes_factor(averaged, averaged).notes)

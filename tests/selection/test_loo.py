@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import bayesnb as bnb
 from tests.data import arff
+from tests.prediction.tables import LABEL, LEVELS, N, declared, of_levels
+from tests.refusals import refused
 from tests.strategies import CLASSES, KINDS, Problem, problems, thorough, with_prior_of
 
 ESTIMATES = ("predictive", "mean")
@@ -35,7 +37,7 @@ def refits(problem: Problem, nb, estimate: str) -> tuple[np.ndarray, np.ndarray]
 @settings(max_examples=5)
 @given(data=st.data())
 def test_it_equals_refits_without_each_row(kind, data):
-    problem = data.draw(problems(kind, min_rows=2, max_rows=6))
+    problem = declared(data.draw(problems(kind, min_rows=2, max_rows=6)))
     whole = problem.fit()
     estimate = data.draw(st.sampled_from(ESTIMATES))
     prior = data.draw(st.sampled_from(["derived", "fixed"]))
@@ -133,13 +135,11 @@ def test_arviz_ranks_it():
 
 
 def test_rows_that_were_not_counted_are_refused_and_nothing_changes():
-    nb = bnb.CategoricalNB().fit([["u"], ["v"], ["u"]], ["p", "q", "p"])
+    nb = of_levels()
     before = nb.statistics_.blocks[0].count.copy()
-    with pytest.raises(ValueError, match=r"^loo: X, y and sample_weight must be rows .*class 'q'"):
-        bnb.loo(nb, [["u"], ["v"], ["u"]], ["p", "q", "q"])
-    with pytest.raises(ValueError, match="must be rows that the classifier was fitted on"):
-        bnb.loo(nb, [["u"], ["v"], ["u"]], ["p", "q", "p"], sample_weight=[1.0, 2.0, 1.0])
-    with pytest.raises(ValueError, match="estimate='map' is no average over the posterior"):
-        bnb.loo(nb, [["u"]], ["p"], estimate="map")
+    refused(r"^loo: X, y and sample_weight must be rows .*class 'elm'", bnb.loo, nb, LEVELS, ["elm"] * N)
+    said = "must be rows that the classifier was fitted on"
+    refused(said, bnb.loo, nb, LEVELS, LABEL, sample_weight=1.0 + (np.arange(N) == 5))
+    refused("estimate='map' is no average over the posterior", bnb.loo, nb, LEVELS[:1], LABEL[:1], estimate="map")
     np.testing.assert_array_equal(nb.statistics_.blocks[0].count, before)
-    assert "LeaveOneOut(3 rows, elpd" in repr(bnb.loo(nb, [["u"], ["v"], ["u"]], ["p", "q", "p"]))
+    assert "LeaveOneOut(60 rows, elpd" in repr(bnb.loo(nb, LEVELS, LABEL))

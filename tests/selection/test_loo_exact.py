@@ -11,9 +11,11 @@ import pytest
 import bayesnb as bnb
 from tests.strategies import thorough
 
-LABEL = np.array([0, 0, 0, 1, 1, 2])
-LEVELS = np.array([[0, 0], [0, 1], [1, 2], [2, 0], [0, 0], [1, 1]])
-WORDS = np.array([[2, 1, 0], [0, 1, 0], [1, 0, 3], [0, 0, 2], [1, 1, 1], [4, 0, 0]])
+RNG = np.random.default_rng(0)
+N = 18
+LABEL = np.repeat([0, 1, 2], [9, 6, 3])
+LEVELS = np.vstack([RNG.choice(3, (N - 3, 4), p=[0.7, 0.2, 0.1]), np.repeat([[0], [1], [2]], 4, axis=1)])
+WORDS = RNG.poisson(0.5, (N, 4))
 ROWS = {"categorical": LEVELS, "bernoulli": (WORDS > 0).astype(int), "multinomial": WORDS}
 
 
@@ -66,7 +68,7 @@ def make(kind: str, **options: float) -> bnb.CategoricalNB | bnb.BernoulliNB | b
 def test_under_a_tiny_prior(kind, estimate):
     """α + 1 - 1 is not α in floating point: scores of -41 were -inf."""
     nb = make(kind, alpha=1e-18, class_alpha=1e-18, estimate=estimate).fit(ROWS[kind], LABEL)
-    expected = left_out(kind, 1e-18, 1e-18, [Fraction(1)] * 6, estimate == "mean")
+    expected = left_out(kind, 1e-18, 1e-18, [Fraction(1)] * N, estimate == "mean")
     found = bnb.loo(nb, ROWS[kind], LABEL)
     np.testing.assert_allclose(found.log_proba, expected, rtol=1e-12, atol=1e-12)
     assert found.pointwise.min() < -38
@@ -76,7 +78,7 @@ def test_under_a_tiny_prior(kind, estimate):
 @pytest.mark.parametrize("kind", thorough(ROWS, ("categorical", "multinomial")))
 def test_under_large_weights(kind):
     """Nine digits of a sum of 1e9 are not lost with the row that makes it up."""
-    weight = np.array([1e9, 3e9, 2.0, 1e9, 7e8, 2e9])
+    weight = np.resize([1e9, 3e9, 2.0, 1e9, 7e8, 2e9], N)
     nb = make(kind, alpha=0.3, class_alpha=0.7).fit(ROWS[kind], LABEL, weight)
     expected = left_out(kind, 0.3, 0.7, [Fraction(w) for w in weight], False)
     found = bnb.loo(nb, ROWS[kind], LABEL, weight)
@@ -87,10 +89,10 @@ def test_alpha_is_tuned_by_the_same_scores():
     """A search that begins where the prior is lost: the objective there is finite, and right."""
     nb = bnb.CategoricalNB(alpha=1e-18).fit(LEVELS, LABEL)
     with pytest.warns(UserWarning, match="at the end of the interval"):
-        path = bnb.tune_alpha(nb, LEVELS, LABEL, bounds=(1e-18, 10.0)).path
+        path = bnb.tune_alpha(nb, LEVELS, LABEL, bounds=(1e-18, 0.01)).path
     start = path[np.isclose(path["alpha"], 1e-18, rtol=1e-9, atol=0)]["objective"].iloc[0]
-    expected = left_out("categorical", 1e-18, 1.0, [Fraction(1)] * 6, False)
-    assert start == pytest.approx(expected[np.arange(6), LABEL].sum(), rel=1e-9)
+    expected = left_out("categorical", 1e-18, 1.0, [Fraction(1)] * N, False)
+    assert start == pytest.approx(expected[np.arange(N), LABEL].sum(), rel=1e-9)
 
 
 @pytest.mark.slow("compiles kernels of its own")

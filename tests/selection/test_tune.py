@@ -11,12 +11,10 @@ from sklearn.datasets import load_iris
 import bayesnb as bnb
 from bayesnb.families import EmpiricalNormal
 from bayesnb.selection import tune
+from tests.prediction.tables import COUNTS, LABEL, LEVELS, N
+from tests.refusals import refused
 
-RNG = np.random.default_rng(0)
-LABEL = np.arange(60) % 3
-WORDS = RNG.poisson(RNG.gamma(0.3, 4.0, (3, 20))[LABEL])
-LEVELS = np.where(RNG.random((60, 5)) < 0.4, LABEL[:, None], RNG.integers(0, 3, (60, 5)))
-WEIGHT = 1.0 + np.arange(60) % 2
+WEIGHT = 1.0 + np.arange(N) % 2
 
 
 def objective(nb, X, y, by, weight=None):
@@ -29,8 +27,8 @@ def objective(nb, X, y, by, weight=None):
     ("nb", "X"),
     [
         (bnb.CategoricalNB(class_alpha=2.0), LEVELS),
-        pytest.param(bnb.MultinomialNB(), WORDS, marks=pytest.mark.slow),
-        pytest.param(bnb.BernoulliNB(), WORDS > 1, marks=pytest.mark.slow),
+        pytest.param(bnb.MultinomialNB(), COUNTS, marks=pytest.mark.slow),
+        pytest.param(bnb.BernoulliNB(), COUNTS > 1, marks=pytest.mark.slow),
     ],
 )
 def test_alpha_is_the_optimum_over_refits(nb, X, by):
@@ -69,10 +67,10 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 def test_slopes_are_those_of_finite_differences(by):
-    nb = bnb.MultinomialNB().fit(WORDS, LABEL)
+    nb = bnb.MultinomialNB().fit(COUNTS, LABEL)
     names = ("alpha", "class_alpha")
     fitted = nb.fitted_
-    by_loo = tune._by_loo(fitted, fitted.prior, WORDS, LABEL, None, names)
+    by_loo = tune._by_loo(fitted, fitted.prior, COUNTS, LABEL, None, names)
     of = by_loo if by == "loo" else tune._by_evidence(fitted.prior, fitted.statistics, names)
     for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
@@ -97,34 +95,31 @@ def test_an_optimum_at_the_end_of_the_interval_is_reported():
         (bnb.MultinomialNB(), {"by": "accuracy"}, ValueError, "by='accuracy'"),
         (bnb.MultinomialNB(), {"tune": ["kappa"]}, ValueError, r"must name some of \['alpha', 'class_alpha'\]"),
         (bnb.MultinomialNB(), {"bounds": (0, 1)}, ValueError, r"bounds=\(0, 1\) must be two numbers"),
-        (bnb.MultinomialNB(alpha=np.full(20, 0.5)), {}, ValueError, "(?s)alpha=.* must be one positive number"),
+        (bnb.MultinomialNB(alpha=np.full(4, 0.5)), {}, ValueError, "(?s)alpha=.* must be one positive number"),
         (bnb.PoissonNB(), {"tune": "kappa"}, ValueError, r"must name some of \['class_alpha', 'a'\]"),
         (bnb.PoissonNB(prior=bnb.GammaPoisson(0.0, 0.0)), {}, ValueError, "no strength of a gives the rows a finite"),
         (bnb.FeatureAveragedNB(bnb.BernoulliNB(binarize=1.0)), {}, NotImplementedError, "Tune that one first"),
     ],
 )
 def test_what_is_refused(nb, options, error, message):
-    nb.fit(WORDS, LABEL)
-    with pytest.raises(error, match=message):
-        bnb.tune_alpha(nb, WORDS, LABEL, **options)
+    refused(message, bnb.tune_alpha, nb.fit(COUNTS, LABEL), COUNTS, LABEL, error=error, **options)
 
 
 def test_rows_that_were_not_counted_are_refused():
-    nb = bnb.MultinomialNB().fit(WORDS, LABEL)
-    with pytest.raises(ValueError, match="tune_alpha: X, y and sample_weight must be rows"):
-        bnb.tune_alpha(nb, WORDS + 50, LABEL)
+    nb = bnb.MultinomialNB().fit(COUNTS, LABEL)
+    refused("tune_alpha: X, y and sample_weight must be rows", bnb.tune_alpha, nb, COUNTS + 50, LABEL)
 
 
 def test_without_an_observed_level_there_is_nothing_to_condense():
-    X, y = np.full((6, 2), np.nan), ["a", "b"] * 3
-    nb = bnb.CategoricalNB(categories=[[0, 1], [0, 1, 2]]).fit(X, y)
-    assert bnb.tune_alpha(nb, X, y, by="evidence").objective == pytest.approx(nb.log_evidence_)
+    X = np.full((N, 4), np.nan)
+    nb = bnb.CategoricalNB(categories=[[0, 1], *[[0, 1, 2]] * 3]).fit(X, LABEL)
+    assert bnb.tune_alpha(nb, X, LABEL, by="evidence").objective == pytest.approx(nb.log_evidence_)
 
 
 def test_a_given_prior_of_the_classes_is_not_tuned():
-    nb = bnb.CategoricalNB(class_prior=bnb.Dirichlet(np.ones((1, 2)), np.zeros(2, int), 1)).fit([["a"], ["b"]], [0, 1])
-    with pytest.raises(ValueError, match=r"tune='class_alpha' must name some of \['alpha'\]"):
-        bnb.tune_alpha(nb, [["a"], ["b"]], [0, 1], by="evidence", tune="class_alpha")
+    nb = bnb.CategoricalNB(class_prior=bnb.Dirichlet(np.ones((1, 3)), np.zeros(3, int), 1)).fit(LEVELS, LABEL)
+    said = r"tune='class_alpha' must name some of \['alpha'\]"
+    refused(said, bnb.tune_alpha, nb, LEVELS, LABEL, by="evidence", tune="class_alpha")
 
 
 @pytest.mark.slow("compiles kernels of its own")
