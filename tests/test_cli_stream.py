@@ -55,17 +55,20 @@ def holes(n=120):
     return data.assign(name=[f"name {i % 40}" for i in range(n)], size=np.arange(n) % 11)
 
 
+OTHER = {"sep": ";", "decimal": ",", "encoding": "utf-8-sig", "lineterminator": "\r\n"}
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "form"),
     [
-        {},
-        {"values": ["NA", "None", "nan"]},
-        {"missing": ["?", "NA"]},
-        {"missing": ["?", "NA"], "kinds": {"id": "categorical", "size": "poisson", "windy": "bernoulli"}},
-        {"missing": ["NA"], "drop": ["sky", "id", "name", "code"], "default": "gaussian"},
+        ({}, {}),
+        ({}, OTHER),
+        ({"values": ["NA", "None", "nan"]}, {}),
+        ({"missing": ["?", "NA"]}, OTHER),
+        ({"missing": ["?", "NA"], "kinds": {"id": "categorical", "size": "poisson", "windy": "bernoulli"}}, {}),
+        ({"missing": ["NA"], "drop": ["sky", "id", "name", "code"], "default": "gaussian"}, OTHER),
     ],
 )
-@pytest.mark.parametrize("form", [{}, {"sep": ";", "decimal": ",", "encoding": "utf-8-sig", "lineterminator": "\r\n"}])
 def test_columns_are_those_of_the_whole_file(monkeypatch, tmp_path, options, form):
     path = tmp_path / "holes.csv"
     holes().to_csv(path, index=False, **form)

@@ -121,7 +121,7 @@ def test_a_query_takes_the_place_of_a_table():
 
 def words() -> tuple[pd.DataFrame, pd.DataFrame, list[str]]:
     rng = np.random.default_rng(1)
-    X, y = pd.DataFrame(rng.poisson(1.0, (60, 4)), columns=list("abcd")), rng.choice(["no", "yes"], 60)
+    X, y = pd.DataFrame(rng.poisson(1.0, (60, 5)), columns=list("abcde")), rng.choice(["no", "yes"], 60)
     long = X.assign(label=y).melt("label", var_name="word", value_name="n")
     counts = long.groupby(["label", "word"])["n"].sum().reset_index()
     rows = [(label, None, None, None, n, None, None) for label, n in pd.Series(y).value_counts().items()]

@@ -120,10 +120,8 @@ def test_the_configuration_is_the_users_after_an_error_too(x64, configure):
     configure(jax_enable_x64=x64)
     nb = GaussianNB().fit(REALS, Y)
     for attempt in (
-        lambda: GaussianNB().fit(
-            np.full((3, 1), 1e200) * [[1], [2], [3]], [0, 0, 0]
-        ),  # squares overflow, in the kernel
-        lambda: nb.forget(np.tile(REALS, (2, 1)), np.tile(Y, 2)),
+        lambda: GaussianNB().fit(1e200 * COUNTS, Y),  # squares overflow, in the kernel
+        lambda: nb.forget(REALS, Y, np.full(N, 2.0)),
         lambda: nb.predict(REALS[:, :2]),
         lambda: nb.predict(REALS, estimate="no such estimate"),
     ):

@@ -101,8 +101,8 @@ def test_files(format, tmp_path):
     expected = bnb.MixedNB(categorical=["b"], numbers="gaussian").fit(FRAME[["a", "b", "c"]], FRAME["y"], FRAME["w"])
     same(bnb.fit_stream(nb, stream, progress=False), expected)
     assert nb.feature_names_in_.tolist() == ["a", "b", "c"]
-    some = bnb.fit_stream(bnb.CategoricalNB(), read_table(path, "y", columns=["b"], batch_rows=64), progress=False)
-    same(some, bnb.CategoricalNB().fit(FRAME[["b"]], FRAME["y"]))
+    some = bnb.fit_stream(nb, read_table(path, "y", columns=["a", "b", "c"], batch_rows=64), progress=False)
+    same(some, clone(nb).fit(FRAME[["a", "b", "c"]], FRAME["y"]))
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -127,7 +127,7 @@ def test_arrays_on_the_disk(tmp_path):
     X = np.memmap(tmp_path / "X", np.int16, "w+", shape=LEVELS.shape)
     X[:] = LEVELS
     same(
-        bnb.fit_stream(bnb.CategoricalNB(), read_arrays(X, LABELS, batch_rows=99), progress=False),
+        bnb.fit_stream(bnb.CategoricalNB(), read_arrays(X, LABELS, batch_rows=60), progress=False),
         bnb.CategoricalNB().fit(X, LABELS),
     )
 
@@ -186,7 +186,7 @@ def test_a_checkpoint_of_bags_of_words(tmp_path):
     path = tmp_path / "checkpoint"
     X, other = sp.csr_array(LEVELS), LEVELS.copy()
     other[1] = other[1][::-1] + 1
-    done = bnb.fit_stream(bnb.MultinomialNB(), batches(X, LABELS, 90), checkpoint=path, progress=False)
+    done = bnb.fit_stream(bnb.MultinomialNB(), batches(X, LABELS, 60), checkpoint=path, progress=False)
     for again in (X, LEVELS):
         same(bnb.fit_stream(bnb.MultinomialNB(), batches(again, LABELS, 7), checkpoint=path, progress=False), done)
     with pytest.raises(ValueError, match="row 1 has other cells"):

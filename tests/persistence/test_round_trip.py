@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import jax
 import numpy as np
@@ -18,10 +17,8 @@ from safetensors.numpy import save_file
 
 import bayesnb as bnb
 from bayesnb.persistence import migrations
-from tests.persistence.models import LEVELS, MODELS, fitted
+from tests.persistence.models import FIXTURES, LEVELS, MODELS, fitted
 from tests.strategies import KINDS, problems, thorough
-
-FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
 def same_bits(a, b) -> None:
