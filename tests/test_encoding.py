@@ -295,7 +295,8 @@ def test_polars_columns_are_what_they_show():
     assert weighted.categories_[0].tolist() == ["u", "v"]
     assert weighted.categories_[6].tolist() == ["x"]
     as_pandas = pd.DataFrame({name: pd.Series(frame[name].to_list(), dtype=object) for name in frame.columns})
-    np.testing.assert_allclose(nb.predict_proba(frame), nb.predict_proba(as_pandas), rtol=1e-14)
+    mine, theirs = (nb.encoding_.rows(nb.fitted_.table(X))[0].block(0, 4, 4).code for X in (frame, as_pandas))
+    np.testing.assert_array_equal(mine, theirs)
 
 
 def test_polars_numbers_are_numbers():

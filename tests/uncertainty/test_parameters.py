@@ -295,10 +295,10 @@ def test_mixed_stands_in_the_order_of_the_columns():
 
 
 def test_labels_and_levels_keep_their_types():
-    X = pd.DataFrame({"x": pd.Series([1, "1", (1, 2), 1], dtype=object), "b": [True, False, True, True]})
+    X = pd.DataFrame({"x": pd.Series([1, "1", (1, 2), 2.5], dtype=object), "b": [True, False, True, True]})
     table = parameter_table(CategoricalNB().fit(X, np.array([3, 3, 5, 5])))
     assert table["class"].dtype.kind == "i"
-    assert {type(v) for v in table.loc[table["feature"] == "x", "level"]} == {int, str, tuple}
+    assert {type(v) for v in table.loc[table["feature"] == "x", "level"]} == {int, str, tuple, float}
     assert {type(v) for v in table.loc[table["feature"] == "b", "level"]} == {bool}
     assert row(table, 5, "x", (1, 2))["count"] == 1
 
