@@ -432,7 +432,7 @@ def test_levels_that_occur_once_say_nothing():
 
 def test_vote_names_the_pairs_of_brute_force():
     vote = arff("vote")
-    X = np.where(vote.X == "?", None, vote.X)
+    X = np.where(vote.X == "?", None, vote.X)[:, :6]
     found = check_independence(CategoricalNB().fit(X, vote.y), X, vote.y)
 
     def log_evidence(counts, alpha):
