@@ -320,13 +320,13 @@ def test_a_device_or_a_pipe_without_text_is_not_read_to_its_end(monkeypatch, tmp
 
 def test_long_names_are_cut_where_they_are_listed(capsys, tmp_path):
     path = tmp_path / "long.csv"
-    path.write_text("a,y\n" + f"p,{'x' * 10_000}\nq,z\n" * 10)
-    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "y", "--weights", "none")
+    weather().replace({"play": {"yes": "x" * 10_000}}).to_csv(path, index=False)
+    _, out, _ = run(capsys, "compare", "--csv", path, "--target", "play", "--weights", "none")
     assert max(map(len, out.splitlines())) <= 100
     code, _, err = run(capsys, "compare", "--csv", path, "--target", "z" * 10_000)
     assert (code, err.count("\n")) == (2, 1)
     assert len(err) < 1100
-    assert err.endswith("its first line names a, y.\n")
+    assert err.endswith("its first line names id, sky, windy, heat, play.\n")
 
 
 def test_zeros_that_may_be_missing_cells_are_told(tmp_path):

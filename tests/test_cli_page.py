@@ -120,7 +120,7 @@ def sky_and_heat():
     rng = np.random.default_rng(0)
     play = rng.choice(["no", "yes"], 60)
     heat = np.exp(rng.normal(size=60) + (play == "yes")).round(3)
-    return pd.DataFrame({"heat": heat, "sky": rng.choice(["sun", "rain"], 60)}), play
+    return pd.DataFrame({"heat": heat, "sky": rng.choice(["sun", "rain"], 60), "wind": rng.normal(size=60)}), play
 
 
 def outcome(kinds, X, y):
@@ -136,7 +136,7 @@ def outcome(kinds, X, y):
 @pytest.mark.parametrize(
     ("kinds", "rows", "labels"),
     [
-        ({"heat": "gaussian"}, True, True),
+        ({"heat": "gaussian", "wind": "gaussian"}, True, True),
         ({"heat": "exponential"}, True, False),
         ({"sky": "categorical"}, False, False),
     ],

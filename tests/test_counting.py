@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import softmax
 
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, counting, scoring
 from bayesnb.encoding import row_blocks as encoded_rows
@@ -79,13 +80,12 @@ def test_dense_and_every_sparse_format_are_the_same_data(make):
 @pytest.mark.slow("other variants compile kernels of their own", but="BernoulliNB")
 @pytest.mark.parametrize("make", [BernoulliNB, MultinomialNB])
 def test_unsorted_and_duplicate_entries_and_stored_zeros_are_added_up(make):
-    data = np.array([2.0, 1.0, 3.0, 0.0, 1.0, 1.0, 2.0])
-    indices = np.array([3, 0, 3, 1, 2, 2, 4])
-    indptr = np.array([0, 4, 4, 7])
-    X = sp.csr_array((data, indices, indptr), shape=(3, 5))
+    data = np.tile([2.0, 1.0, 3.0, 0.0, 1.0, 1.0, 2.0], N // 3)
+    indices = np.tile([3, 0, 3, 1, 2, 2, 4], N // 3)
+    indptr = np.append(np.cumsum(np.tile([4, 0, 3], N // 3)), 0)[np.arange(-1, N)]
+    X = sp.csr_array((data, indices, indptr), shape=(N, F))
     kept = [X.data.copy(), X.indices.copy(), X.indptr.copy()]
-    y = [0, 1, 1]
-    a, b = make().fit(X, y), make().fit(X.toarray(), y)
+    a, b = make().fit(X, Y), make().fit(X.toarray(), Y)
     for original, now in zip(kept, (X.data, X.indices, X.indptr), strict=True):
         np.testing.assert_array_equal(original, now)
     assert_same_statistics(a, b, rtol=1e-14)
@@ -98,10 +98,10 @@ def test_sparse_matrices_with_64_bit_indices_and_without_entries(make):
     X = sp.csr_array(COUNTS)
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     assert_same_statistics(make().fit(X, Y), make().fit(COUNTS, Y), rtol=1e-14)
-    empty = sp.csr_array((4, 3))
-    a, b = make().fit(empty, [0, 1, 0, 1]), make().fit(np.zeros((4, 3)), [0, 1, 0, 1])
+    empty, y = sp.csr_array((N, F)), np.arange(N) % C
+    a, b = make().fit(empty, y), make().fit(np.zeros((N, F)), y)
     assert_same_statistics(a, b)
-    np.testing.assert_allclose(a.predict_proba(empty), 0.5, rtol=1e-14)
+    np.testing.assert_allclose(softmax(a.predict_joint_log_proba(empty, estimate="mean"), axis=1), 1 / C, rtol=1e-14)
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -142,7 +142,8 @@ def test_every_dtype_holds_the_same_numbers(make, dtype):
     X = (COUNTS > 0).astype(dtype) if dtype == "bool" else COUNTS.astype(dtype)
     a, b = make().fit(X, Y), make().fit(X.astype(float), Y)
     assert_same_statistics(a, b, rtol=1e-14)
-    np.testing.assert_allclose(a.predict_proba(X[:20]), b.predict_proba(X[:20].astype(float)), rtol=1e-10)
+    expected = b.predict_joint_log_proba(X.astype(float))
+    np.testing.assert_allclose(a.predict_joint_log_proba(X), expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.slow("compiles kernels of its own")

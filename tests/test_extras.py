@@ -17,6 +17,7 @@ from bayesnb._util.extras import require
 from bayesnb.streaming import read_table
 from tests.refusals import refused
 from tests.test_cli import run
+from tests.test_public_names import imported
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PACKAGE = Path(bnb.__file__).parent
@@ -95,16 +96,18 @@ print(nb.predict_proba(X).shape, len(bnb.parameter_table(nb)))
 
 def test_extras_install_what_messages_say():
     extras = PROJECT["optional-dependencies"]
-    found = [call for path in PACKAGE.rglob("*.py") for call in requirements_of(path)]
+    found = [call for path in PACKAGE.rglob("*.py") for call in requirements_of(path.read_text(encoding="utf-8"))]
     assert {package for _, packages in found for package in packages} >= set(CALLS)
     for which, packages in found:
         installed = {name for extra in which.split(",") for name in names(extras[extra])}
         assert set(packages) <= installed, (which, packages)
 
 
-def requirements_of(path):
+def requirements_of(source):
     """What a module asks `require` for: extras and packages."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    if "bayesnb._util.extras" not in source:
+        return
+    tree = ast.parse(source)
     if "bayesnb._util.extras" not in {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}:
         return
     for node in ast.walk(tree):
@@ -118,12 +121,9 @@ def test_what_is_imported_is_installed_by_something():
     assert set(names(extras["all"])) == {n for e in extras if e not in ("all", "dev", "docs") for n in names(extras[e])}
     assert set(names(extras["all"])) <= set(names(extras["dev"]))
     known = {*names(PROJECT["dependencies"]), *names(extras["all"]), "bayesnb"}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            imported = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            imported += [node.module] if isinstance(node, ast.ImportFrom) else []
-            for name in {full.partition(".")[0] for full in imported} - sys.stdlib_module_names:
-                assert BROUGHT.get(name, name) in known, (path, name)
+    for module, path in imported():
+        name = module.partition(".")[0]
+        assert name in sys.stdlib_module_names or BROUGHT.get(name, name) in known, (path, name)
 
 
 def test_nothing_is_said_of_what_is_there():

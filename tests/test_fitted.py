@@ -14,8 +14,9 @@ from bayesnb.model import NaiveBayes
 
 HOME = Path(bnb.__file__).parent
 RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(20, 3)), np.arange(20) % 2
+X, Y = RNG.normal(size=(20, 2)), np.arange(20) % 2
 ANALYSES = {
+    "parameter_table": bnb.parameter_table,
     "predict_interval": lambda nb: bnb.predict_interval(nb, X),
     "predict_interval by draws": lambda nb: bnb.predict_interval(nb, X, method="draws", draws=20),
     "decompose_uncertainty": lambda nb: bnb.decompose_uncertainty(nb, X),
@@ -26,7 +27,6 @@ ANALYSES = {
     "tune_alpha by evidence": lambda nb: bnb.tune_alpha(nb, X, Y, by="evidence", tune=["kappa"]),
     "loo": lambda nb: bnb.loo(nb, X, Y, prior="fixed"),
     "posterior_draws": lambda nb: bnb.posterior_draws(nb, 5),
-    "parameter_table": bnb.parameter_table,
     "prequential": lambda nb: bnb.prequential(nb, X, Y, points=2),
     "check_independence": lambda nb: check_independence(nb, X, Y, draws=2),
     "prior_predictive": lambda nb: prior_predictive(nb, draws=5),
@@ -82,11 +82,14 @@ def test_a_classifier_has_a_type():
 
 
 def test_a_later_fit_changes_nothing_of_it():
-    levels, other = np.array([["a", "u"], ["b", "v"], ["a", "v"]], object), np.array([["c"], ["d"], ["e"]], object)
+    levels, other = (
+        np.array([["a", "u"], ["b", "v"], ["a", "v"]], object),
+        np.array([["c", "x"], ["d", "x"], ["c", "y"]], object),
+    )
     for nb in (bnb.AODE(), bnb.CategoricalNB()):
         fitted = nb.fit(levels, [0, 1, 1]).fitted_
         before = fitted.log_proba(levels)
-        nb.fit(other, ["x", "y", "z"])
+        nb.fit(other, ["x", "y", "y"])
         np.testing.assert_array_equal(fitted.log_proba(levels), before)
 
 

@@ -1,5 +1,6 @@
 """The export to ArviZ against NumPy and SciPy on the draws in the file, evidences, and exact refits."""
 
+import itertools
 import subprocess
 import sys
 
@@ -343,8 +344,13 @@ def test_bad_input(arguments, message):
 
 
 def test_row_that_is_impossible_under_a_draw():
-    nb = CategoricalNB(alpha=1e-4, categories=[["u", "v", "never"]]).fit([["u"], ["v"]], ["a", "b"])
-    refused("row 1 has no class probabilities", to_arviz, nb, [["u"], ["never"]], ["a", "b"], draws=50)
+    nb = CategoricalNB(alpha=1e-4).fit(COUNTS, Y)
+
+    def is_new_to_all(row):
+        return all((COUNTS[c == Y] != row).all(axis=0).any() for c in nb.classes_)
+
+    row = next(row for row in itertools.product(*nb.categories_) if is_new_to_all(row))
+    refused("row 1 has no class probabilities", to_arviz, nb, [COUNTS[0], row], Y[:2], draws=6, chains=2)
 
 
 def test_heavy_packages_are_loaded_when_used():

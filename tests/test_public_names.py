@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -84,15 +85,17 @@ def test_completion_in_a_notebook_computes_nothing(name, monkeypatch):
     assert not REFUSED.get(name, set()) & offered
 
 
+@cache
 def imported():
     """Every module that the package imports, and where."""
-    root = Path(bayesnb.__file__).parent
+    root, found = Path(bayesnb.__file__).parent, []
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                yield from ((alias.name, path.relative_to(root)) for alias in node.names)
+                found += [(alias.name, path.relative_to(root)) for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module:
-                yield node.module, path.relative_to(root)
+                found.append((node.module, path.relative_to(root)))
+    return found
 
 
 def test_nothing_is_taken_from_the_inside_of_arviz():

@@ -108,7 +108,6 @@ def test_one_draw_of_the_class():
 @each
 def test_the_seed_and_blocks_of_draws(case):
     nb = case.fit()
-    assert prior_predictive(nb, 7).shape == (7,)
     np.testing.assert_array_equal(prior_predictive(nb, 50, seed=3), prior_predictive(nb, 50, seed=3))
     assert (prior_predictive(nb, 50, seed=3) != prior_predictive(nb, 50, seed=4)).any()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 import bayesnb as bnb
 from bayesnb.datasets import load_watermelon
 
+FIXTURES = Path(__file__).parents[1] / "fixtures"
 RNG = np.random.default_rng(0)
 LEVELS = RNG.integers(0, 4, (40, 3))
 NUMBERS = RNG.normal(size=(40, 3))

@@ -250,15 +250,16 @@ def test_the_seed_is_all_that_is_random(kind):
 
 
 def test_double_precision_whatever_the_configuration():
-    nb, _, _ = fitted("mixed")
-    with jax.enable_x64(False):
-        single = posterior_draws(nb, 20)
-    with jax.enable_x64(True):
-        double = posterior_draws(nb, 20)
-    for name, values in single.items():
-        assert type(values) is np.ndarray
-        assert values.dtype == np.float64
-        np.testing.assert_array_equal(values, double[name])
+    for kind in ("categorical", "multinomial", "gaussian", "poisson"):
+        nb, _, _ = fitted(kind)
+        with jax.enable_x64(False):
+            single = posterior_draws(nb, DRAWS)
+        with jax.enable_x64(True):
+            double = posterior_draws(nb, DRAWS)
+        for name, values in single.items():
+            assert type(values) is np.ndarray
+            assert values.dtype == np.float64
+            np.testing.assert_array_equal(values, double[name])
 
 
 _MEMORY = """
