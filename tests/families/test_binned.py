@@ -143,7 +143,7 @@ def test_draws_have_the_exact_moments_and_the_probabilities_of_cuts(model, x64):
     height = theta / np.asarray(prior.concentration)
     for own in FEATURES:
         cut = ~np.isclose(np.diff(height[..., own]), 0.0, atol=1e-12).all(axis=1)
-        expected = cut_probability[own][1:]
+        expected = np.asarray(posterior.cut_probability())[own][1:]
         se = np.sqrt(expected * (1 - expected) / DRAWS)
         np.testing.assert_array_less(abs(cut.mean(axis=0) - expected), 4.5 * se + 1e-9)
 
