@@ -189,3 +189,10 @@ def test_refusals():
     refused(said, bnb.loo_terms, of_levels(), LEVELS, LABEL[::-1])
     refused("estimate='mle' is no average", bnb.loo_terms, of_levels(), LEVELS, LABEL, estimate="mle")
     refused("loo_terms: .*in shares by EM", bnb.loo_terms, in_shares(), COUNTS, LABEL, error=NotImplementedError)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("analysis", [bnb.loo_terms, bnb.conformal, bnb.loo])
+def test_a_point_estimate_leaves_no_row_out(analysis):
+    nb = bnb.PolyaNB().fit(COUNTS, LABEL)
+    refused("PolyaNB has a point estimate", analysis, nb, COUNTS, LABEL, error=NotImplementedError)

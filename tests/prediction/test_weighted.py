@@ -332,6 +332,7 @@ def test_weights_of_other_rows_are_kept():
     np.testing.assert_array_equal(two.weight_, one.weight_)
     assert bnb.loo(two, LEVELS[30:], LABEL[30:]).notes == ()
     assert clone(two).weights is not None
+    refused(r"weights are of 4 terms, .*, and not of these: '1 terms'", clone(two).fit, LEVELS[:, :1], LABEL)
     named = pd.DataFrame(LEVELS, columns=list("0124"))
     refused(r"weights are of 4 terms, .*, and not of these: '4'", clone(two).fit, named, LABEL)
     refused(r"weights have a bias of the classes \['ash', .*, and here are \[0, 1, 2\]", clone(two).fit, LEVELS, CODE)

@@ -8,6 +8,7 @@ import pytest
 from scipy.special import gammaln
 
 import bayesnb as bnb
+from bayesnb import bayes_factor
 from tests.prediction.tables import CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
 from tests.refusals import refused
 
@@ -23,22 +24,24 @@ def test_of_two_concentrations():
         return (gammaln(alpha + count) - gammaln(alpha)).sum() + (gammaln(3 * alpha) - gammaln(3 * alpha + n)).sum()
 
     first, second = of_levels(alpha=1.0), of_levels(alpha=3.0)
-    log, found = log_evidence(1.0) - log_evidence(3.0), bnb.bayes_factor(first, second)
+    log, found, turned = log_evidence(1.0) - log_evidence(3.0), bayes_factor(first, second), bayes_factor(second, first)
     assert found.log == pytest.approx(log, abs=1e-12)
     assert found.value == pytest.approx(np.exp(log))
-    assert bnb.bayes_factor(second, first).log == -found.log
+    assert turned.log == -found.log
     assert f"{log:.3f} nats" in repr(found)
+    assert "for the first" in repr(found)
+    assert "for the second" in repr(turned)
 
 
 def test_the_order_of_rows_does_not_matter():
     shuffled = bnb.CategoricalNB().fit(LEVELS[::-1], LABEL[::-1])
-    assert bnb.bayes_factor(of_levels(), shuffled).log == 0
+    assert bayes_factor(of_levels(), shuffled).log == 0
 
 
 def test_a_large_factor_is_infinite_and_its_logarithm_is_not():
     X, weight = np.repeat(CODE[:, None], 4, axis=1), np.full(N, 100.0)
     first, second = (bnb.CategoricalNB(alpha=alpha).fit(X, LABEL, weight) for alpha in (1.0, 1e6))
-    found = bnb.bayes_factor(first, second)
+    found = bayes_factor(first, second)
     assert found.value == np.inf
     assert np.isfinite(found.log)
 
@@ -46,11 +49,11 @@ def test_a_large_factor_is_infinite_and_its_logarithm_is_not():
 def test_a_prior_from_the_data_and_fractional_weights_are_noted():
     weight = np.where(np.arange(N) == 0, 0.5, 1.0)
     gaussian, proper = (nb.fit(NUMBERS, LABEL, weight) for nb in (bnb.GaussianNB(), bnb.GaussianNB(prior=PROPER)))
-    notes = " ".join(bnb.bayes_factor(proper, gaussian).notes)
+    notes = " ".join(bayes_factor(proper, gaussian).notes)
     assert "Evidence of the second given a prior derived from these data." in notes
     assert "the first given" not in notes
     assert "pseudo-evidence" in notes
-    assert bnb.bayes_factor(proper, proper).notes == ("Fractional weights: a pseudo-evidence.",)
+    assert bayes_factor(proper, proper).notes == ("Fractional weights: a pseudo-evidence.",)
 
 
 def categorical(rows=LEVELS, labels=LABEL, **options):
@@ -90,9 +93,9 @@ def named(*names):
     ],
 )
 def test_what_must_not_be_compared(first, second, message):
-    refused(message, bnb.bayes_factor, first(), second())
+    refused(message, bayes_factor, first(), second())
 
 
 def test_the_prior_inside_an_average_counts_too():
     averaged = bnb.FeatureAveragedNB(bnb.GaussianNB()).fit(NUMBERS, LABEL)
-    assert "Evidence of the first given a prior derived" in " ".join(bnb.bayes_factor(averaged, averaged).notes)
+    assert "Evidence of the first given a prior derived" in " ".join(bayes_factor(averaged, averaged).notes)
