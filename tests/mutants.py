@@ -288,7 +288,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="mutants to draw (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw (default: %(default)s)")
     parser.add_argument(
-        "--limit", type=int, default=90, help="CPU seconds after which a mutant is not noticed (default: %(default)s)"
+        "--limit", type=int, default=60, help="CPU seconds for each of three series of tests (default: %(default)s)"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at a time (default: %(default)s)")
     parser.add_argument("--record", type=Path, default=ROOT / ".mutants.json", help="which test noticed which mutant")
@@ -350,9 +350,9 @@ def _waves(mutant: Mutant, record: dict[str, str], tests: list[Test]) -> Iterato
         yield [record[mutant.key]]
     mine = {(mutant.path, line) for line in mutant.lines}
     reaching = sorted((-_likeness(mutant.path, t.name), t.seconds, t.name) for t in tests if t.reached & mine)
-    for start, stop in ((0, 20), (20, 100), (100, 400)):
-        if reaching[start:stop]:
-            yield [name for _, _, name in reaching[start:stop]]
+    for wave in (reaching[:20], reaching[20:100]):
+        if wave:
+            yield [name for _, _, name in wave]
     yield _tests(mutant.path)
 
 
