@@ -88,7 +88,8 @@ def test_tables_against_the_exact_posterior(name):
         assert_exact(data, exact_posterior(nb, wrong))
 
 
-@pytest.mark.parametrize("n_classes", [2, pytest.param(4, marks=pytest.mark.calibration)])
+@pytest.mark.calibration
+@pytest.mark.parametrize("n_classes", [2, 4])
 def test_500_words_against_the_exact_posterior(n_classes):
     nb = fitted_text(n_classes)
     data = quiet(nb, draws=500, warmup=300, seed=1)
