@@ -57,7 +57,7 @@ def conclude(found: Findings) -> Conclusion:
     >>> from bayesnb.cli.findings import Base, Findings
     >>> X, y = load_iris(return_X_y=True)
     >>> table = compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
-    >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:27]
+    >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:26]
     'No estimate is better than'
     """
     table = found.comparison
