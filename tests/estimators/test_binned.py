@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,10 +14,11 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding.edges import cell_names, quantiles
-from bayesnb.families import IndependentCuts
+from bayesnb.encoding.table import check_table
+from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_matrix import cell_code
 from bayesnb.prediction.weights import Weights
-from bayesnb.selection.densities import shrunken
+from bayesnb.selection.densities import gains, shrunken
 from tests.estimators.cases import state
 from tests.refusals import refused
 
@@ -285,6 +288,21 @@ def test_em_takes_normal_densities():
     refused(
         "no density to climb", bnb.fit_em, bnb.MixedNB(binned=["noise"]), FRAME, Y, FRAME, error=NotImplementedError
     )
+
+
+def test_gains_compare_what_each_column_says_of_the_label_without_the_row():
+    """Against refits of one column without the row, at a prior that no row decides."""
+    X, y = FRAME.to_numpy()[:24, :2].copy(), np.arange(24) % 2
+    X[3, 0] = np.nan
+    priors = [NormalInverseGamma(0.0, kappa, 2.0, 1.0) for kappa in (0.5, 3.0)]
+    fits = [bnb.GaussianNB(prior=prior).fit(X, y).fitted_ for prior in priors]
+    score = np.zeros((2, 24, 2))
+    for (m, prior), i, j in itertools.product(enumerate(priors), range(24), range(2)):
+        own = np.arange(24) != i
+        one = bnb.GaussianNB(prior=prior).fit(X[own][:, [j]], y[own])
+        score[m, i, j] = one.predict_log_proba(X[[i]][:, [j]])[0, y[i]]
+    found = gains(*fits, check_table(X, "GaussianNB"), y, np.ones(24))
+    np.testing.assert_allclose(found, shrunken(score[1] - score[0], np.ones(24)), rtol=1e-9)
 
 
 def test_gains_are_shrunk_to_their_common_mean():

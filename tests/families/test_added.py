@@ -159,7 +159,7 @@ def log_mean_power(rows: Case, w: Any) -> Any:
     return jnp.sum(jnp.where(seen, value, 0.0), axis=-1)
 
 
-@pytest.mark.slow("other variants compile kernels of their own", but="first")
+@pytest.mark.slow("other variants compile kernels of their own", but=["first", "gaussian-1.0", "exponential-1.0"])
 @pytest.mark.parametrize("multiplicity", [0.0, 1.0])
 @pytest.mark.parametrize(
     "kind", ["categorical, packed", "bernoulli", "presence", "words", "words, fractional", *REAL_KINDS]

@@ -217,15 +217,22 @@ def test_all_estimates_meet_as_the_weights_grow(model, x64):
     assert distance[1] <= 2e-3 * distance[0] + 1e-9
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_marginals_have_the_exact_means_and_variances(model, x64):
+def test_marginals_are_beta_distributions_with_the_exact_means_and_variances(model, x64):
     prior, count = model
-    posterior = prior.update(LevelCounts(count))
-    name, arguments = posterior.marginals()["theta"]
-    beta = getattr(stats, name)(**{k: np.asarray(v) for k, v in arguments.items()})
+    arguments = jax.jit(lambda prior, count: prior.update(LevelCounts(count)).marginals()["theta"][1])(prior, count)
     some = np.repeat(SIZES, SIZES) > 1
-    np.testing.assert_allclose(beta.mean()[:, some], np.asarray(posterior.mean().theta)[:, some], rtol=1e-10)
-    np.testing.assert_allclose(beta.var()[:, some], np.asarray(posterior.variance()["theta"])[:, some], rtol=1e-8)
+    beta = stats.beta(*(np.asarray(arguments[name])[:, some] for name in "ab"))
+    _, mean, variance, *_ = summaries(prior, count)
+    np.testing.assert_allclose(beta.mean(), mean[:, some], rtol=1e-10)
+    np.testing.assert_allclose(beta.var(), variance[:, some], rtol=1e-8)
+
+
+def test_draws_are_probabilities_of_the_cells_of_each_column(model, x64):
+    prior, count = model
+    sample = jax.jit(lambda prior, count, key: prior.update(LevelCounts(count)).sample(key, 3).theta)
+    theta = np.asarray(sample(prior, count, jax.random.key(0)))
+    for own in FEATURES:
+        np.testing.assert_allclose(theta[..., own].sum(axis=2), 1.0, rtol=1e-12)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import integrate, optimize, stats
+from scipy.special import gammaln
 
 from bayesnb.families import GammaPoisson, Totals
 from tests.families.oracles import DRAWS, assert_moments, jitted
@@ -97,6 +98,13 @@ def test_predictive_after_much_data_is_poisson():
     prior = GammaPoisson(np.full((1, 1), 3 * n), np.full((1, 1), n))
     x = np.array([[0.0], [3.0], [11.0]])
     np.testing.assert_allclose(prior.log_predictive(x)[:, 0], stats.poisson.logpmf(x[:, 0], 3.0), rtol=1e-10)
+
+
+def test_evidence_of_one_cell_counted_three_times_is_scipys_in_sequence():
+    x = np.array([[0.0, 3.0], [7.0, 1.0]])
+    found = jitted("log_evidence_of_cell")(GammaPoisson(A[0], B[0]), x, 3.0)
+    each = [stats.nbinom.logpmf(x, A[0] + i * x, (B[0] + i) / (B[0] + i + 1)) for i in range(3)]
+    np.testing.assert_allclose(found, sum(each) + 3 * gammaln(x + 1), rtol=1e-11)
 
 
 def test_plug_in_likelihood_is_scipys_poisson():

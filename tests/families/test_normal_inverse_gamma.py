@@ -154,6 +154,15 @@ def test_log_evidence_is_scipys_multivariate_t(prior, x):
             assert evidence[j] == 0
 
 
+def test_evidence_of_one_cell_counted_three_times_is_scipys_multivariate_t():
+    prior, x = NormalInverseGamma(**{k: v[1] for k, v in FIELDS.items()}), np.array([[0.5, 3.0], [12.0, -1.0]])
+    found = jitted("log_evidence_of_cell")(prior, x, 3.0)
+    for n, j in np.ndindex(x.shape):
+        m, kappa, a, b = (v[1, j] for v in FIELDS.values())
+        t = stats.multivariate_t([m] * 3, b / a * (np.eye(3) + 1.0 / kappa), 2 * a)
+        np.testing.assert_allclose(found[n, j], t.logpdf([x[n, j]] * 3), rtol=1e-11)
+
+
 @pytest.mark.parametrize("improper", [{"kappa": 0.0}, {"rate": 0.0}, {"concentration": -0.5}])
 def test_an_improper_prior_has_no_evidence(improper):
     prior = NormalInverseGamma(**{k: np.full((2, 2), improper.get(k, 1.0)) for k in FIELDS})

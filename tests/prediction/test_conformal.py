@@ -88,6 +88,20 @@ def knowing_all(problem: Any) -> Any:
     return with_prior_of(problem.nb, problem.fit()).set_params(prior=problem.nb.prior)
 
 
+def test_p_values_of_seven_rows_are_those_of_refits():
+    rng = np.random.default_rng(0)
+    X, y, weight = (
+        rng.integers(0, 3, (8, 4)),
+        np.array(CLASSES)[[0, 1, 2, 0, 1, 2, 2]],
+        np.array([1.0, 2, 1, 1, 1, 1, 2]),
+    )
+    blank = bnb.CategoricalNB(alpha=0.7, categories=[[0, 1, 2]] * 4)
+    rows = X[:7], y, weight
+    for by_class in (False, True):
+        found = by_refits(blank, *rows, X[7:], by_class)
+        assert_p_values(found, fitted(blank, *rows), rows, X[7:], by_class)
+
+
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=10)
