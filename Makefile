@@ -31,7 +31,7 @@ help:
 	@echo 'make test-all  run all tests, and docs: test, slow, calibrate and docs (an hour on two cores)'
 	@echo 'make slow      run those that test leaves out, each marked with its reason; PART=2/3 runs the second third'
 	@echo 'make calibrate run simulation-based calibration and joint tests, with their figures'
-	@echo 'make mutants   share of 200 small mistakes in the code that the quick tests notice (an hour on two cores)'
+	@echo 'make mutants   share of 200 small mistakes in the code that the tests notice (an hour or two on two cores)'
 	@echo 'make lint      ruff, mypy and import-linter'
 	@echo 'make format    let ruff format the code and fix what it can'
 	@echo 'make bench     time bayesnb beside scikit-learn'

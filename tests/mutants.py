@@ -1,9 +1,10 @@
-"""Mutation test: what share of small mistakes in the code do the quick tests notice? `make mutants`.
+"""Mutation test: what share of small mistakes in the code do the tests notice? `make mutants`.
 
 Each mutant is the package with one operator or number changed. Quick tests run on a copy of the checkout until one
 fails: first those that were seen to reach the changed lines, then all of the mutated file's part, since a kernel that
-an earlier test has traced is not traced again. A mutant that no test notices is printed with its place: either a test
-is missing, or the change has no effect that matters (a block size, a starting value).
+an earlier test has traced is not traced again; then slow tests in files whose names share a word with the mutated
+one's. A mutant that no test notices is printed with its place: either a test is missing, or the change has no effect
+that matters (a block size, a starting value).
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ PARTS = {
     "prediction": ["tests/prediction"],
 }
 """Files and folders of the package, and the tests of each."""
+
+_SLOW = "slow and not calibration"
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
@@ -288,7 +291,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="mutants to draw (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw (default: %(default)s)")
     parser.add_argument(
-        "--limit", type=int, default=60, help="CPU seconds for each of three series of tests (default: %(default)s)"
+        "--limit", type=int, default=60, help="CPU seconds for each series of tests (default: %(default)s)"
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="mutants at a time (default: %(default)s)")
     parser.add_argument("--record", type=Path, default=ROOT / ".mutants.json", help="which test noticed which mutant")
@@ -309,7 +312,7 @@ def main() -> int:
         for copy in copies:
             free.put(copy)
 
-        def verdict(mutant: Mutant) -> tuple[Mutant, str | None]:
+        def verdict(mutant: Mutant) -> tuple[Mutant, str | None, bool]:
             copy = free.get()
             file = copy.folder / mutant.path
             before = file.read_text(encoding="utf-8")
@@ -317,21 +320,24 @@ def main() -> int:
                 file.write_text(mutant.source(), encoding="utf-8")
                 for wave in _waves(mutant, record, tests):
                     if noticed := copy.first_failure(wave, args.limit):
-                        return mutant, noticed
-                return mutant, None
+                        return mutant, noticed, _SLOW in wave
+                return mutant, None, False
             finally:
                 file.write_text(before, encoding="utf-8")
                 free.put(copy)
 
-        killed = 0
+        killed = by_slow_tests = 0
         for n, done in enumerate(as_completed([pool.submit(verdict, mutant) for mutant in drawn]), 1):
-            mutant, noticed = done.result()
-            killed += noticed is not None
-            record.update({mutant.key: noticed} if noticed else {})
+            mutant, noticed, slow = done.result()
+            killed, by_slow_tests = killed + (noticed is not None), by_slow_tests + slow
+            record.update({mutant.key: noticed} if noticed and not slow else {})
             place = f"{mutant.path}:{mutant.lines[-1]}"
-            print(f"{killed}/{n} {place}: {mutant.change}: {noticed or 'NOT NOTICED'}", flush=True)
+            by = f"{'slow ' * slow}{noticed or 'NOT NOTICED'}"
+            print(f"{killed}/{n} {place}: {mutant.change}: {by}", flush=True)
             args.record.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-    print(f"{killed} of {len(drawn)} mutants are noticed by the quick tests: {killed / len(drawn):.1%}.")
+    print(
+        f"{killed} of {len(drawn)} mutants are noticed, {killed / len(drawn):.1%}: {by_slow_tests} by slow tests only."
+    )
     return int(killed < 0.9 * len(drawn))
 
 
@@ -354,6 +360,8 @@ def _waves(mutant: Mutant, record: dict[str, str], tests: list[Test]) -> Iterato
         if wave:
             yield [name for _, _, name in wave]
     yield _tests(mutant.path)
+    if likely := [test for test in _tests(mutant.path) if _likeness(mutant.path, test)]:
+        yield ["-m", _SLOW, *likely]
 
 
 if __name__ == "__main__":
