@@ -105,11 +105,14 @@ def _places(
 ) -> Iterator[tuple[ast.AST, str, str, range]]:
     """Nodes with the field to change, the function that holds them, and the lines from their statement to them.
 
-    Left out are annotations, decorators, messages of errors, and constants of modules (sizes and tolerances).
+    Left out are annotations, decorators, messages of errors, constants of modules (sizes and tolerances), and whether
+    `zip` is strict.
     """
     first = tree.lineno if isinstance(tree, ast.stmt) else first
     last = getattr(tree, "lineno", last)
     if isinstance(tree, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
+        return
+    if isinstance(tree, ast.keyword) and tree.arg == "strict":
         return
     if isinstance(tree, ast.FunctionDef | ast.ClassDef):
         function = f"{function}.{tree.name}"
