@@ -64,7 +64,6 @@ def test_gaussian_strength_is_the_optimum_over_refits(by):
     assert objective(found.estimator, X, y, by) == pytest.approx(found.objective, rel=1e-9)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("by", ["loo", "evidence"])
 def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(COUNTS, LABEL)

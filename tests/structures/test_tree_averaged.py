@@ -54,7 +54,7 @@ def fitted(missing=False):
 # -- all trees ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.slow("other variants compile kernels of their own", but="complete")
 @either
 def test_predictions_and_leave_one_out_equal_enumeration(rows):
     nb = fitted(rows is HOLES)
@@ -71,7 +71,6 @@ def test_predictions_and_leave_one_out_equal_enumeration(rows):
     np.testing.assert_allclose(found.log_proba[:1], refit.predict_log_proba(rows[:1]), rtol=0, atol=1e-10)
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_evidence_and_arcs_equal_enumeration():
     label = np.searchsorted(CLASSES[:2], Y)
     n, brute = np.bincount(label, WEIGHT), AllTrees(SIZES, 2)

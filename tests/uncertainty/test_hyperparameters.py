@@ -134,7 +134,7 @@ def small() -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, np.ndarr
     return nb, X, y, np.array([[0, 1], [2, 2], [1, 0]]), {site: np.array(v) for site, v in values.items()}
 
 
-@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.slow("other variants compile kernels of their own", but="pooled")
 @pytest.mark.parametrize("kind", ["pooled", "symmetric"])
 def test_by_hand(small, kind):
     nb, X, y, new, values = small
@@ -152,7 +152,6 @@ def test_by_hand(small, kind):
     assert abs(known - found).max() > 0.01
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_gaussian_features_by_hand():
     """Student's t by SciPy, for each location and rate."""
     rng = np.random.default_rng(6)
