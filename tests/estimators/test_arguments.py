@@ -344,13 +344,12 @@ def test_the_greatest_hyperparameters_give_finite_answers():
 
 def test_counts_that_add_up_beyond_the_bound():
     case = CASES["CategoricalNB"]
-    weight = np.full(60, 1.5e73)
+    weight = np.where(case.y == "high", 4e73, 1.0)
     made = case.make().fit(case.X, case.y, sample_weight=weight)
     before = state(made)
-    more = lambda: [made.partial_fit(case.X, case.y, sample_weight=weight) for _ in range(3)]  # noqa: E731
-    assert_refused(more, "class 'high'|class 'low'|class 'mid'")
+    assert_refused(lambda: made.partial_fit(case.X, case.y, sample_weight=weight), "class 'high'")
     assert np.isfinite(made.log_evidence_)
-    assert len(before) == len(state(made))
+    assert state(made) == before
     assert_refused(lambda: bnb.MultinomialNB().fit(REAL * 1e76, Y), "Input X", "too large", "rescale")
 
 
