@@ -61,19 +61,11 @@ def fit(X, y, prior=PRIOR, **parameters):
     return GeometricNB(prior=prior, **parameters).partial_fit(X, y, CLASSES)
 
 
-def some_rows() -> tuple[np.ndarray, np.ndarray]:
+def some_rows(of_a_class: int = 20, columns: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in the order of their classes; 8 of a class and 3 columns are of the size of `cells` to the kernels."""
     rng = np.random.default_rng(1)
-    y = np.repeat(CLASSES, 20)
-    X = rng.geometric(np.where(y == "calm", 0.2, 0.6)[:, None], (40, 2)) - 1.0
-    X[3, 1] = np.nan
-    return X, y
-
-
-def few_rows() -> tuple[np.ndarray, np.ndarray]:
-    """As many to the kernels as `cells`."""
-    rng = np.random.default_rng(2)
-    y = np.repeat(CLASSES, 8)
-    X = rng.geometric(np.where(y == "calm", 0.2, 0.6)[:, None], (16, 3)) - 1.0
+    y = np.repeat(CLASSES, of_a_class)
+    X = rng.geometric(np.where(y == "calm", 0.2, 0.6)[:, None], (len(y), columns)) - 1.0
     X[3, 1] = np.nan
     return X, y
 
@@ -339,7 +331,7 @@ def test_figures_and_comparisons_are_made_of_it():
 
 
 def test_its_prior_predictive_is_that_of_a_simulation():
-    nb = fit(*few_rows(), class_prior=[0.5, 0.5])
+    nb = fit(*some_rows(8, 3), class_prior=[0.5, 0.5])
     found = prior_predictive(nb, draws=4000)
     rng = np.random.default_rng(5)
     prob = rng.beta(SUCCESSES, FAILURES, (4000, 2, 3))
@@ -350,7 +342,7 @@ def test_its_prior_predictive_is_that_of_a_simulation():
 
 
 def test_a_file_a_checkpoint_and_blocks_hold_it(tmp_path):
-    X, y = few_rows()
+    X, y = some_rows(8, 3)
     nb, path = GeometricNB().fit(X, y), tmp_path / "model"
     bnb.save(nb, path)
     same_bits(bnb.load(path, [GeometricNB]), nb)
@@ -374,7 +366,7 @@ def test_a_file_a_checkpoint_and_blocks_hold_it(tmp_path):
 
 
 def test_arviz_has_its_draws_and_likelihoods():
-    X, y = few_rows()
+    X, y = some_rows(8, 3)
     data = bnb.to_arviz(fit(X, y), X, y, draws=3, chains=2)
     drawn = {name: data["posterior"][name].to_numpy()[0, 0] for name in ("prob", "class_prob")}
     label = np.array([CLASSES.index(c) for c in y])
