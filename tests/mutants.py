@@ -1,10 +1,9 @@
 """Mutation test: what share of small mistakes in the code do the tests notice? `make mutants`.
 
-Each mutant is the package with one operator or number changed. Quick tests run on a copy of the checkout until one
-fails: first those that were seen to reach the changed lines, then all of the mutated file's part, since a kernel that
-an earlier test has traced is not traced again; then slow tests in files whose names share a word with the mutated
-one's. A mutant that no test notices is printed with its place: either a test is missing, or the change has no effect
-that matters (a block size, a starting value).
+Each mutant is the package with one operator or number changed. The tests that execute the changed lines run on a copy
+of the checkout until one fails: first the quick ones, then, for mutants that none of these notices, the slow ones. A
+mutant that no test notices is printed with its place: either a test is missing, or the change has no effect that
+matters (a block size, a starting value).
 """
 
 from __future__ import annotations
@@ -20,13 +19,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
+import jax
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,7 +46,7 @@ PARTS = {
 }
 """Files and folders of the package, and the tests of each."""
 
-_SLOW = "slow and not calibration"
+_SLOW = ["-m", "slow and not calibration"]
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq},
@@ -185,6 +185,8 @@ class Reached:
         return None
 
     def pytest_runtest_logstart(self) -> None:
+        # A kernel that an earlier test has traced would not be traced again, and its lines not be seen.
+        jax.clear_caches()
         self.reached.clear()
         self.start, self.passed = time.process_time(), True
 
@@ -224,7 +226,8 @@ class Copy:
         """Run tests on the code as it is."""
         lines = {(str(self.folder / m.path), line) for m in drawn for line in m.lines}
         path = self.folder / "reached.jsonl"
-        self.pytest(tests, lambda: Reached(lines, path), None, 3600)
+        path.unlink(missing_ok=True)
+        self.pytest(tests, lambda: Reached(lines, path), None, 3 * 3600)
         names = {str(self.folder / m.path): m.path for m in drawn}
         found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         return [Test(*test, frozenset((names[file], line) for file, line in hit)) for *test, hit in found]
@@ -304,67 +307,78 @@ def main() -> int:
     _preload()
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(args.jobs) as pool:
         copies = [Copy(Path(scratch).resolve() / str(job)) for job in range(args.jobs)]
+        free: SimpleQueue[Copy] = SimpleQueue()
         for copy in copies:
             skip = shutil.ignore_patterns(".git", ".venv*", ".jax_cache", "site", "__pycache__", ".*_cache")
             shutil.copytree(ROOT, copy.folder, ignore=skip)
-        tests = _quick_tests(pool, copies, drawn)
-        if failing := [test.name for test in tests if not test.passed]:
-            print("Without any mutant these fail already:", *failing, sep="\n")
-            return 2
-        free: SimpleQueue[Copy] = SimpleQueue()
-        for copy in copies:
             free.put(copy)
 
-        def verdict(mutant: Mutant) -> tuple[Mutant, str | None, bool]:
+        def verdict(mutant: Mutant, waves: Iterable[list[str]]) -> tuple[Mutant, str | None]:
             copy = free.get()
             file = copy.folder / mutant.path
             before = file.read_text(encoding="utf-8")
             try:
                 file.write_text(mutant.source(), encoding="utf-8")
-                for wave in _waves(mutant, record, tests):
-                    if noticed := copy.first_failure(wave, args.limit):
-                        return mutant, noticed, _SLOW in wave
-                return mutant, None, False
+                failures = (copy.first_failure(wave, args.limit) for wave in waves)
+                return mutant, next((test for test in failures if test), None)
             finally:
                 file.write_text(before, encoding="utf-8")
                 free.put(copy)
 
-        killed = by_slow_tests = 0
-        for n, done in enumerate(as_completed([pool.submit(verdict, mutant) for mutant in drawn]), 1):
-            mutant, noticed, slow = done.result()
-            killed, by_slow_tests = killed + (noticed is not None), by_slow_tests + slow
-            record.update({mutant.key: noticed} if noticed and not slow else {})
-            place = f"{mutant.path}:{mutant.lines[-1]}"
-            by = f"{'slow ' * slow}{noticed or 'NOT NOTICED'}"
-            print(f"{killed}/{n} {place}: {mutant.change}: {by}", flush=True)
-            args.record.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-    print(
-        f"{killed} of {len(drawn)} mutants are noticed, {killed / len(drawn):.1%}: {by_slow_tests} by slow tests only."
-    )
+        def survivors(mutants: list[Mutant], waves: Callable[[Mutant], Iterable[list[str]]], kind: str) -> list[Mutant]:
+            alive = []
+            for done in as_completed([pool.submit(verdict, mutant, waves(mutant)) for mutant in mutants]):
+                mutant, test = done.result()
+                if test:
+                    record[mutant.key] = test
+                else:
+                    alive.append(mutant)
+                place = f"{mutant.path}:{mutant.lines[-1]}"
+                print(f"{place}: {mutant.change}: {test or f'not noticed by {kind} tests'}", flush=True)
+                args.record.write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
+            print(f"{len(mutants) - len(alive)} of {len(mutants)} mutants are noticed by {kind} tests.", flush=True)
+            return alive
+
+        quick = _reaching(pool, copies, drawn, [])
+        if failing := [test.name for test in quick if not test.passed]:
+            print("Without any mutant these fail already:", *failing, sep="\n")
+            return 2
+        alive = survivors(drawn, lambda m: _waves(m, record, quick, []), "quick")
+        slow = [test for test in _reaching(pool, copies, alive, _SLOW) if test.passed]
+        alive = survivors(alive, lambda m: _waves(m, record, slow, _SLOW), "slow")
+    killed = len(drawn) - len(alive)
+    print(f"{killed} of {len(drawn)} mutants are noticed, {killed / len(drawn):.1%}.")
     return int(killed < 0.9 * len(drawn))
 
 
-def _quick_tests(pool: ThreadPoolExecutor, copies: list[Copy], drawn: list[Mutant]) -> list[Test]:
-    """The quick tests as they run without a mutant; none before Python 3.12, which cannot tell what they reach."""
+def _reaching(pool: ThreadPoolExecutor, copies: list[Copy], mutants: list[Mutant], options: list[str]) -> list[Test]:
+    """Return the tests of the mutants' parts as they run without a mutant, with the changed lines that they execute.
+
+    Python knows that from 3.12 on; before that the list is empty.
+    """
     if not hasattr(sys, "monitoring"):
         return []
-    files = [f.relative_to(ROOT).as_posix() for f in sorted((ROOT / "tests").rglob("test_*.py"))]
+    files = sorted({file for mutant in mutants for file in _tests(mutant.path)})
     parts = [files[job :: len(copies)] for job in range(len(copies))]
-    return [test for found in pool.map(lambda copy, part: copy.reached(drawn, part), copies, parts) for test in found]
+    found = pool.map(lambda copy, part: copy.reached(mutants, [*options, *part]), copies, parts)
+    return [test for tests in found for test in tests]
 
 
-def _waves(mutant: Mutant, record: dict[str, str], tests: list[Test]) -> Iterator[list[str]]:
-    """Tests to run one after the other: the one that noticed it last time, those that reach it, those of its part."""
+def _waves(mutant: Mutant, record: dict[str, str], tests: list[Test], options: list[str]) -> Iterator[list[str]]:
+    """Yield series of tests: the one that noticed the mutant last time, those that execute its lines, their files.
+
+    Other tests of those files may read what one of them has fitted.
+    """
     if "::" in record.get(mutant.key, ""):
-        yield [record[mutant.key]]
+        yield [*options, record[mutant.key]]
     mine = {(mutant.path, line) for line in mutant.lines}
     reaching = sorted((-_likeness(mutant.path, t.name), t.seconds, t.name) for t in tests if t.reached & mine)
-    for wave in (reaching[:20], reaching[20:100]):
+    names = [name for _, _, name in reaching]
+    for wave in (names[:20], names[20:100], list(dict.fromkeys(name.partition("::")[0] for name in names))):
         if wave:
-            yield [name for _, _, name in wave]
-    yield _tests(mutant.path)
-    if likely := [test for test in _tests(mutant.path) if _likeness(mutant.path, test)]:
-        yield ["-m", _SLOW, *likely]
+            yield [*options, *wave]
+    if not tests:
+        yield [*options, *_tests(mutant.path)]
 
 
 if __name__ == "__main__":
