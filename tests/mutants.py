@@ -31,7 +31,14 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
-    "families": ["tests/families", "tests/laws", "tests/oracles", "tests/structures"],
+    "families": [
+        "tests/families",
+        "tests/laws",
+        "tests/oracles",
+        "tests/structures",
+        "tests/programs",
+        "tests/uncertainty",
+    ],
     "encoding": [
         "tests/test_encoding.py",
         "tests/estimators",
@@ -41,7 +48,7 @@ PARTS = {
     ],
     "counting.py": ["tests/test_counting.py", "tests/laws", "tests/estimators", "tests/test_streaming.py"],
     "scoring.py": ["tests/test_counting.py", "tests/laws", "tests/oracles", "tests/estimators"],
-    "selection": ["tests/selection", "tests/structures"],
+    "selection": ["tests/selection", "tests/structures", "tests/estimators"],
     "prediction": ["tests/prediction"],
 }
 """Files and folders of the package, and the tests of each."""
