@@ -1,4 +1,4 @@
-"""Probabilities that can be believed: the evidence of each feature weighted by exact leave-one-out.
+"""Probabilities that can be believed: the evidence of each feature weighted by how it predicts other rows.
 
 Naive Bayes takes features for independent, and so hears one witness several times: it is right far less often than it
 says. `WeightedNB` asks, of every row, what the model would have said without it, and gives each feature the weight with

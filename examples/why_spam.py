@@ -2,7 +2,7 @@
 
 Log odds of naive Bayes are a sum over words, so that reasons are exact and nothing has to be fitted to find them. Here
 are those of three messages: one that was caught, one that was lost, and one that is hardly to be told. Beside them the
-reasons of the same model with its terms weighted by leave-one-out, which says how much of that sum to believe.
+reasons of the same model with its terms weighted, which says how much of that sum to believe.
 
     python examples/why_spam.py FILE [--out DIR]
 

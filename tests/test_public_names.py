@@ -57,6 +57,7 @@ REFUSED = {
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but=["AODE", "WeightedNB"])
+@pytest.mark.filterwarnings("ignore:loo_log_loss_ is called:FutureWarning")
 @pytest.mark.parametrize("name", REFUSED)
 def test_dir_shows_what_can_be_used(name):
     nb = getattr(bayesnb, name)()

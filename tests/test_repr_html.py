@@ -163,7 +163,7 @@ def test_weights_are_told(nb):
     page = Cells(summary.summary(weighted))
     close(page.row("temperature"), weighted.temperature_)
     close(page.row("least"), weighted.weight_.min())
-    close(page.row("leave-one-out log loss"), weighted.loo_log_loss_)
+    close(page.row("expected log loss"), weighted.expected_log_loss_)
 
 
 def test_of_many_classes_some_are_shown():

@@ -150,7 +150,7 @@ def _weights(nb: Weighed, title: str) -> Section:
     shown = weights.ends(table, _SHOWN)
     ends = f" Of {len(table):,} the table shows the largest and the smallest." * (len(shown) < len(table))
     alike = table["weight"].nunique() == 1
-    bias = ", and a bias of each class," * nb.weights_.own
+    bias = ", and a bias of each class," * nb.weights_.biased
     company = (
         " A weight speaks of a feature in its company: of two that say the same either may have it, so that a small "
         "one does not make a feature irrelevant."
@@ -159,8 +159,9 @@ def _weights(nb: Weighed, title: str) -> Section:
         title,
         "Features depend on each other, and naive Bayes counts what they have in common as often as it is said. So the "
         "log probability of each given the class is multiplied by a weight: at 0 it does not count, and below 0 it "
-        f"takes back what others have said too often. The weights{bias} maximize the log probability of each label "
-        "given the other rows, under a normal prior that draws them to a common value. "
+        f"takes back what others have said too often. The weights{bias} maximize the log probability of "
+        "the labels of one half of the rows by a fit to the other half, over three random splits, under a normal prior "
+        "that draws them to a common value. "
         f"{weights.sentence(nb)}{(company + ends) * (not alike)}",
         "weights",
         None if alike else table,

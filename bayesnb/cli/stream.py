@@ -58,7 +58,7 @@ class Streamed:
     def fit(self, nb: NaiveBayesClassifier, settings: Settings, title: str) -> Fits:
         """Count all rows in one pass but for a stratified sample that is held out, then add that to a copy.
 
-        Weights are found on a sample of the rows that were counted, by leave-one-out of all of these.
+        Weights are fitted to halves of a sample of the rows that were counted.
 
         Raises
         ------

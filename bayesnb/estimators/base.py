@@ -297,9 +297,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """The encoding and its rows once more, with what else labelled rows say of it."""
         return encoding, rows
 
-    def _fits(self, X: Any, y: Any, sample_weight: Any) -> list[Self]:
-        """Fits of this classifier, of which `WeightedNB` takes the one with the least loss under weights."""
-        return [copy.copy(self).fit(X, y, sample_weight)]
+    def _candidates(self) -> list[Self]:
+        """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""
+        return [drafts.blank(self)]
 
     def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -15,6 +15,7 @@ from bayesnb._util.pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
+from bayesnb.estimators import drafts
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.learned import LearnedStructure
 from bayesnb.estimators.pair_counted import PairCounted
@@ -40,8 +41,8 @@ class KDB(LearnedStructure):
     ----------
     k : "auto" or int, default "auto"
         Most parents of a column. "auto": of 0 to 4 that with the least leave-one-out loss of the labels; within a
-        `WeightedNB` with the least loss under its weights. A parent is passed over with which a table would have more
-        than 65,536 cells a class.
+        `WeightedNB` the fewest whose expected loss is within a standard error of the least. A parent is passed over
+        with which a table would have more than 65,536 cells a class.
     max_features : "auto", int or None, default "auto"
         Number of columns that the network has. "auto": as `k`, within a `WeightedNB` all of them. None: all.
     alpha : scalar or (F,) array
@@ -212,22 +213,14 @@ class KDB(LearnedStructure):
         cells: Any = replace(rows[0], nodes=columns.nodes, capacity=columns.capacity)  # type: ignore[type-var]
         return replace(encoding, blocks=(columns, *others)), (cells, *rows[1:])
 
-    def _fits(self, X: Any, y: Any, sample_weight: Any) -> list[Any]:
+    def _candidates(self) -> list[Self]:
         any_k, any_number = self._undecided()
-        most = copy.copy(self)
-        most.k, most.max_features = _MOST_PARENTS if any_k else self.k, None if any_number else self.max_features
-        most.fit(X, y, sample_weight)
-        return list(most._with_fewer_parents()) if any_k and most._nodes is not None else [most]
-
-    def _with_fewer_parents(self) -> Iterator[Self]:
-        """The same rows counted for 0, 1, … parents: sums of these counts."""
-        columns: Any = self.encoding_.blocks[0]
-        for k in range(self.k_ + 1):
-            found = copy.copy(self)
-            fewer, counts = columns.with_parents(k, self.statistics_.blocks[0])
-            found.encoding_ = replace(self.encoding_, blocks=(fewer, *self.encoding_.blocks[1:]))
-            found.statistics_ = replace(self.statistics_, blocks=(counts, *self.statistics_.blocks[1:]))
-            yield found
+        found = []
+        for k in range(1 + _MOST_PARENTS) if any_k else [self.k]:
+            candidate = drafts.blank(self)
+            candidate.k, candidate.max_features = k, None if any_number else self.max_features
+            found.append(candidate)
+        return found
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         self._undecided()

@@ -84,7 +84,7 @@ def _weights(nb: Any) -> Iterator[str]:
             ("temperature", found.temperature),
             ("least", least),
             ("greatest", greatest),
-            ("leave-one-out log loss", found.log_loss),
+            ("expected log loss", found.log_loss),
             ("without weights", found.plain_log_loss),
         ]
     )

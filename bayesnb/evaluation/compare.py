@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.rows import take_rows
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.resampling import corrected_error, standard_error, stratified_splits
 from bayesnb.evaluation.scores import RowScores, average, pool, summarize
@@ -310,9 +311,9 @@ def _fits(
 ) -> Iterator[tuple[Any, list[Any], Any, np.ndarray]]:
     """For each split the classifier and the baselines fitted to one part, and the rows of the other."""
     for train, test in splits:
-        X_train, y_train = estimates.take(X, train), y[train]
+        X_train, y_train = take_rows(X, train), y[train]
         fitted = clone(nb).fit(X_train, y_train)
-        yield fitted, estimates.fit_baselines(baselines, X_train, y_train), estimates.take(X, test), y[test]
+        yield fitted, estimates.fit_baselines(baselines, X_train, y_train), take_rows(X, test), y[test]
 
 
 def _over_splits(

@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.progress import progress as progress_bar
+from bayesnb._util.rows import take_rows
 from bayesnb.evaluation import estimates
 from bayesnb.evaluation.compare import paired
 from bayesnb.evaluation.resampling import nested_splits, standard_error
@@ -102,16 +103,16 @@ def learning_curve(
     steps = len(splits) * len(sizes) * (len(names) + 1)
     with progress_bar(progress, steps) as tick, estimates.warn_once():
         for order, test in splits:
-            X_test, y_test = estimates.take(X, test), y[test]
+            X_test, y_test = take_rows(X, test), y[test]
             fitted, counted = clone(nb), 0
             for size in sizes:
                 train = order[: len(classes) * size]
                 if not learns_more:
-                    fitted.partial_fit(estimates.take(X, train[counted:]), y[train[counted:]], classes=classes)
+                    fitted.partial_fit(take_rows(X, train[counted:]), y[train[counted:]], classes=classes)
                 else:  # more than counts is learned, such as a tree or weights: from all rows at once
-                    fitted.fit(estimates.take(X, train), y[train])
+                    fitted.fit(take_rows(X, train), y[train])
                 counted = len(train)
-                others = estimates.fit_baselines(named, estimates.take(X, train), y[train])
+                others = estimates.fit_baselines(named, take_rows(X, train), y[train])
                 tick()
                 fits = estimates.alternatives(fitted, priors)
                 predictions = estimates.predict(fits, others, names, X_test, classes, tick)

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
 
 from bayesnb._util.arguments import require_iterable, require_mapping, shown
 from bayesnb.encoding import Encoding, Levels, check_labels
@@ -163,11 +161,6 @@ def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     classes, index = check_labels(y, n_rows, owner, f"y{which}")
     return classes.array(), classes.array()[index]
-
-
-def take(X: Any, index: np.ndarray) -> Any:
-    """Rows of an array, list, sparse matrix or DataFrame."""
-    return X.tocsr()[index] if sp.issparse(X) else _safe_indexing(X, index)
 
 
 @contextmanager

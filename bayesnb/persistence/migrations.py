@@ -26,8 +26,20 @@ def _columns_know_their_family(tree: Any) -> Any:
     return found
 
 
+def _weights_have_no_precision(tree: Any) -> Any:
+    """Weights of terms had the precision of one τ, and their loss was by leave-one-out."""
+    if isinstance(tree, list):
+        return [_weights_have_no_precision(value) for value in tree]
+    if not isinstance(tree, dict):
+        return tree
+    found = {name: _weights_have_no_precision(value) for name, value in tree.items()}
+    if found.get("type") == "Weights":
+        found.pop("precision", None)
+    return found
+
+
 #: The tree of a file of version v to that of version v + 1, in order from v = 1.
-MIGRATIONS: tuple[Callable[[Any], Any], ...] = (_columns_know_their_family,)
+MIGRATIONS: tuple[Callable[[Any], Any], ...] = (_columns_know_their_family, _weights_have_no_precision)
 
 
 def version() -> int:

@@ -13,6 +13,7 @@ from bayesnb.encoding.table import Positions
 from bayesnb.estimators.display import Displayed
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction import Weights
+from bayesnb.prediction.weights import WeightPath
 
 FORMAT = "bayesnb"
 TAG = "type"
@@ -31,6 +32,7 @@ _DATA = (
     Statistics,
     NaiveBayes,
     TermWeights,
+    WeightPath,
     Weights,
     families.AveragedCells,
     families.AveragedLevels,

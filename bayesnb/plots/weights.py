@@ -45,8 +45,8 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Notes
     -----
     At 1 a term counts as in naive Bayes, at 0 not at all; between them it repeats in part what others say, and below 0
-    it takes back what they say too often. A hollow dot has 0 in its interval. Intervals are about the weights given the
-    leave-one-out scores; the dashed line is the temperature, which weights are shrunk to.
+    it takes back what they say too often. A hollow dot has 0 in its interval. Intervals are about the weights given
+    fits to halves of the rows; the dashed line is the temperature, which weights are shrunk to.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def weights(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ax.axvline(temperature, color=WRONG, linewidth=1.2, linestyle="--", zorder=1)
         marks.append(dot(f"temperature {temperature:.3g}", linestyle="--", color=WRONG, linewidth=1.2))
     said = [
-        "Given the leave-one-out scores; 1 is naive Bayes",
+        "Given fits to halves of the rows; 1 is naive Bayes",
         f"The {len(shown)} that cost most to leave out … and {more:,} more" if more else "",
     ]
     named = labels(table["term"], 26)

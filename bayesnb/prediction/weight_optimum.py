@@ -1,271 +1,332 @@
-"""Weights of terms: penalised multinomial logistic regression on leave-one-out terms, shrunk to a common temperature.
+"""Weights of terms: penalised multinomial logistic regression on the terms of rows, by fits that do not know the rows.
 
-    s_c(x) = b_c + log π_c + Σ_t w_t ℓ_ct(x),    P(c | x) = softmax(s),    w_t = T + τ d_t
+    s_c(x) = b_c + log π_c + Σ_t w_t ℓ_ct(x),    P(c | x) = softmax(s),    w_t = T_g + τ_g d_t  (t in group g)
 
-with b, d ~ N(0, 1), T ~ N(1, 1). For given τ the objective is concave, and Newton's method finds the one optimum; τ
-is the smallest against which Laplace's evidence is not strong: within a Bayes factor of 10 of the best. The term of
-rows that are t draws from one simplex is ℓ ((t + 1)/t₀)^-β, t₀ that of a typical row, with β at the optimum under
-τ = 0; β is half normal of scale ½, as where labels are told nearly without error the rows do not bound it.
+with b, d ~ N(0, 1) and T_g ~ N(μ_g, 1). For given τ the objective is concave, and Newton's method finds the one
+optimum. τ is the smallest of a grid against which Laplace's evidence is not strong: within a Bayes factor of 10 of the
+best. The term of a row that is t draws from one simplex is ℓ ((t + 1)/t₀)^-β, t₀ that of a typical row, with β at the
+optimum under τ = 0; β is half normal of scale ½, as rows whose labels are told nearly without error do not bound it.
+
+Each row is scored S times, by S fits to random halves of the other rows, with S-th parts of its weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Bool, Float, Int, Num
+from scipy.special import log_softmax, logsumexp
 
-from bayesnb._util.precision import float64
-from bayesnb._util.progress import progress
-from bayesnb.families._pytree import pytree
-
-SHRINKAGE = (0.0, 0.03, 0.1, 0.3, 1.0)
+GRID = (0.0, 0.03, 0.1, 0.3, 1.0)
 _STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
-PRECISION_OF_EXPONENT = 4.0
+_PRECISION_OF_EXPONENT = 4.0
+_LARGEST_EXPONENT = 2.0
 _STEPS = 100
 _DECREMENT = 1e-8  # of the log score, by a step; the next one, which is not taken, would be of the order of its square
 _SMALLEST_STEP = 1e-10
-_LARGEST_EXPONENT = 2.0
-_IN_CACHE = 2**17
-
-
-@pytree
-class LeaveOneOutTerms:
-    """Of a block of rows.
-
-    Parameters
-    ----------
-    log_class : (n, C) array
-        log P(class) without the row.
-    terms : (n, C, T) array
-    log_length : (n, T) array
-        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ a typical one; 0 for other terms.
-    label, weight : (n,) arrays
-        Index of the class, and replication count: 0 is padding.
-    """
-
-    log_class: Any
-    terms: Any
-    log_length: Any
-    label: Any
-    weight: Any
-
-
-Source = Callable[[], Iterable[LeaveOneOutTerms]]
-"""Blocks, of as many rows each, a multiple of 512; as often as they are asked for."""
-
-
-class Optimum(NamedTuple):
-    """Where the objective is greatest.
-
-    `bias` b (C,), `temperature` T, `weight` w (T,), `shrinkage` τ and `exponent` β are those of the module. `precision`
-    (P, P) is minus the Hessian of the penalised log score over what is free of (b, T, d), see `Free`. `log_score` is
-    Σ_i w_i log P(y_i | x_i), and `log_evidence` Laplace's approximation, up to a constant that all τ share.
-    """
-
-    bias: np.ndarray
-    temperature: float
-    weight: np.ndarray
-    shrinkage: float
-    exponent: float
-    precision: np.ndarray
-    log_score: float
-    log_evidence: float
+_CELLS_IN_CACHE = 2**17
 
 
 @dataclass(frozen=True, eq=False)
-class Free:
-    """The parameters that there are, of (b, T, d): none of b without a bias of classes, none of d under τ = 0.
+class Groups:
+    """Which terms share a temperature.
 
     Parameters
     ----------
-    n_classes : int
-    into : (C + T, P) array
-        (b, w) as a linear function of them.
-    mean : (P,) array
-        Of their normal prior; its variances are 1.
+    of_terms : (T,) int array
+        Group of each term.
+    mean : (G,) array
+        Prior means μ of the temperatures.
+    of_draws : (T,) bool array
+        Terms of rows that are several draws from one simplex.
     """
 
-    n_classes: int
-    into: np.ndarray
-    mean: np.ndarray
-
-    @classmethod
-    def of(cls, n_classes: int, n_terms: int, tau: float, *, biased: bool) -> Free:
-        each = np.eye(n_classes + n_terms)
-        bias, deviations = each[:, : n_classes * biased], tau * each[:, n_classes:] if tau else each[:, :0]
-        common = np.repeat([0.0, 1.0], [n_classes, n_terms])[:, None]
-        sizes = [bias.shape[1], 1, deviations.shape[1]]
-        return cls(
-            n_classes,
-            np.concatenate([bias, common, deviations], axis=1),
-            np.repeat([0.0, 1.0, 0.0], sizes),
-        )
-
-    def of_weights(self, at: np.ndarray) -> np.ndarray:
-        """(P,) parameters for which (b, w) are nearest to those given."""
-        return np.linalg.lstsq(self.into, at, rcond=None)[0]
+    of_terms: Int[np.ndarray, "T"]
+    mean: Float[np.ndarray, "G"]
+    of_draws: Bool[np.ndarray, "T"]
 
 
-@float64
-def fit_weights(
-    source: Source, n_classes: int, n_terms: int, *, of_draws: bool, shrinkage: Iterable[float], biased: bool
-) -> Optimum:
-    """The optimum under the smallest τ that there is no strong evidence against.
+@dataclass(frozen=True, eq=False)
+class CrossTerms:
+    """Terms of N rows, each by S fits that do not know the row.
 
     Parameters
     ----------
-    source : function
-        Gone through some four times for each τ; what is a list stays in memory.
-    n_classes, n_terms : int
-    of_draws : bool
-        Whether some terms are those of draws from one simplex, so that β is fitted.
-    shrinkage : τ, one or several
-    biased : bool
-        Whether classes have a bias.
+    values : (S, N, C, T) array
+        log p(x_t | class) in nats.
+    log_class : (S, N, C) array
+        log P(class).
+    log_length : (N,) array
+        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ a typical one; else 0.
+    label : (N,) int array
+        Index of the class.
+    weight : (N,) array
+        Replication counts.
     """
-    if isinstance(kept := source(), list):
-        source = partial(list, jax.tree.map(jnp.asarray, kept))
-    plain = np.repeat([0.0, 1.0], [n_classes, n_terms])
-    exponent = _exponent(source, plain, Free.of(n_classes, n_terms, 0.0, biased=biased)) if of_draws else 0.0
-    found: list[Optimum] = []
-    at = slopes_at(source, plain, n_classes, exponent)
-    with progress("weights", len(taus := sorted(shrinkage))) as tick:
-        for tau in taus:
-            free = Free.of(n_classes, n_terms, tau, biased=biased)
-            there = _maximize(source, at, free, exponent)
-            at = there.slopes
-            found.append(
-                Optimum(
-                    bias=at.at[:n_classes],
-                    temperature=float(there.theta[n_classes * biased]),
-                    weight=at.at[n_classes:],
-                    shrinkage=tau,
-                    exponent=exponent,
-                    precision=there.precision,
-                    log_score=at.value,
-                    log_evidence=there.objective - 0.5 * float(np.linalg.slogdet(there.precision)[1]),
-                )
-            )
-            tick()
-    best = max(one.log_evidence for one in found)
-    return next(one for one in found if one.log_evidence >= best - _STRONG)
 
+    values: Float[np.ndarray, "S N C T"]
+    log_class: Float[np.ndarray, "S N C"]
+    log_length: Float[np.ndarray, "N"]
+    label: Int[np.ndarray, "N"]
+    weight: Num[np.ndarray, "N"]
 
-@float64
-def log_score(source: Source, at: np.ndarray, n_classes: int) -> float:
-    """Σ_i w_i log P(y_i | x_i) at (b, w), where β is 0."""
-    return slopes_at(source, at, n_classes, 0.0).value
+    def with_exponent(self, exponent: float, of_draws: np.ndarray) -> CrossTerms:
+        """Multiply terms of draws by ((t + 1)/t₀)^-β."""
+        if not exponent:
+            return self
+        power = np.where(of_draws, np.exp(-exponent * self.log_length)[:, None], 1.0)
+        return replace(self, values=self.values * power[:, None])
 
+    def averaged(self) -> CrossTerms:
+        """Replace terms, each of a model, by the logarithm of their models' mean probability."""
+        n_terms = self.values.shape[-1]
+        return replace(self, values=logsumexp(self.values, axis=-1, keepdims=True) - np.log(n_terms))
 
-def _exponent(source: Source, at: np.ndarray, free: Free) -> float:
-    """β at the optimum under a common temperature."""
-    from scipy.optimize import minimize_scalar
+    def take(self, rows: np.ndarray) -> CrossTerms:
+        """Return the terms of some of the rows."""
+        each = self.log_length[rows], self.label[rows], self.weight[rows]
+        return CrossTerms(self.values[:, rows], self.log_class[:, rows], *each)
 
-    def loss(exponent: float) -> float:
-        nonlocal at
-        there = _maximize(source, slopes_at(source, at, free.n_classes, exponent), free, exponent)
-        at = there.slopes.at  # not far from that of the next exponent
-        return 0.5 * PRECISION_OF_EXPONENT * exponent**2 - there.objective
-
-    return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
+    def blocks(self) -> Iterator[CrossTerms]:
+        """Yield blocks of rows whose terms fit into a processor's cache."""
+        n_splits, n_rows, n_classes, n_terms = self.values.shape
+        size = max(1, _CELLS_IN_CACHE // max(1, n_splits * n_classes * n_terms))
+        for start in range(0, n_rows, size):
+            yield self.take(slice(start, start + size))  # type: ignore[arg-type]
 
 
 class Slopes(NamedTuple):
-    """The log score at (b, w), `at` (C + T,), its gradient, and minus its Hessian."""
+    """The log score Σ_i v_i log P(y_i | x_i) at (b, w), its gradient (C + T,) and minus its Hessian (C + T, C + T)."""
 
-    at: np.ndarray
     value: float
     gradient: np.ndarray
     hessian: np.ndarray
 
 
-class _Point(NamedTuple):
-    """The penalised log score at `theta`, its gradient and minus its Hessian, and the slopes of the log score."""
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """The penalised optimum under one τ.
 
-    theta: np.ndarray
-    objective: float
-    gradient: np.ndarray
-    precision: np.ndarray
-    slopes: Slopes
+    Parameters
+    ----------
+    shrinkage : (G,) array
+        τ.
+    bias, temperature, weight : (C,), (G,) and (T,) arrays
+        b, T and w.
+    sd, temperature_sd : (T,) and (G,) arrays
+        Posterior standard deviations of the weights and temperatures, by Laplace's approximation.
+    log_evidence : float
+        Laplace's approximation, up to a constant that all τ share.
+    into : (C + T, P) array
+        (b, w) as a linear function of the P free parameters, of (b, T, d): no b without biases, d_t where τ_g > 0.
+    covariance : (P, P) array
+        Of the free parameters: the inverse of minus the Hessian of the penalised log score.
+    """
+
+    shrinkage: Float[np.ndarray, "G"]
+    bias: Float[np.ndarray, "C"]
+    temperature: Float[np.ndarray, "G"]
+    weight: Float[np.ndarray, "T"]
+    sd: Float[np.ndarray, "T"]
+    temperature_sd: Float[np.ndarray, "G"]
+    log_evidence: float
+    into: Float[np.ndarray, "C_T P"]
+    covariance: Float[np.ndarray, "P P"]
 
 
-def _maximize(source: Source, start: Slopes, free: Free, exponent: float) -> _Point:
-    """Newton's method from (b, w), with steps that are halved until the objective rises."""
+def fit_weights(
+    terms: CrossTerms, groups: Groups, grid: Sequence[Sequence[float]], *, biased: bool
+) -> tuple[list[Optimum], int, float]:
+    """Find the optimum under each τ of a grid.
 
-    def penalized(theta: np.ndarray, slopes: Slopes) -> _Point:
-        away = theta - free.mean
-        return _Point(
-            theta,
-            slopes.value - 0.5 * float(away @ away),
-            free.into.T @ slopes.gradient - away,
-            free.into.T @ slopes.hessian @ free.into + np.eye(len(theta)),
-            slopes,
-        )
+    Parameters
+    ----------
+    terms : CrossTerms
+    groups : Groups
+    grid : sequence of (G,) τ
+        From those that shrink most to those that shrink least.
+    biased : bool
+        Whether classes have a bias.
 
-    def evaluate(theta: np.ndarray) -> _Point:
-        return penalized(theta, slopes_at(source, free.into @ theta, free.n_classes, exponent))
+    Returns
+    -------
+    optima : list of Optimum
+        One for each τ.
+    chosen : int
+        Index of the first τ within a Bayes factor of 10 of the best.
+    exponent : float
+        β; 0 if no terms are of draws.
+    """
+    exponent = _exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
+    scaled, found = terms.with_exponent(exponent, groups.of_draws), list[Optimum]()
+    for tau in grid:
+        start = (found[-1].bias, found[-1].weight) if found else None
+        found.append(maximize(scaled, groups, np.asarray(tau, float), biased=biased, start=start))
+    best = max(one.log_evidence for one in found)
+    return found, next(k for k, one in enumerate(found) if one.log_evidence >= best - _STRONG), exponent
 
-    # Each τ can say what those before it could: its first point is their last one.
-    here = penalized(free.of_weights(start.at), start)
+
+def maximize(
+    terms: CrossTerms,
+    groups: Groups,
+    tau: np.ndarray,
+    *,
+    biased: bool,
+    start: tuple[np.ndarray, np.ndarray] | None = None,
+) -> Optimum:
+    """Find the optimum under one τ by Newton's method, with steps that are halved until the objective rises.
+
+    Parameters
+    ----------
+    terms, groups, biased
+        As for `fit_weights`.
+    tau : (G,) array
+    start : (b, w), optional
+        Where to begin; default: b = 0 and w = μ.
+    """
+    n_classes, of_terms = terms.values.shape[2], groups.of_terms
+    n_groups = len(groups.mean)
+    each = np.eye(n_classes + len(of_terms))
+    common = np.concatenate([np.zeros((n_classes, n_groups)), np.eye(n_groups)[of_terms]])
+    deviations = each[:, n_classes:] * tau[of_terms]
+    into = np.hstack([each[:, : n_classes * biased], common, deviations[:, tau[of_terms] > 0]])
+    prior_mean = np.zeros(into.shape[1])
+    temperatures = slice(n_classes * biased, n_classes * biased + n_groups)
+    prior_mean[temperatures] = groups.mean
+
+    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return the penalised log score, its gradient and minus its Hessian."""
+        at, away = into @ theta, theta - prior_mean
+        value, gradient, hessian = slopes(terms, at[:n_classes], at[n_classes:])
+        return float(value - away @ away / 2), into.T @ gradient - away, into.T @ hessian @ into + np.eye(len(theta))
+
+    theta = prior_mean if start is None else np.linalg.lstsq(into, np.concatenate(start), rcond=None)[0]
+    objective, gradient, precision = evaluate(theta)
     for _ in range(_STEPS):
-        step = np.linalg.solve(here.precision, here.gradient)
-        size, there = 1.0, evaluate(here.theta + step)
-        while there.objective < here.objective - 1e-13 * abs(here.objective) and size > _SMALLEST_STEP:
+        step, size = np.linalg.solve(precision, gradient), 1.0
+        after = evaluate(theta + step)
+        while after[0] < objective - 1e-13 * abs(objective) and size > _SMALLEST_STEP:
             size /= 2
-            there = evaluate(here.theta + size * step)
+            after = evaluate(theta + size * step)
         if size <= _SMALLEST_STEP:
             break
-        decrement, here = float(here.gradient @ step), there
+        decrement, theta = float(gradient @ step), theta + size * step
+        objective, gradient, precision = after
         if decrement < _DECREMENT:
             break
-    return here
+    at, covariance = into @ theta, np.linalg.inv(precision)
+    return Optimum(
+        shrinkage=tau,
+        bias=at[:n_classes],
+        temperature=theta[temperatures],
+        weight=at[n_classes:],
+        sd=np.sqrt(np.einsum("tp,pq,tq->t", into[n_classes:], covariance, into[n_classes:])),
+        temperature_sd=np.sqrt(np.diagonal(covariance)[temperatures]),
+        log_evidence=float(objective - np.linalg.slogdet(precision)[1] / 2),
+        into=into,
+        covariance=covariance,
+    )
 
 
-def slopes_at(source: Source, at: np.ndarray, n_classes: int, exponent: float) -> Slopes:
-    """Σ_i w_i log P(y_i | x_i) and its slopes over (b, w)."""
-    total: Any = 0.0, 0.0, 0.0
-    for block in source():
-        found = _of_block(block, at[:n_classes], at[n_classes:], exponent)
-        total = tuple(a + np.asarray(b) for a, b in zip(total, found, strict=True))
-    return Slopes(at, float(total[0]), total[1], total[2])
+def _exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
+    """Find β at the optimum under common temperatures."""
+    from scipy.optimize import minimize_scalar
+
+    start: tuple[np.ndarray, np.ndarray] | None = None
+
+    def loss(exponent: float) -> float:
+        nonlocal start
+        scaled, tau = terms.with_exponent(exponent, groups.of_draws), np.zeros(len(groups.mean))
+        found = maximize(scaled, groups, tau, biased=biased, start=start)
+        start = found.bias, found.weight
+        away = found.temperature - groups.mean
+        penalty = (found.bias @ found.bias + away @ away + _PRECISION_OF_EXPONENT * exponent**2) / 2
+        return penalty - _log_score(scaled, found.bias, found.weight)
+
+    return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
 
 
-@jax.jit
-def _of_block(
-    block: LeaveOneOutTerms, bias: jax.Array, weight: jax.Array, exponent: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The same of a block, some rows at a time, so that they stay in the cache."""
-    n, n_classes, n_terms = block.terms.shape
-    most = max(1, _IN_CACHE // max(1, n_classes * n_terms))
-    size = min(1024, n & -n, 2 ** (most.bit_length() - 1))
+def slopes(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Slopes:
+    """Compute the log score at (b, w), and its first and second derivatives."""
+    n_classes, n_terms = terms.values.shape[2:]
+    value, gradient = 0.0, np.zeros(n_classes + n_terms)
+    hessian = np.zeros((n_classes + n_terms, n_classes + n_terms))
+    for block in terms.blocks():
+        values = block.values.reshape(-1, n_classes, n_terms)
+        label, row_weight = _repeated(block)
+        log_proba = log_softmax(_scores(block, bias, weight), axis=-1).reshape(-1, n_classes)
+        own, proba = label[:, None] == np.arange(n_classes), np.exp(log_proba)
+        value += float(row_weight @ log_proba[own])
+        rest, mass = row_weight[:, None] * (own - proba), row_weight[:, None] * proba
+        gradient += np.concatenate([rest.sum(axis=0), rest.ravel() @ values.reshape(-1, n_terms)])
+        # Covariances under P(c | x) of the indicators of the classes and of the terms.
+        centered = values - np.einsum("nc,nct->nt", proba, values)[:, None]
+        root = (np.sqrt(mass)[..., None] * centered).reshape(-1, n_terms)
+        mixed = np.einsum("nc,nct->ct", mass, centered)
+        hessian[:n_classes, :n_classes] += np.diag(mass.sum(axis=0)) - mass.T @ proba
+        hessian[:n_classes, n_classes:] += mixed
+        hessian[n_classes:, :n_classes] += mixed.T
+        hessian[n_classes:, n_classes:] += root.T @ root
+    return Slopes(value, gradient, hessian)
 
-    def of_piece(piece: LeaveOneOutTerms) -> tuple[jax.Array, jax.Array, jax.Array]:
-        return _of_rows(piece, bias, weight, exponent)
 
-    pieces = jax.tree.map(lambda v: jnp.reshape(v, (n // size, size, *v.shape[1:])), block)
-    shapes = jax.eval_shape(of_piece, jax.tree.map(lambda v: v[0], pieces))
-    zeros = jax.tree.map(lambda v: jnp.zeros(v.shape, v.dtype), shapes)
-    return jax.lax.scan(lambda total, piece: (jax.tree.map(jnp.add, total, of_piece(piece)), None), zeros, pieces)[0]
+def log_losses(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
+    """Compute (N,) -log P(label | row) at (b, w), averaged over the fits."""
+    return _of_label(log_softmax(_scores(terms, bias, weight), axis=-1), terms.label)
 
 
-def _of_rows(
-    rows: LeaveOneOutTerms, bias: jax.Array, weight: jax.Array, exponent: jax.Array
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    terms = rows.terms * jnp.exp(-exponent * rows.log_length)[:, None]
-    log_proba = jax.nn.log_softmax(bias + rows.log_class + jnp.einsum("nct,t->nc", terms, weight))
-    proba = jnp.exp(log_proba)
-    own = rows.label[:, None] == jnp.arange(proba.shape[1])
-    rest, share = rows.weight[:, None] * (own - proba), rows.weight[:, None] * proba
-    value = jnp.sum(jnp.where(own, rows.weight[:, None] * log_proba, 0.0))
-    gradient = jnp.concatenate([jnp.sum(rest, axis=0), jnp.einsum("nc,nct->t", rest, terms)])
-    # Covariances under P(c | x) of the indicators of the classes and of the terms.
-    centered = terms - jnp.einsum("nc,nct->nt", proba, terms)[:, None]
-    root = (jnp.sqrt(share)[..., None] * centered).reshape(-1, terms.shape[2])
-    classes = jnp.diag(jnp.sum(share, axis=0)) - share.T @ proba
-    mixed = jnp.einsum("nc,nct->ct", share, centered)
-    return value, gradient, jnp.block([[classes, mixed], [mixed.T, root.T @ root]])
+def corrected_log_losses(terms: CrossTerms, optimum: Optimum) -> Float[np.ndarray, "N"]:
+    r"""Compute (N,) the log loss of each row under weights that do not know its label, by one Newton step.
+
+    With A the (S·C, P) design of a row, G = A H⁻¹ Aᵀ and W = v (diag p - p pᵀ) of its scores, v the row's weight over
+    S, the scores without the row are s - G (I - W G)⁻¹ v (e_y - p).
+
+    Parameters
+    ----------
+    terms : CrossTerms
+        As they were fitted, lengths included.
+    optimum : Optimum
+    """
+    n_splits, _, n_classes, _ = terms.values.shape
+    size, found = n_splits * n_classes, []
+    for block in terms.blocks():
+        values, n_rows = np.moveaxis(block.values, 0, 1), len(block.label)
+        classes = np.broadcast_to(np.eye(n_classes), (n_rows, n_splits, n_classes, n_classes))
+        design = (np.concatenate([classes, values], axis=-1) @ optimum.into).reshape(n_rows, size, -1)
+        spread = design @ optimum.covariance @ design.swapaxes(1, 2)
+        scores = np.moveaxis(_scores(block, optimum.bias, optimum.weight), 0, 1)
+        proba = np.exp(log_softmax(scores, axis=-1))
+        weight = (block.weight / n_splits)[:, None, None]
+        curvature = np.zeros((n_rows, n_splits, n_classes, n_splits, n_classes))
+        for s in range(n_splits):
+            p = proba[:, s]
+            curvature[:, s, :, s] = weight * (p[:, :, None] * np.eye(n_classes) - p[:, :, None] * p[:, None])
+        own = block.label[:, None, None] == np.arange(n_classes)
+        rest = (weight * (own - proba)).reshape(n_rows, size, 1)
+        without = np.eye(size) - curvature.reshape(n_rows, size, size) @ spread
+        shift = (spread @ np.linalg.solve(without, rest)).reshape(scores.shape)
+        log_proba = np.moveaxis(log_softmax(scores - shift, axis=-1), 1, 0)
+        found.append(_of_label(log_proba, block.label))
+    return np.concatenate(found)
+
+
+def _log_score(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> float:
+    return -float(terms.weight @ log_losses(terms, bias, weight))
+
+
+def _scores(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "S N C"]:
+    return bias + terms.log_class + terms.values @ weight
+
+
+def _of_label(log_proba: np.ndarray, label: np.ndarray) -> Float[np.ndarray, "N"]:
+    """Return (N,) minus the mean over the fits of (S, N, C) log probabilities of the labels."""
+    return -np.take_along_axis(log_proba, label[None, :, None], axis=-1)[..., 0].mean(axis=0)
+
+
+def _repeated(terms: CrossTerms) -> tuple[np.ndarray, np.ndarray]:
+    """Return the (S·N,) label and weight of each row in each fit."""
+    n_splits = len(terms.values)
+    return np.tile(terms.label, n_splits), np.tile(terms.weight / n_splits, n_splits)

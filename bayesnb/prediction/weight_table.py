@@ -9,7 +9,7 @@ import numpy as np
 from bayesnb._util.arguments import require_probability
 from bayesnb.fitted import Classifier
 from bayesnb.prediction.weight_draws import read_weight_draws
-from bayesnb.prediction.weights import Weights, require_weights
+from bayesnb.prediction.weights import require_weights
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,14 +39,14 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
             simplex it is that of a row of typical length, `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean
             of log(t + 1).
         lower, upper
-            equal-tailed interval.
+            equal-tailed interval, averaged over τ by its evidence.
         sd
-            posterior standard deviation.
+            posterior standard deviation, averaged over τ likewise.
         cost
-            in nats, by how much the penalised leave-one-out log score of all rows that were weighted on falls where
-            this term is left out and biases, temperature and the other weights are at their optimum again. By Laplace's
-            approximation, without draws: ½ weight²/Var(weight), which is good up to a few nats and too low beyond. Of
-            the temperature it is what leaving all terms out costs.
+            in nats, by how much the penalised log score of the rows that weights were fitted to falls where this term
+            is left out and biases, temperature and the other weights are at their optimum again. By Laplace's
+            approximation at τ = `nb.shrinkage_`: ½ weight²/Var(weight), which is good up to a few nats and too low
+            beyond. Of the temperature it is what leaving all terms out costs.
 
         `attrs` has "temperature", "shrinkage" and "prob".
 
@@ -59,12 +59,12 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
 
     Notes
     -----
-    The posterior is a generalised one (a Gibbs posterior): that of the weights given the leave-one-out scores, with
-    Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ. With H minus the Hessian of the
-    penalised log score at the optimum, H⁻¹ is the covariance of (b, T, d), and w = T + τ d. τ and the exponent of the
-    length are held where they are. Where the scores tell
-    the labels nearly without error they bound the weights from below only, and normal intervals are too wide on that
-    side: draws have the shape of the posterior.
+    The posterior is that of the weights given the terms that fits to halves of the rows have for the other halves,
+    with Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ: a generalised (Gibbs)
+    posterior, as three splits are averaged. Under one τ it is taken for normal, with the inverse of minus the Hessian
+    of the penalised log score for the covariance of (b, T, d), and w = T + τ d; the exponent of the length is held.
+    Where the terms tell the labels nearly without error they bound the weights from below only, and normal intervals
+    are too wide on that side: draws have the shape of the posterior.
 
     References
     ----------
@@ -80,39 +80,53 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     >>> nb = WeightedNB().fit(np.column_stack([one, one, other]), y)  # the first witness is heard twice
     >>> weight_table(nb)[["term", "weight", "sd"]].round(2)
       term  weight    sd
-    0    0    0.50  0.21
-    1    1    0.50  0.21
+    0    0    0.50  0.47
+    1    1    0.50  0.47
     2    2    0.99  0.05
     """
     import pandas as pd
-    from scipy.special import ndtri
 
     weights = require_weights(nb, "weight_table")
     require_probability("prob", prob)
-    weight, sd = weights.weight * weights.typical, np.sqrt(_variance(weights))
-    rows = slice(None) if weights.shrinkage else slice(1)
-    names = weights.names if weights.shrinkage or len(weight) == 1 else ("temperature",)
-    cost = 0.5 * (weight / sd) ** 2
+    if (path := weights.path) is None:
+        raise ValueError(
+            "weight_table: these weights are from a file of an older version, without standard deviations. "
+            "nb.weigh(X, y) fits them anew."
+        )
+    if weights.shrinkage or len(weights.names) == 1:
+        names, means, sds = weights.names, path.weight, path.sd
+    else:
+        names, means, sds = ("temperature",), path.temperature[:, None], path.temperature_sd[:, None]
+    chosen = int(np.argmax(path.shrinkage == weights.shrinkage))
+    weight, cost = means[chosen], 0.5 * (means[chosen] / sds[chosen]) ** 2
+    tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
     if draws is None:
-        half = ndtri((1 + prob) / 2) * sd
-        lower, upper = weight - half, weight + half
+        share = path.probability()
+        lower, upper = _mixture_quantiles(tails, share, means, sds)
+        mean = share @ means
+        sd = np.sqrt(share @ (sds**2 + (means - mean) ** 2))
     else:
         drawn = read_weight_draws(weights, draws)
         if drawn is None:
             raise ValueError("draws must be those of weights, as run_nuts(nb, X=X, y=y) of this WeightedNB has them.")
-        lower, upper = np.quantile(drawn.weight, [(1 - prob) / 2, (1 + prob) / 2], axis=0)
-        sd = drawn.weight.std(axis=0, ddof=1)
-    columns = {"weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost}
-    table = pd.DataFrame({"term": names, **{name: column[rows] for name, column in columns.items()}})
+        lower, upper = np.quantile(drawn.weight[:, : len(names)], tails, axis=0)
+        sd = drawn.weight[:, : len(names)].std(axis=0, ddof=1)
+    table = pd.DataFrame({"term": names, "weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost})
     table.attrs = {"temperature": weights.temperature, "shrinkage": weights.shrinkage, "prob": float(prob)}
     return table
 
 
-def _variance(weights: Weights) -> np.ndarray:
-    """(T,) variance of T + τ d by Laplace's approximation."""
-    covariance, tau = np.linalg.inv(weights.precision), weights.shrinkage
-    t = len(weights.classes) if weights.own else 0
-    if not tau:
-        return np.full(len(weights.weight), covariance[t, t])
-    of_deviations = np.diagonal(covariance)[t + 1 :]
-    return covariance[t, t] + 2 * tau * covariance[t, t + 1 :] + tau**2 * of_deviations
+def _mixture_quantiles(prob: np.ndarray, share: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Compute (Q, T) quantiles of mixtures of K normal distributions, with weights (K,), by bisection.
+
+    They lie between the quantiles of the components.
+    """
+    from scipy.special import ndtr, ndtri
+
+    each = mean[:, None] + sd[:, None] * ndtri(prob)[:, None]
+    low, high = each.min(axis=0), each.max(axis=0)
+    for _ in range(100):
+        middle = (low + high) / 2
+        below = np.einsum("k,kqt->qt", share, ndtr((middle - mean[:, None]) / sd[:, None])) < prob[:, None]
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return middle

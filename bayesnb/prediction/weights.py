@@ -13,6 +13,48 @@ from bayesnb.fitted import Classifier, Members, require_fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE
 
+WEIGHTS = "weights of terms"
+"""What a classifier says that it has chosen, if it has fitted weights."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightPath:
+    """The weights of terms under each τ that was compared.
+
+    Attributes
+    ----------
+    shrinkage, log_evidence : (K,) arrays
+        τ, and Laplace's evidence for it.
+    temperature, temperature_sd : (K,) arrays
+        Temperatures T, and their posterior standard deviations.
+    weight, sd : (K, T) arrays
+        Weights T + τ d of rows of typical length, and their posterior standard deviations.
+    """
+
+    shrinkage: np.ndarray
+    log_evidence: np.ndarray
+    temperature: np.ndarray
+    temperature_sd: np.ndarray
+    weight: np.ndarray
+    sd: np.ndarray
+
+    def check(self, n_terms: int) -> None:
+        """Raise ValueError unless the arrays fit together."""
+        n = np.size(self.shrinkage)
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
+            ("shrinkage", "log_evidence", "temperature", "temperature_sd"), (n,)
+        )
+        shapes |= dict.fromkeys(("weight", "sd"), (n, n_terms))
+        for name, shape in shapes.items():
+            require_numbers(f"weights_.path.{name}", np.asarray(getattr(self, name)), shape)
+        if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
+            raise ValueError("weights_.path must have one τ or more, and standard deviations of at least 0.")
+
+    def probability(self) -> np.ndarray:
+        """Return (K,) posterior probabilities of the τ, all alike a priori."""
+        odds = np.exp(self.log_evidence - self.log_evidence.max())
+        return odds / odds.sum()
+
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -30,21 +72,20 @@ class Weights:
     temperature : float
         Common mean of the weights.
     shrinkage : float
-        τ: how far the weights may be from it; 0 is temperature scaling.
+        τ: how far the weights may be from the temperature; 0 is temperature scaling.
     of_draws : (T,) array of bool
         Which terms are of rows of several draws from one simplex: their weight is `weight` · (t + 1)^-`exponent` for a
         row of t draws.
     exponent : float
     log_length : float
-        Mean of log(t + 1) over the rows that were weighted on; 0 without such terms.
-    precision : (P, P) array
-        Minus the Hessian of the penalised log score, over what is free of the bias, the temperature and the deviations
-        of the weights from it in units of `shrinkage`.
+        Mean of log(t + 1) over the rows that the weights were fitted to; 0 without such terms.
     n_rows : int
-        Rows that were weighted on.
+        Number of rows that the weights were fitted to.
     log_loss, plain_log_loss : float
-        Mean leave-one-out loss of the label of these rows, with the weights, which saw each label once, and without;
-        P(class) that of these rows.
+        Mean loss of a label in nats, expected for new rows: with the weights, corrected for their fit to that label,
+        and without weights. Both are by fits to half of the rows, and thus rather too high.
+    path : WeightPath or None
+        The weights under each τ that was compared; None in files of older versions.
 
     Examples
     --------
@@ -55,7 +96,7 @@ class Weights:
     >>> X, y = load_iris(return_X_y=True)
     >>> found = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
     >>> found
-    Weights(4 terms around 0.448, by leave-one-out of 75 rows)
+    Weights(4 terms around 0.672, by halves of 75 rows)
     >>> WeightedNB(GaussianNB(), weights=found).fit(X[1::2], y[1::2]).weights_ is found
     True
     """
@@ -69,37 +110,34 @@ class Weights:
     of_draws: np.ndarray
     exponent: float
     log_length: float
-    precision: np.ndarray
     n_rows: int
     log_loss: float
     plain_log_loss: float
+    path: WeightPath | None = None
 
     def __repr__(self) -> str:
         n = len(self.names)
-        return (
-            f"Weights({n} term{'s' * (n != 1)} around {self.temperature:.3g}, by leave-one-out of {self.n_rows} rows)"
-        )
+        return f"Weights({n} term{'s' * (n != 1)} around {self.temperature:.3g}, by halves of {self.n_rows} rows)"
 
     def check(self) -> None:
         """Raise ValueError unless the parts fit together."""
         self.classes.check()
-        n_classes, n_terms = len(self.classes), len(self.names)
-        free = len(self.precision)
-        if free not in ((1, n_classes + 1) if not self.shrinkage else (n_classes + 1 + n_terms,)):
-            raise ValueError(f"weights_.precision is of {free} parameters.")
-        shapes = {"weight": (n_terms,), "class_bias": (n_classes,), "precision": (free, free)}
+        n_terms = len(self.names)
+        shapes = {"weight": (n_terms,), "class_bias": (len(self.classes),)}
         for name, shape in shapes.items():
             require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
         if self.of_draws.dtype != bool or self.of_draws.shape != (n_terms,):
             raise ValueError(f"weights_.of_draws is {self.of_draws.dtype} {self.of_draws.shape}.")
         numbers = ("temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss")
+        if self.path is not None:
+            self.path.check(n_terms)
         if not all(np.isfinite(getattr(self, name)) for name in numbers):
             raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
 
     @property
-    def own(self) -> bool:
-        """Whether terms may have weights of their own, and classes a bias; else a temperature is all there is."""
-        return len(self.precision) > 1
+    def biased(self) -> bool:
+        """Whether classes have a bias and terms may have weights of their own: else one temperature is all."""
+        return bool(self.shrinkage) or bool(self.class_bias.any())
 
     @property
     def typical(self) -> np.ndarray:

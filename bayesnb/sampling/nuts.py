@@ -16,9 +16,8 @@ from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
-from bayesnb.prediction.weighting import scores_given
+from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fits, settled
 from bayesnb.prediction.weights import Weighed, require_weights
-from bayesnb.selection.left_out import counted_rows
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import kept
 
@@ -262,7 +261,7 @@ class _Run(NamedTuple):
 
 
 def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
-    """The weights of a `WeightedNB` given the leave-one-out scores of rows."""
+    """Draw the weights of a `WeightedNB` given terms of rows by fits to halves of the others."""
     from bayesnb.sampling.weights import WeightsGiven
 
     weights = require_weights(nb, "run_nuts")
@@ -274,13 +273,23 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
             )
     if X is None or y is None:
         raise ValueError(
-            f"run_nuts: the weights of a {type(nb).__name__} are drawn given leave-one-out scores; pass the rows that "
+            f"run_nuts: the weights of a {type(nb).__name__} are drawn given the terms of rows; pass the rows that "
             "it was weighed on, run_nuts(nb, X=X, y=y). The parameters are drawn by run_nuts(nb.estimator_)."
         )
     fitted = nb.estimator_.fitted_
-    table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "run_nuts")
-    scores = scores_given(fitted, weights, table, label, weight, nb.max_rows, nb.seed, "run_nuts")
-    target = WeightsGiven(scores, weights.shrinkage, weights.own)
+    now, then = list(fitted.encoding.classes.values), list(weights.classes.values)
+    if now != then:
+        raise ValueError(
+            f"run_nuts: there are classes {now[:8]}, and the weights were fitted to {then[:8]}. nb.weigh(X, y) fits "
+            "them anew."
+        )
+    kind: Kind = "feature" if weights.biased else "temperature"
+    try:
+        estimators = [settled(nb.estimator_)], [nb.estimator_]
+        _, (crossed,) = cross_fits(*estimators, X, y, sample_weight, kind, nb.max_rows, nb.seed)
+    except TooFewRowsError as reason:
+        raise ValueError(f"run_nuts: {reason}") from None
+    target = WeightsGiven(crossed.at(weights.exponent, weights.shrinkage), weights.shrinkage, weights.biased)
     samples, transitions = _sample(target.program, target.options(), run, _CERTAIN)
     return assemble_weights(nb, fitted, target.finish(samples, len(weights.names)), weights.names, transitions)
 

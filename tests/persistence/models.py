@@ -74,4 +74,5 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "trees": (lambda: bnb.TreeAveragedNB(0.5), strange()),
     "contexts": (lambda: bnb.NetworkNB({0: [1, 2], 1: 2}, tables="context"), strange()),
     "KDB": (lambda: bnb.KDB(2, 2), strange()),
+    "weighted": (lambda: bnb.WeightedNB(bnb.GaussianNB(), "feature"), NUMBERS),
 }

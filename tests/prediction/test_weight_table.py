@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import log_softmax, softmax
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb.prediction import weighting
+from bayesnb.prediction import halves
 from tests.prediction import tables
 from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
-from tests.prediction.test_weighted import CASES, objective, of_two_classes, solved
+from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved
 from tests.refusals import refused
 
 
@@ -26,7 +28,7 @@ from tests.refusals import refused
 def weighted():
     """Each term with a weight of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(weighting, "SHRINKAGE", (0.3,))
+        patch.setattr(halves, "GRID", (0.3,))
         return bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
 
 
@@ -50,7 +52,7 @@ def covariance(value: Any, at: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("prob", [0.5, 0.9])
 def test_intervals_are_those_of_laplace(weighted, prob):
-    scores = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL)
+    scores = crossed(weighted.estimator, LEVELS)
     value, _ = objective(scores, CODE, 0.3)
     at = solved(scores, CODE, 0.3).x
     into = np.column_stack([np.zeros((4, 3)), np.ones(4), 0.3 * np.eye(4)])
@@ -64,12 +66,36 @@ def test_intervals_are_those_of_laplace(weighted, prob):
     assert table.attrs == {"temperature": weighted.temperature_, "shrinkage": 0.3, "prob": prob}
 
 
+def test_intervals_are_averaged_over_how_far_weights_may_be_from_the_temperature():
+    """Quantiles of the mixture of normals, each τ by Laplace's evidence, found by a root of its distribution."""
+    parts, grid = [], (0.1, 0.3, 1.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(halves, "GRID", grid)
+        nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
+    scores = crossed(nb.estimator, LEVELS)
+    for tau in grid:
+        value, _ = objective(scores, CODE, tau)
+        at = solved(scores, CODE, tau).x
+        spread, into = covariance(value, at), np.column_stack([np.zeros((4, 3)), np.ones(4), tau * np.eye(4)])
+        evidence = -value(at)[0] + np.linalg.slogdet(spread)[1] / 2
+        parts.append((np.exp(evidence), into @ at, np.sqrt(np.diag(into @ spread @ into.T))))
+    share, mean, sd = (np.array(v) for v in zip(*parts, strict=True))
+    share /= share.sum()
+    table = bnb.weight_table(nb, 0.8)
+    for t in range(4):
+        for name, prob in (("lower", 0.1), ("upper", 0.9)):
+            root = brentq(lambda q, t=t, prob=prob: share @ norm.cdf((q - mean[:, t]) / sd[:, t]) - prob, -20, 20)
+            assert table[name][t] == pytest.approx(root, abs=1e-5)
+    average = share @ mean
+    np.testing.assert_allclose(table["sd"], np.sqrt(share @ (sd**2 + (mean - average) ** 2)), rtol=1e-5)
+
+
 def test_the_cost_of_a_term_is_that_of_leaving_it_out(weighted):
     """Laplace's against the optimum at which its weight is held at 0: d = -T/τ."""
-    scores, tau, each = bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), 0.3, np.eye(8)
+    scores, tau, each = crossed(weighted.estimator, LEVELS), 0.3, np.eye(8)
     value, start = objective(scores, CODE, tau)
     best, costs = solved(scores, CODE, tau).fun, bnb.weight_table(weighted)["cost"]
-    assert (costs < 3).any()
+    assert (costs < 4).any()
     for t, cost in enumerate(costs):
         into = np.delete(each, 4 + t, axis=1)
         into[4 + t, 3] = -1 / tau
@@ -80,12 +106,12 @@ def test_the_cost_of_a_term_is_that_of_leaving_it_out(weighted):
 
         found = minimize(without, np.delete(start, 4 + t), jac=True, method="BFGS", options={"gtol": 1e-8})
         exact = found.fun - best
-        assert cost == pytest.approx(exact, rel=0.1, abs=0.01) if exact < 3 else cost < exact
+        assert cost == pytest.approx(exact, rel=0.1, abs=0.01) if exact < 4 else cost < exact
 
 
 def test_terms_that_share_a_temperature_are_one_row():
     nb = tables.weighted("temperature")
-    value, _ = objective(bnb.loo_terms(nb.estimator_, LEVELS, LABEL), CODE, 0.0, biased=False)
+    value, _ = objective(crossed(nb.estimator, LEVELS), CODE, 0.0, biased=False)
 
     def of_temperature(t: np.ndarray) -> tuple[float, np.ndarray]:
         found, gradient = value(np.concatenate([np.zeros(3), t, np.zeros(4)]))
@@ -203,6 +229,12 @@ def test_draws_of_parameters_are_still_those(weighted):
 # -- the program -----------------------------------------------------------------------------------
 
 
+def terms_by_halves(nb: Any, X: Any, weight: Any = None) -> halves.CrossFit:
+    kind = "feature" if nb.weights_.biased else "temperature"
+    estimators = [clone(nb.estimator)], [nb.estimator_]
+    return halves.cross_fits(*estimators, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1][0]
+
+
 def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
     """log p of the program, up to the normalisers of its normal priors."""
     numpyro = pytest.importorskip("numpyro")
@@ -210,10 +242,9 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
 
     from bayesnb.sampling.weights import WeightsGiven
 
-    weights, fitted = nb.weights_, nb.estimator_.fitted_
-    weight = np.ones(len(CODE)) if weight is None else weight
-    scores = weighting.scores_given(fitted, weights, fitted.table(X), CODE, weight, nb.max_rows, nb.seed, "test")
-    program = WeightsGiven(scores, weights.shrinkage, weights.own).program
+    weights = nb.weights_
+    found = terms_by_halves(nb, X, weight)
+    program = WeightsGiven(found.at(weights.exponent, weights.shrinkage), weights.shrinkage, weights.biased).program
     with jax.enable_x64(True):
         value = float(log_density(numpyro.handlers.seed(program, 0), (), {}, at)[0])
     n = sum(np.size(v) for v in at.values())
@@ -224,29 +255,27 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
 def test_its_density_is_the_objective(weighted):
     """Σ_i log softmax(s(x_i))[y_i], with priors b, d ~ N(0, 1), T ~ N(1, 1)."""
     at = np.random.default_rng(3).normal(size=8)
-    value, _ = objective(bnb.loo_terms(weighted.estimator_, LEVELS, LABEL), CODE, 0.3)
+    value, _ = objective(crossed(weighted.estimator, LEVELS), CODE, 0.3)
     found = density(weighted, LEVELS, {"class_bias": at[:3], "temperature": at[3], "deviation": at[4:]})
     assert found == pytest.approx(-value(at)[0], rel=1e-10)
 
 
 @pytest.mark.slow("NumPyro compiles for seconds")
 def test_it_counts_rows_by_their_weight():
-    """A row of weight 2 is that row twice, of which one is left out."""
+    """A row of weight 2 is in one half, and counts twice there."""
     weight = 1.0 + (np.arange(N) % 3 == 0)
     nb = bnb.WeightedNB(bnb.GaussianNB(), "temperature").fit(NUMBERS, LABEL, weight)
-    less = bnb.loo_terms(nb.estimator_, np.repeat(NUMBERS, weight.astype(int), 0), np.repeat(LABEL, weight.astype(int)))
-    value, _ = objective(less, np.repeat(CODE, weight.astype(int)), 0.0, biased=False)
+    scores = crossed(bnb.GaussianNB(), NUMBERS, weight=weight)
+    value, _ = objective(scores, CODE, 0.0, biased=False, weight=weight)
     found = density(nb, NUMBERS, {"temperature": 0.4}, weight)
     assert found == pytest.approx(-value(np.r_[np.zeros(3), 0.4, np.zeros(4)])[0], rel=1e-10)
 
 
 def test_its_rows_are_those_that_were_weighed():
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=30).fit(LEVELS, LABEL)
-    fitted = nb.estimator_.fitted_
-    scores = weighting.scores_given(fitted, nb.weights_, fitted.table(LEVELS), CODE, np.ones(N), 30, 0, "test")
-    log_proba = log_softmax(scores.log_class + nb.temperature_ * scores.terms[..., 0], axis=1)
-    own = log_proba[np.arange(len(log_proba)), scores.label.astype(int)]
-    assert -(own @ scores.weight) / 30 == pytest.approx(nb.loo_log_loss_, rel=1e-10)
+    found = terms_by_halves(nb, LEVELS)
+    assert found.terms.values.shape == (3, 30, 3, 1)
+    assert nb.weights_.n_rows == 30
 
 
 # -- draws by NUTS -----------------------------------------------------------------------------------
@@ -259,7 +288,9 @@ def many():
     y = rng.integers(0, 3, 4000)
     X = rng.normal(size=(4000, 4)) + y[:, None] * [1.0, 0.5, 0.3, 0.0]
     X = np.column_stack([X, X[:, 0] + rng.normal(size=4000)])
-    nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, np.array(CLASSES)[y])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(halves, "GRID", (0.3,))
+        nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, np.array(CLASSES)[y])
     return nb, X, np.array(CLASSES)[y]
 
 
@@ -268,7 +299,6 @@ def test_draws_agree_with_laplace_where_rows_are_many(many):
     from tests.programs.monte_carlo import quiet
 
     nb, X, y = many
-    assert nb.shrinkage_ > 0
     data = quiet(nb, X=X, y=y, draws=500, warmup=300, seed=1)
     posterior, exact = data["posterior"], bnb.weight_table(nb)
     assert posterior["weight"].dims == ("chain", "draw", "term")
@@ -284,7 +314,9 @@ def test_draws_agree_with_laplace_where_rows_are_many(many):
     assert (abs(table["lower"] - exact["lower"]) < 0.25 * exact["sd"]).all()
     assert (abs(table["upper"] - exact["upper"]) < 0.25 * exact["sd"]).all()
     bias = posterior["class_bias"].to_numpy().reshape(-1, 3)
-    np.testing.assert_allclose(np.cov(bias.T), np.linalg.inv(nb.weights_.precision)[:3, :3], atol=0.05)
+    scores, code = crossed(nb.estimator, X, y), np.searchsorted(CLASSES, y)
+    value, _ = objective(scores, code, 0.3)
+    np.testing.assert_allclose(np.cov(bias.T), covariance(value, solved(scores, code, 0.3).x)[:3, :3], atol=0.05)
     assert data["sample_stats"]["diverging"].sum() == 0
     assert float(data["sample_stats"]["n_steps"].mean()) < 16  # the inverse mass matrix is the covariance
     expected = averaged(bnb.terms(nb.estimator_, X[:20]), flat(data))
@@ -304,15 +336,13 @@ def test_a_temperature_against_an_integral(kind):
     nb, X = {"numbers": (bnb.GaussianNB(), NUMBERS), "words": (bnb.MultinomialNB(), TEXTS)}[kind]
     X, label, code = X[:24], LABEL[:24], CODE[:24]
     nb = bnb.WeightedNB(nb, "temperature").fit(X, label)
-    scores, length = (
-        bnb.loo_terms(nb.estimator_, X, label),
-        np.log1p(X.sum(axis=1)) if kind == "words" else np.zeros(24),
-    )
+    scores, code = crossed(nb.estimator, X, label), np.tile(code, 3)
+    length = np.tile(np.log1p(X.sum(axis=1)) if kind == "words" else np.zeros(24), 3)
     values = scores.values.sum(axis=2) * np.exp(-nb.length_exponent_ * (length - length.mean()))[:, None]
 
     def log_p(t: float) -> float:
-        own = log_softmax(scores.log_class_prior + t * values, axis=1)[np.arange(24), code]
-        return own.sum() - (t - 1) ** 2 / 2
+        own = log_softmax(scores.log_class_prior + t * values, axis=1)[np.arange(72), code]
+        return own.sum() / 3 - (t - 1) ** 2 / 2
 
     def integral(f: Any) -> float:
         width = 12 * bnb.weight_table(nb)["sd"][0]
@@ -356,7 +386,7 @@ def test_the_seed_says_which_draws(words):
 def test_labels_that_are_told_without_error_are_said_to_bound_little():
     y = np.arange(200) % 2
     nb = bnb.WeightedNB(bnb.BernoulliNB(), "temperature").fit(np.repeat(y[:, None], 40, axis=1), y)
-    assert nb.loo_log_loss_ < 1e-6
+    assert nb.expected_log_loss_ < 1e-6
     with pytest.warns(UserWarning, match="they hardly bound the weights"):
         data = bnb.run_nuts(nb, X=np.repeat(y[:, None], 40, axis=1), y=y, draws=200, warmup=200, progress=False)
     assert data["posterior"]["temperature"].min() > 0  # but they bound them from below
@@ -377,6 +407,12 @@ def test_what_has_no_weights():
     refused("the weights of this WeightedNB are 1, as none were found", bnb.run_nuts, counted, X=LEVELS, y=LABEL)
 
 
+def test_weights_of_files_of_older_versions_have_no_deviations(weighted):
+    older = copy(weighted)
+    older.weights_ = replace(weighted.weights_, path=None)
+    refused("are from a file of an older version", bnb.weight_table, older)
+
+
 def test_bad_arguments_of_the_table(weighted):
     refused("prob=90 must be a number between 0 and 1", bnb.weight_table, weighted, 90)
     parameters = {"class_prob": np.full((5, 3), 1 / 3), "theta": np.full((5, 3, 12), 1 / 3)}
@@ -392,7 +428,6 @@ def test_bad_arguments_of_nuts(weighted):
     refused("pass the rows that it was weighed on", bnb.run_nuts, weighted, X=LEVELS)
     refused("hyperprior: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, "symmetric", **rows)
     refused("features: of a WeightedNB its weights are drawn", bnb.run_nuts, weighted, features=[0], **rows)
-    refused("run_nuts: X, y and sample_weight must be rows that", bnb.run_nuts, weighted, X=LEVELS, y=LABEL[::-1])
     one = LABEL == "ash"
     refused(
         "run_nuts: only 0 rows are outside the largest",
@@ -405,7 +440,7 @@ def test_bad_arguments_of_nuts(weighted):
     refused("are for the weights of a WeightedNB", bnb.run_nuts, weighted.estimator_, **rows)
     here = LABEL != "elm"
     later = copy(of_two_classes()).partial_fit(LEVELS[:4], ["elm"] * 4, classes=["elm"])
-    said = r"run_nuts: there are classes \['ash', 'elm', .*nb.weigh\(X, y\) finds them"
+    said = r"run_nuts: there are classes \['ash', 'elm', .*nb.weigh\(X, y\) fits them"
     refused(said, bnb.run_nuts, later, X=LEVELS[here], y=LABEL[here])
 
 

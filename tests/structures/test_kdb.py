@@ -202,16 +202,6 @@ def test_labels_that_are_impossible_in_every_network_do_not_choose(options, n):
     assert nb.score(rows[n:], label[n:]) == 1.0
 
 
-@pytest.mark.slow("compiles kernels of its own")
-def test_under_given_weights_the_number_of_parents_is_that_of_the_least_loss_under_them():
-    given = bnb.WeightedNB(bnb.KDB(2, None)).fit(X, Y).weights_
-    each = [bnb.WeightedNB(bnb.KDB(k, None), given).fit(X, Y) for k in range(4)]
-    losses = [-bnb.loo(own, X, Y).elpd for own in each]
-    nb = bnb.WeightedNB(bnb.KDB(), given).fit(X, Y)
-    assert np.argmin(losses) > 0
-    assert nb.estimator_.parents_ == each[int(np.argmin(losses))].estimator_.parents_
-
-
 # -- rows --------------------------------------------------------------------------------------------
 
 
