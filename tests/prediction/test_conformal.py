@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from sklearn.base import clone
 
 import bayesnb as bnb
+from bayesnb.prediction import cross_conformal
 from tests.prediction.tables import ASKED, CODE, COUNTS, LABEL, NUMBERS, N, in_shares, of_levels, of_numbers
 from tests.prediction.tables import LEVELS as TABLE
 from tests.refusals import refused
@@ -166,6 +167,42 @@ def test_where_a_row_changes_all_classes(name):
     nb, rows = fitted(blank, X[:8], y[:8], weight), (X[:8], y[:8], weight)
     for by_class in (False, True):
         assert_p_values(by_refits(blank, *rows, X[8:], by_class), nb, rows, X[8:], by_class)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_of_weighted_models_each_fold_is_ranked_by_a_fit_without_it(by_class):
+    """Folds that a loop fits again, on their rows alone; how many rows of its fold a candidate fits no better than."""
+    nb = bnb.WeightedNB(bnb.CategoricalNB(categories=[[0.0, 1.0, 2.0]] * 4)).fit(TABLE, LABEL)
+    found = bnb.conformal(nb, TABLE, LABEL, by_class=by_class, seed=5)
+    folds = cross_conformal.random_folds(CODE, seed=5)
+    assert np.bincount(folds).tolist() == [6] * 10
+    assert all(len(set(folds[c == CODE])) == 10 for c in range(3))
+    at_most = np.zeros((len(TABLE[ASKED]), 3))
+    for k in range(10):
+        again = clone(nb).fit(TABLE[folds != k], LABEL[folds != k])
+        rows, asked = again.predict_log_proba(TABLE[folds == k]), again.predict_log_proba(TABLE[ASKED])
+        for joint, own in zip(rows, CODE[folds == k], strict=True):
+            for c in [own] if by_class else range(3):
+                at_most[:, c] += joint[own] <= asked[:, c] + TIE
+    n = 20 if by_class else N
+    np.testing.assert_allclose(found.p_values(TABLE[ASKED]), (at_most + 1) / (n + 1), rtol=0, atol=1e-12)
+    assert found.notes == (cross_conformal.GUARANTEE,)
+
+
+@pytest.mark.slow("simulates many data sets or draws")
+@pytest.mark.parametrize("informative", [0, 40])
+def test_sets_of_weighted_models_cover_on_few_rows_of_many_columns(informative):
+    covered = []
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(0, 2, 2100)
+        told = rng.random((2100, 40)) < 0.42 + 0.16 * y[:, None]
+        X = np.where(np.arange(40) < informative, told, rng.integers(0, 8, (2100, 40)))
+        nb = bnb.WeightedNB(bnb.CategoricalNB(categories=[range(8)] * 40)).fit(X[:100], y[:100])
+        covered.append(bnb.conformal(nb, X[:100], y[:100]).predict_set(X[100:], 0.9).covered(y[100:]).mean())
+    error = np.std(covered, ddof=1) / np.sqrt(15)
+    assert np.mean(covered) > 0.9 - 3 * error
+    assert np.mean(covered) < 0.95
 
 
 @pytest.mark.slow("compiles kernels of its own")
