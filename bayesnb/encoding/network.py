@@ -66,12 +66,6 @@ class NodeColumns(GrowingColumns):
     def without_parents(cls, base: LevelColumns) -> Self:
         return cls(base, tuple((j,) for j in range(len(base.index))))
 
-    def with_parents(self, k: int, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        """With the first k parents of each feature, the others summed out."""
-        tables = [t.sum(axis=tuple(range(1 + k, t.ndim - 1))) for t in self.tables(statistics.count)]
-        count = np.concatenate([t.reshape(len(t), -1) for t in tables], axis=1)
-        return replace(self, nodes=tuple(node[: 1 + k] for node in self.nodes)), LevelCounts(count)
-
     def one_parent(self, parent: int) -> tuple[Node, ...]:
         """Nodes of a network in which one feature is the parent of all others."""
         return tuple((j,) if j == parent else (j, parent) for j in range(len(self.base.index)))

@@ -25,7 +25,7 @@ from bayesnb.encoding import Levels, check_labels, check_weights
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import JointLikelihood
+from bayesnb.model import JointLikelihood, NaiveBayes
 from bayesnb.prediction.terms import AVERAGE, terms
 from bayesnb.prediction.weight_optimum import (
     GRID,
@@ -209,10 +209,10 @@ def cross_fits(
                 side[counted] = one
                 at = np.flatnonzero(~side[scored.rows])
                 rows = take_rows(X, scored.rows[at])
-                for candidate, layout, into in zip(candidates, layouts, values, strict=True):
+                for candidate, fit, layout, into in zip(candidates, fits, layouts, values, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                        fitted = _tolerant(candidate).fit(X, y, weight * side)
+                        fitted = _for_half(candidate, fit).fit(X, y, weight * side)
                         into[split, at] = layout.values(fitted, rows)
                     _require_finite(into[split, at], scored.rows[at], layout, classes)
                     tick()
@@ -351,10 +351,25 @@ def settled(fitted: Any) -> Any:
     return copied.set_params(k=fitted.k_, max_features=None) if getattr(fitted, "k", None) == "auto" else copied
 
 
-def _tolerant(candidate: Any) -> Any:
-    """Return an unfitted copy that takes levels which a half lacks for missing cells."""
+def _for_half(candidate: Any, fit: Any) -> Any:
+    """Return an unfitted copy for a half of the rows that `fit` is fitted to.
+
+    Levels that a half lacks are missing cells there. Where hyperparameters are about single levels or cells, the copy
+    is told those of all rows.
+    """
     copied = clone(candidate)
-    return copied.set_params(handle_unknown="ignore") if getattr(copied, "handle_unknown", None) == "error" else copied
+    options = copied.get_params(deep=False)
+    if options.get("handle_unknown") == "error":
+        copied.set_params(handle_unknown="ignore")
+    prior = options.get("prior")
+    own_levels = not np.isscalar(options.get("alpha", 1.0)) or isinstance(prior, NaiveBayes)
+    if own_levels and isinstance(options.get("categories"), str) and hasattr(fit, "categories_"):
+        known = fit.categories_
+        if all(levels is not None for levels in known):
+            copied.set_params(categories=[levels.tolist() for levels in known])
+    if "edges" in options and not isinstance(options.get("binned_prior", prior), str) and fit.edges_:
+        copied.set_params(edges=fit.edges_)
+    return copied
 
 
 @float64

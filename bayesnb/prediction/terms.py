@@ -15,7 +15,6 @@ from bayesnb.selection.left_out import (
     TERMS,
     CountedRows,
     PriorOf,
-    Quantity,
     average_left_out,
     counted_rows,
     left_out,
@@ -170,26 +169,13 @@ def loo_terms(
     return loo_terms_of(fitted, counted, estimate, prior)
 
 
-def loo_terms_of(
-    fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived", quantity: Quantity = TERMS
-) -> Terms:
-    """As `loo_terms`, of rows that are known to be counted.
-
-    Of `BLOCKS` there is a sum each, and of an average of models the average.
-    """
-    log_class, members, encoding = (
-        log_class_without(fitted, counted),
-        fitted.members,
-        fitted.encoding,
-    )
-    if members is not None and quantity is TERMS:
-        return _of_members(fitted, members, average_left_out(members.each, counted, estimate, prior), log_class)
+def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived") -> Terms:
+    """Compute `loo_terms` of rows that are known to be counted."""
+    log_class, members, encoding = log_class_without(fitted, counted), fitted.members, fitted.encoding
     if members is not None:
-        joint = average_left_out(members.average, counted, estimate, prior)
-        return Terms((joint - log_class)[..., None], log_class, (AVERAGE,), encoding.classes.array())
-    values = left_out(fitted, counted, estimate, prior, quantity)
-    names = encoding.term_names if quantity is TERMS else [columns.kind for columns in encoding.blocks]
-    return Terms(values, _biased(fitted, log_class), tuple(names), encoding.classes.array())
+        return _of_members(fitted, members, average_left_out(members.each, counted, estimate, prior), log_class)
+    values = left_out(fitted, counted, estimate, prior, TERMS)
+    return Terms(values, _biased(fitted, log_class), tuple(encoding.term_names), encoding.classes.array())
 
 
 def _of_members(fitted: Fitted, members: Members, joint: np.ndarray, log_class: np.ndarray) -> Terms:

@@ -111,7 +111,7 @@ def left_out(
     """(N, …) of rows, each by the posterior of the other rows.
 
     `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
-    (N, C, T) terms of log p(row | class, the other rows), and `BLOCKS` their sums over each block.
+    (N, C, T) terms of log p(row | class, the other rows).
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
     posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
@@ -164,11 +164,10 @@ def joint_of_average(
     return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
 
 
-def log_class_without(fitted: Fitted, counted: CountedRows, class_prior: Any = None) -> np.ndarray:
-    """(N, C) log P(class | the other rows), by default under the prior of the classifier."""
+def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
+    """(N, C) log P(class | the other rows)."""
     (_, _, label, weight), count = counted, fitted.statistics.class_count
-    class_prior = fitted.prior.class_prior if class_prior is None else class_prior
-    posterior: Any = float64(class_prior.update_apart)(LevelCounts(count[None]))
+    posterior: Any = float64(fitted.prior.class_prior.update_apart)(LevelCounts(count[None]))
     found = np.empty((len(label), len(count)))
     for c, w in alike(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
@@ -240,21 +239,11 @@ def _scores_of_own(
     return _with_log_proba(plus(likelihood_of_own(every, without, log_class, own, x), log_class))
 
 
-def _parts_of_own(
-    parts: scoring.Parts,
-    every: JointLikelihood,
-    without: JointLikelihood,
-    log_class: jax.Array,
-    own: jax.Array,
-    x: tuple[Any, ...],
+def _terms_of_own(
+    every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
 ) -> jax.Array:
-    return jnp.where(own[..., None], parts(without, x), parts(every, x))
+    return jnp.where(own[..., None], without.terms(x), every.terms(x))
 
 
 SCORES = Quantity(JointLikelihood.prepare, _scores_of_own, partial(scoring.score_rows, output=_with_log_proba))
-TERMS = Quantity(lambda reading, x: reading, partial(_parts_of_own, JointLikelihood.terms), scoring.terms_of_rows)
-BLOCKS = Quantity(
-    JointLikelihood.prepare,
-    partial(_parts_of_own, JointLikelihood.by_block),
-    partial(scoring.terms_of_rows, parts=JointLikelihood.by_block),
-)
+TERMS = Quantity(lambda reading, x: reading, _terms_of_own, scoring.terms_of_rows)

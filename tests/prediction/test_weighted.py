@@ -232,6 +232,18 @@ def test_sparse_presences_are_weighted_as_dense_ones():
     np.testing.assert_allclose(expected, log_softmax(joint, axis=1), rtol=1e-10)
 
 
+def test_hyperparameters_of_single_levels_are_those_of_all_rows():
+    """A level that only one row has is not in every half; its concentration is."""
+    X = LEVELS.copy()
+    X[7, 0] = 9.0
+    alphas = [np.array([1.0, 2.0, 0.5, 1.0]), *[np.array([1.0, 2.0, 0.5])] * 3]
+    with_levels = bnb.CategoricalNB(alpha=alphas, categories=[[0.0, 1.0, 2.0, 9.0], *[[0.0, 1.0, 2.0]] * 3])
+    found, expected = (bnb.WeightedNB(nb).fit(X, LABEL) for nb in (bnb.CategoricalNB(alpha=alphas), with_levels))
+    np.testing.assert_allclose(found.weight_, expected.weight_, rtol=1e-12)
+    unknown = bnb.WeightedNB(bnb.CategoricalNB(handle_unknown="error")).fit(X, LABEL)
+    np.testing.assert_allclose(unknown.weight_, bnb.WeightedNB(bnb.CategoricalNB()).fit(X, LABEL).weight_, rtol=1e-12)
+
+
 @pytest.mark.slow("a second view of what quick tests see")
 def test_its_leave_one_out_holds_the_weights():
     nb, terms = weighted_numbers(), bnb.loo_terms(weighted_numbers().estimator_, NUMBERS, LABEL)
