@@ -445,7 +445,6 @@ def test_averages_of_models_have_a_temperature():
         bnb.predict_interval(nb, LEVELS, given="data")
 
 
-@pytest.mark.slow("compiles kernels of its own")
 def test_or_a_weight_a_member():
     """A product of the members to powers; by their own scores, and their own leave-one-out."""
     nb = bnb.WeightedNB(bnb.AODE(gaussian=None)).fit(LEVELS, LABEL)
