@@ -23,7 +23,7 @@ from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.fitted import Fitted, Members, Request
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
-from bayesnb.prediction.halves import TooFewRowsError, cross_fits, settled, simplest, weights_of
+from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fits, settled, weigh_cross_fit
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weights import WEIGHTS, Weights, term_names
 
@@ -221,8 +221,8 @@ class WeightedNB(NaiveBayesClassifier):
             name = type(fits[0]).__name__
             warn(f"{name} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
-        weights, losses = zip(*(weights_of(found, classes) for found in crossed), strict=True)
-        best = simplest(losses, crossed[0].terms.weight)
+        weights, losses = zip(*(weigh_cross_fit(found, classes) for found in crossed), strict=True)
+        best = choose_simplest(losses, crossed[0].terms.weight)
         return best, weights[best]
 
     # -- what was found --------------------------------------------------------------------------

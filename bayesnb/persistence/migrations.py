@@ -13,29 +13,31 @@ from typing import Any
 _FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
 
 
-def _columns_know_their_family(tree: Any) -> Any:
-    """Columns of numbers named their statistics, and whether these may be negative."""
+def _changed(tree: Any, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
+    """Return a copy of a tree in which each dictionary of a type is changed."""
     if isinstance(tree, list):
-        return [_columns_know_their_family(value) for value in tree]
+        return [_changed(value, kind, change) for value in tree]
     if not isinstance(tree, dict):
         return tree
-    found = {name: _columns_know_their_family(value) for name, value in tree.items()}
-    if found.get("type") == "RealColumns":
-        found.pop("nonnegative", None)
-        found["family"] = {"type": "class", "value": _FAMILIES[found.pop("statistics")["value"]]}
+    found = {name: _changed(value, kind, change) for name, value in tree.items()}
+    if found.get("type") == kind:
+        change(found)
     return found
+
+
+def _columns_know_their_family(tree: Any) -> Any:
+    """Replace statistics of columns of numbers, and whether these may be negative, by their family."""
+
+    def change(columns: dict[str, Any]) -> None:
+        columns.pop("nonnegative", None)
+        columns["family"] = {"type": "class", "value": _FAMILIES[columns.pop("statistics")["value"]]}
+
+    return _changed(tree, "RealColumns", change)
 
 
 def _weights_have_no_precision(tree: Any) -> Any:
-    """Weights of terms had the precision of one τ, and their loss was by leave-one-out."""
-    if isinstance(tree, list):
-        return [_weights_have_no_precision(value) for value in tree]
-    if not isinstance(tree, dict):
-        return tree
-    found = {name: _weights_have_no_precision(value) for name, value in tree.items()}
-    if found.get("type") == "Weights":
-        found.pop("precision", None)
-    return found
+    """Remove the precision of weights of terms, which was that of one τ."""
+    return _changed(tree, "Weights", lambda weights: weights.pop("precision", None))
 
 
 #: The tree of a file of version v to that of version v + 1, in order from v = 1.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from bayesnb.fitted import Classifier, Fitted, Request
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Scores, log_odds_against, scores
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
-from bayesnb.prediction.weights import WEIGHTS
+from bayesnb.prediction.weights import WEIGHTS, Weighed
 from bayesnb.selection.left_out import counted_rows, of_the_others, require_leave_one_out
 from bayesnb.selection.permutation import chosen_on_rows
 
@@ -398,7 +398,7 @@ def conformal(
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()
     ranking: FullRanks | CrossRanks
     if WEIGHTS in fitted.chosen:
-        ranking = cross_ranks(nb, X, y, label, weight, estimate, int(seed), by_class=by_class)
+        ranking = cross_ranks(cast(Weighed, nb), X, y, label, weight, estimate, int(seed), by_class=by_class)
         notes = (GUARANTEE,)
     else:
         ranking = FullRanks(fitted, scores(nb, fitted, counted, estimate, by_class), estimate)

@@ -13,9 +13,11 @@ from sklearn.base import clone
 from bayesnb import scoring
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
-from bayesnb.fitted import Classifier, Fitted, Request
+from bayesnb.fitted import Fitted, Request
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import log_odds_against
+from bayesnb.prediction.halves import copy_for_part
+from bayesnb.prediction.weights import Weighed
 
 N_FOLDS = 10
 GUARANTEE = (
@@ -87,7 +89,7 @@ class CrossRanks:
 
 
 def cross_ranks(
-    nb: Classifier,
+    nb: Weighed,
     X: Any,
     y: Any,
     label: np.ndarray,
@@ -97,11 +99,11 @@ def cross_ranks(
     *,
     by_class: bool,
 ) -> CrossRanks:
-    """Fit a classifier without each of ten folds of the rows, stratified by class.
+    """Fit a weighted classifier without each of ten folds of the rows, stratified by class.
 
     Parameters
     ----------
-    nb : fitted classifier of bayesnb
+    nb : fitted WeightedNB
         Copies of it are fitted.
     X, y : rows and labels
     label, weight : (N,) arrays
@@ -112,12 +114,13 @@ def cross_ranks(
     by_class : bool
     """
     fold_of, folds = random_folds(label, seed), []
+    unfitted = clone(nb).set_params(estimator=copy_for_part(nb.unweighted, nb.unweighted))
     with progress("conformal", N_FOLDS) as tick:
         for k in range(N_FOLDS):
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                again = clone(nb).fit(X, y, weight * (fold_of != k))
+                again = clone(unfitted).fit(X, y, weight * (fold_of != k))
                 known = {value: c for c, value in enumerate(again.classes_.tolist())}
                 position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
                 fold = Fold(again.fitted_, position, np.empty(0), label[rows], weight[rows])

@@ -46,7 +46,7 @@ _MOST_CELLS = 2**27
 
 
 class TooFewRowsError(ValueError):
-    """There are too few rows to fit weights to."""
+    """Error raised if the rows are too few to fit weights to."""
 
 
 class Scored(NamedTuple):
@@ -116,8 +116,7 @@ def scored_rows(classes: Levels, label: np.ndarray, weight: np.ndarray, max_rows
             f"only {events:g} rows are outside the largest class, and weights take {FEWEST_EVENTS} or more (rows alone "
             "in their class do not count)."
         )
-    if not part.all():
-        few = [classes.values[c] for c in np.flatnonzero(~part)][:8]
+    if few := [classes.values[c] for c in np.flatnonzero(of_class == 1)][:8]:
         warn(
             f"{name}: of classes {few} there is one row here, and halves would lack it: it does not enter the weights, "
             "and these classes have no bias."
@@ -144,7 +143,7 @@ class CrossFit(NamedTuple):
 
     @property
     def grid(self) -> list[list[float]]:
-        """τ to choose from."""
+        """Values of τ to compare, from those that shrink most to those that shrink least."""
         return [[tau] for tau in (GRID if self.biased else GRID[:1])]
 
     def at(self, exponent: float, shrinkage: float) -> CrossTerms:
@@ -212,7 +211,7 @@ def cross_fits(
                 for candidate, fit, layout, into in zip(candidates, fits, layouts, values, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                        fitted = _for_half(candidate, fit).fit(X, y, weight * side)
+                        fitted = copy_for_part(candidate, fit).fit(X, y, weight * side)
                         into[split, at] = layout.values(fitted, rows)
                     _require_finite(into[split, at], scored.rows[at], layout, classes)
                     tick()
@@ -233,7 +232,7 @@ def cross_fits(
     ]
 
 
-def weights_of(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
+def weigh_cross_fit(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
     """Fit weights to the terms of a cross-fit, whose axis of classes has these; return the (N,) expected losses too."""
     optima, chosen, exponent = fit_weights(found.terms, found.groups, found.grid, biased=found.biased)
     best, of_draws = optima[chosen], found.groups.of_draws[found.column]
@@ -266,7 +265,7 @@ def weights_of(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
     return weights, losses
 
 
-def simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
+def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
     """Choose among models, from the simplest on, the first whose loss is not clearly above the least.
 
     Parameters
@@ -286,8 +285,9 @@ def simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
     best = int(np.argmin(means))
     for k, loss in enumerate(losses):
         excess = loss - losses[best]
-        error = np.sqrt(np.average((excess - excess.mean()) ** 2, weights=weight) / weight.sum())
-        if means[k] - means[best] <= error:
+        mean = means[k] - means[best]
+        error = np.sqrt(np.average((excess - mean) ** 2, weights=weight) / weight.sum())
+        if mean <= error:
             return k
     return best
 
@@ -324,7 +324,7 @@ class _Layout:
 
     @property
     def n_columns(self) -> int:
-        """T'."""
+        """Number of columns, T'."""
         return len(self.groups.of_terms)
 
     def values(self, half: Any, rows: Any) -> np.ndarray:
@@ -351,10 +351,10 @@ def settled(fitted: Any) -> Any:
     return copied.set_params(k=fitted.k_, max_features=None) if getattr(fitted, "k", None) == "auto" else copied
 
 
-def _for_half(candidate: Any, fit: Any) -> Any:
-    """Return an unfitted copy for a half of the rows that `fit` is fitted to.
+def copy_for_part(candidate: Any, fit: Any) -> Any:
+    """Return an unfitted copy for a part of the rows that `fit` is fitted to.
 
-    Levels that a half lacks are missing cells there. Where hyperparameters are about single levels or cells, the copy
+    Levels that a part lacks are missing cells there. Where hyperparameters are about single levels or cells, the copy
     is told those of all rows.
     """
     copied = clone(candidate)

@@ -14,7 +14,7 @@ from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE
 
 WEIGHTS = "weights of terms"
-"""What a classifier says that it has chosen, if it has fitted weights."""
+"""Name of fitted weights among the choices that a classifier has made on its rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -189,6 +189,14 @@ def test_of_weighted_models_each_fold_is_ranked_by_a_fit_without_it(by_class):
     assert found.notes == (cross_conformal.GUARANTEE,)
 
 
+def test_folds_that_lack_a_level_know_it_where_hyperparameters_are_about_it():
+    X = TABLE.copy()
+    X[7, 0] = 9.0
+    alphas = [np.array([1.0, 2.0, 0.5, 1.0]), *[np.array([1.0, 2.0, 0.5])] * 3]
+    nb = bnb.WeightedNB(bnb.CategoricalNB(alpha=alphas, handle_unknown="error")).fit(X, LABEL)
+    assert np.isfinite(bnb.conformal(nb, X, LABEL).p_values(X[ASKED])).all()
+
+
 @pytest.mark.slow("simulates many data sets or draws")
 @pytest.mark.parametrize("informative", [0, 40])
 def test_sets_of_weighted_models_cover_on_few_rows_of_many_columns(informative):
