@@ -27,12 +27,30 @@ class Counted(NamedTuple):
     statistics: Statistics
 
 
-@jax.jit(donate_argnums=0)
 def _observe(
-    statistics: Statistics, x: tuple[Any, ...], label: jax.Array, weight: jax.Array, log_base: jax.Array
-) -> tuple[Statistics, jax.Array]:
-    """Statistics with a block of rows added, and a sign that the block was read."""
-    return statistics.observe(x, label, weight, log_base + kernel_log_base(statistics.blocks, x)), jnp.sum(weight)
+    statistics: Statistics, x: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, log_base: np.ndarray
+) -> tuple[Statistics, Any]:
+    """Add a block of rows, and return signs that it was read; each block of columns by itself, see `scoring._read`."""
+    parts = [_observe_alone(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
+    blocks, bases, signs = zip(*parts, strict=True) if parts else ((), (), ())
+    class_count, total, sign = _observe_labels(
+        statistics.class_count, statistics.log_base, label, weight, log_base, bases
+    )
+    return Statistics(class_count, blocks, total), (*signs, sign)
+
+
+@jax.jit(donate_argnums=0)
+def _observe_alone(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
+    log_base = jnp.sum(weight * kernel_log_base((block,), (rows,)))
+    return block.observe(rows, label, weight), log_base, jnp.sum(weight)
+
+
+@jax.jit(donate_argnums=(0, 1))
+def _observe_labels(
+    class_count: jax.Array, total: jax.Array, label: jax.Array, weight: jax.Array, log_base: jax.Array, bases: Any
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    total = total + jnp.sum(weight * log_base) + sum(bases)
+    return class_count.at[label].add(weight), total, jnp.sum(weight)
 
 
 @jax.jit(donate_argnums=0)

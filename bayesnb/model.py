@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled
@@ -111,6 +112,19 @@ class TermWeights:
     class_bias: Any
     blocks: tuple[Any, ...]
     exponents: tuple[Any, ...]
+
+    @classmethod
+    def split(
+        cls, class_bias: Any, weight: np.ndarray, sizes: Sequence[int], exponents: Sequence[Any] | None = None
+    ) -> Self:
+        """Return weights (R,) of terms, one block after the other, with `sizes` terms each."""
+        blocks = np.split(weight, np.cumsum(sizes)[:-1])
+        alike = tuple(own[0] if len(own) and (own == own[0]).all() else own for own in blocks)
+        return cls(class_bias, alike, (None,) * len(alike) if exponents is None else tuple(exponents))
+
+    def of_terms(self, sizes: Sequence[int]) -> np.ndarray:
+        """Return (R,) weights of all terms, of rows of one draw: the inverse of `split`."""
+        return np.concatenate([np.broadcast_to(own, n) for own, n in zip(self.blocks, sizes, strict=True)])
 
     def apply(self, b: int, likelihood: Likelihood) -> Prepared:
         """The likelihood of block b, its terms to their powers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import chain, pairwise
 from typing import Any, Literal
 
@@ -61,8 +62,12 @@ def terms_of_rows(
 ) -> Float[np.ndarray, "n C T"]:
     """(n, C, T) the terms of log p(row | class), or other `parts` of it; arguments as for `score_rows`."""
     reading = _read(pad(encoding, model), multiplicity, estimate)
-    cells = model.n_classes * encoding.n_terms if parts is JointLikelihood.terms else 0.0
-    return map_rows(rows, n, lambda x: _parts(reading, x, parts), cells=cells)
+    found = []
+    for columns, likelihood, own in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
+        alone = JointLikelihood(reading.log_class, (likelihood,))
+        cells = model.n_classes * len(columns.term_names) if parts is JointLikelihood.terms else 0.0
+        found.append(map_rows((own,), n, partial(_parts, alone, parts=parts), cells=cells))
+    return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
 
 
 @float64
@@ -212,16 +217,40 @@ def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(block.pad(n) if n else block for block, n in zip(blocks_, extra, strict=True))
 
 
-@jax.jit(static_argnames="estimate")
 def _prepare(
     model: NaiveBayes, x: tuple[Any, ...], multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
 ) -> JointLikelihood:
-    return model.read(estimate, multiplicity).prepare(x)
+    reading = _read(model, multiplicity, estimate)
+    laid_out = tuple(_lay_out(p, rows) for p, rows in zip(reading.likelihoods, x, strict=True))
+    return JointLikelihood(reading.log_class, laid_out)
+
+
+def _read(
+    model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
+) -> JointLikelihood:
+    """Read the posterior block by block: together they have shapes that few other models have."""
+    alone = [replace(model, blocks=(block,), weights=None) for block in model.blocks]
+    parts = [_read_alone(one, multiplicity, estimate) for one in alone or [replace(model, weights=None)]]
+    return model.weighted(np.asarray(parts[0].log_class), [part.likelihoods[0] for part in parts if part.likelihoods])
+
+
+def _read_alone(
+    model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
+) -> JointLikelihood:
+    on_host = multiplicity is None and any(block.read_on_host for block in model.blocks)
+    return model.read(estimate) if on_host else _read_compiled(model, multiplicity, estimate)
 
 
 @jax.jit(static_argnames="estimate")
-def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate) -> JointLikelihood:
+def _read_compiled(
+    model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
+) -> JointLikelihood:
     return model.read(estimate, multiplicity)
+
+
+@jax.jit
+def _lay_out(likelihood: Any, rows: Any) -> Any:
+    return likelihood.prepare(rows)
 
 
 @jax.jit(static_argnames="parts")

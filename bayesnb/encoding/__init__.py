@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.network import Conditional, Node, NodeColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
+from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, declare_levels, level_columns_of
 from bayesnb.encoding.trees import PairColumns
 
 
@@ -41,14 +44,17 @@ class Encoding:
         return self.blocks[0].n_features
 
     def check(self) -> None:
-        """Raise ValueError unless the parts fit together: classes, and every column of the table in one block."""
+        """Raise ValueError unless the parts fit together: classes, and every column of the table in some block."""
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
         own = self._columns()
-        index = own[0].index if len(own) == 1 else sorted(j for columns in own for j in columns.index)
+        index = own[0].index if len(own) == 1 else sorted({j for columns in own for j in columns.index})
+        alone = [j for b in self.blocks if b.network is None and not isinstance(b, RootColumns) for j in b.index]
+        if len(set(alone)) < len(alone) and len(own) > 1:
+            raise ValueError("a column of the table is in two of its blocks.")
         if index != range(self.n_features) and list(index) != list(range(min(self.n_features, len(index) + 1))):
-            raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table, each once.")
+            raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table.")
         for block, columns in zip(self.blocks, own, strict=True):
             if columns.n_features != self.n_features or len(columns.names) != len(columns.index):
                 raise ValueError(
@@ -66,8 +72,8 @@ class Encoding:
         data = [np.empty(0)] * self.n_features
         for columns in own:
             if isinstance(columns, LevelColumns):
-                for j in columns.index:
-                    data[j] = np.empty(0, object)
+                for j, cuts in zip_longest(columns.index, columns.cuts):
+                    data[j] = np.empty(0, object if cuts is None else float)
         return Table(data, names, 0, owner)
 
     def _columns(self) -> list[Any]:
@@ -111,8 +117,13 @@ class Encoding:
 
     @property
     def term_names(self) -> list[str]:
-        """What each term is about, one block after the other: a column, or all columns of a kind."""
+        """Names of the terms of each block, one block after the other: a column, or all columns of a kind."""
         return [name for block in self.blocks for name in block.term_names]
+
+    @cached_property
+    def term_map(self) -> TermMap:
+        """Terms of the classifier, as sums and differences of the terms of its blocks."""
+        return TermMap.of(self.blocks)
 
     @property
     def feature_names(self) -> list[str]:
@@ -156,21 +167,26 @@ __all__ = [
     "GrowingColumns",
     "LevelColumns",
     "Levels",
+    "MarginColumns",
     "Node",
     "NodeColumns",
     "PairColumns",
     "RealColumns",
+    "RootColumns",
     "Rows",
     "Table",
+    "TermMap",
     "Unknown",
     "UnknownPolicy",
     "blocks",
     "check_labels",
     "check_table",
     "check_weights",
+    "declare_levels",
     "declared_categories",
     "describe_unknown",
     "index_of_labels",
+    "level_columns_of",
     "priors",
     "report_unknown",
 ]

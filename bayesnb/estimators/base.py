@@ -82,7 +82,9 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         (array(['in', 'out'], dtype='<U3'), array([1., 2.]))
         """
         draft = drafts.blank(self)
-        return drafts.commit(self, draft, drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True))
+        drafts.commit(self, draft, drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True))
+        self._warn_of_counts()
+        return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Count further rows; any chunking of the data gives the posterior of the whole.
@@ -296,6 +298,19 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         """The encoding and its rows once more, with what else labelled rows say of it."""
         return encoding, rows
+
+    def _with_margins(
+        self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        """Return the encoding and rows that `WeightedNB` counts: with margins of columns that have parents."""
+        return encoding, rows
+
+    def _warn_of_counts(self) -> None:
+        """Warn of what the counted rows do not tell; default: nothing."""
+
+    def _settled(self) -> Self:
+        """Return an unfitted copy of a fitted classifier that takes what `fit` would choose by scores for given."""
+        return drafts.blank(self)
 
     def _candidates(self) -> list[Self]:
         """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""

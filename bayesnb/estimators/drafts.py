@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from bayesnb.encoding import (
     Table,
     check_labels,
     check_weights,
+    declare_levels,
     index_of_labels,
 )
 from bayesnb.model import NaiveBayes, Statistics
@@ -113,6 +115,29 @@ def count_table(
     learned, rows = Encoding(classes, columns).learn(table)
     encoding, rows = nb._structured(learned, table, rows, label, weight)
     return counting.prune(Counted(encoding, nb._count_rows(encoding, rows, label, weight)))
+
+
+def parts(nb: NB, like: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], NB]:
+    """Return a function that fits copies of a classifier to some of these rows, by weights (N,) of them.
+
+    The copies know the levels of `like`, which is fitted, and the cells of numbers of all rows: these do not depend on
+    labels. What does is found anew.
+    """
+    table = like._table(X)
+    weight = check_weights(sample_weight, table.n_rows)
+    classes, label = check_labels(y, table.n_rows, type(nb).__name__)
+    counted = table if (weight > 0).all() else table.take(weight > 0)
+    fresh = (block.learn(block.open(counted)) for block in blank(nb)._columns(counted))
+    columns = declare_levels(fresh, like.encoding_.blocks)
+    known = {name: vars(like)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(like)}
+
+    def fit(weight: np.ndarray) -> NB:
+        part = blank(nb)
+        vars(part).update(known)
+        part.encoding_, part.statistics_ = count_table(part, classes, table, label, weight, columns)
+        return part
+
+    return fit
 
 
 def commit(nb: NB, draft: NB, counted: Counted, *, on_top: bool = False) -> NB:

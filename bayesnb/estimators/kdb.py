@@ -16,7 +16,7 @@ from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators import drafts
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.learned import LearnedStructure
 from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.fitted import Fitted
@@ -100,7 +100,7 @@ class KDB(LearnedStructure):
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
         numbers: str = "binned",
-        cells: int = CELLS,
+        cells: int = DEPENDENCE_CELLS,
         prior: Any = None,
     ) -> None:
         self.k = k
@@ -212,6 +212,12 @@ class KDB(LearnedStructure):
         columns = replace(columns, nodes=tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
         cells: Any = replace(rows[0], nodes=columns.nodes, capacity=columns.capacity)  # type: ignore[type-var]
         return replace(encoding, blocks=(columns, *others)), (cells, *rows[1:])
+
+    def _settled(self) -> Self:
+        copied = drafts.blank(self)
+        if self.k == "auto":
+            copied.k, copied.max_features = self.k_, None
+        return copied
 
     def _candidates(self) -> list[Self]:
         any_k, any_number = self._undecided()

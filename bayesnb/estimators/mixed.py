@@ -252,7 +252,9 @@ class MixedNB(NaiveBayesClassifier):
         """Kind of each column: as named, else from its dtype; "gaussian" of numbers that are still to be decided."""
         named = self._named(table)
         numbers = "gaussian" if self.numbers == "auto" else self.numbers
-        found = [kind or _kind_from_dtype(table.column(j), numbers) for j, kind in enumerate(named)]
+        found = [
+            kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)
+        ]
         if self.numbers == "auto" and drafts.is_fitted(self):
             decided = [j for block in self.encoding_.blocks if block.kind == "binned" for j in block.index]
             for j in decided:
@@ -284,11 +286,10 @@ def _as_list(columns: Any) -> list[Any]:
     return list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
 
 
-def _kind_from_dtype(column: Any, numbers: str) -> str:
+def is_number(column: Any) -> bool:
+    """Return whether a column's type is that of numbers, whole ones included."""
     dtype = column.dtype
-    if hasattr(dtype, "is_numeric"):
-        return numbers if dtype.is_numeric() else "categorical"
-    return numbers if getattr(dtype, "kind", "O") in "iuf" else "categorical"
+    return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"
 
 
 def _learned(columns: Any, table: Table) -> tuple[Columns, Rows]:

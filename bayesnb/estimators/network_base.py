@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from graphlib import CycleError
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,27 +13,32 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import (
+    CellColumns,
     Columns,
     ContextColumns,
     Encoding,
     LevelColumns,
     Levels,
+    MarginColumns,
     Node,
     NodeColumns,
     RealColumns,
+    RootColumns,
     Rows,
     Table,
+    level_columns_of,
 )
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.binned import cell_columns, most_probable_cuts
+from bayesnb.counting import Counted
+from bayesnb.estimators.binned import cell_columns
+from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.discrete import level_columns
+from bayesnb.estimators.mixed import MixedNB, is_number
 from bayesnb.estimators.queries import Queries, with_estimates
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import Fitted, Request, require_estimate
-
-if TYPE_CHECKING:
-    pass
+from bayesnb.model import NaiveBayes, TermWeights
 
 
 NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
@@ -48,6 +53,10 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     """
 
     _needs_arcs = True
+
+    binned_prior: ClassVar[str] = "independent"
+    _has_densities: ClassVar[bool] = True
+    """Whether numbers in cells have densities too."""
 
     categories: Any
     handle_unknown: Any
@@ -72,7 +81,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         """For each column its parent, several as a tuple, or None; Gaussian columns have none."""
         self._require_fitted("parents_")
         found: dict[int, tuple[str, Any]] = {}
-        for columns in self.encoding_.blocks:
+        for columns in reversed(self.encoding_.blocks):  # a structure, which is first, has the last word
             nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
             for j, name, (_, *parents) in zip(columns.index, columns.names, nodes, strict=True):
                 names = tuple(columns.base.names[p] for p in parents)
@@ -95,13 +104,6 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         tags.input_tags.allow_nan = True
         tags.classifier_tags.poor_score = True
         return tags
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        super().fit(X, y, sample_weight)
-        self._warn_of_empty_tables()
-        return self
-
-    fit.__doc__ = NaiveBayesClassifier.fit.__doc__
 
     no_counts = "features are counted together with their parents, and such a table has each by itself."
 
@@ -144,6 +146,11 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def no_evidence(self) -> str | None:
         if not self.__sklearn_is_fitted__():
             return None
+        if any(isinstance(columns, RootColumns) and columns.cuts for columns in self.encoding_.blocks):
+            return (
+                "numbers have densities, and ratios of tables of their cells beside them, and this product has no "
+                "evidence in closed form; numbers='gaussian' leaves them out of the structure."
+            )
         missing = [
             name
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
@@ -158,6 +165,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         )
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
+        """Blocks of columns before anything is learned: those of levels, and numbers."""
         require_choice("numbers", self.numbers, ("gaussian", "binned"))
         real = self._gaussian(table)
         index = [j for j in range(len(table.names)) if j not in real]
@@ -168,7 +176,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         if real and self._cuts_numbers:
             blocks.append(cell_columns(table, real, self.cells, None))
         elif real:
-            blocks.append(RealColumns(real, tuple(table.names[j] for j in real), len(table.names), NormalInverseGamma))
+            blocks.append(_normal_columns(table, real))
         return tuple(blocks)
 
     def _structured(
@@ -190,7 +198,41 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         columns.require_memory(len(encoding.classes))
         cells = replace(cells, nodes=columns.nodes, capacity=columns.capacity)
         encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
-        return self._chosen_structure(encoding, table, (cells, *rows[1:]), label, weight)
+        encoding, rows = self._chosen_structure(encoding, table, (cells, *rows[1:]), label, weight)
+        encoding, rows = self._with_densities(encoding, table, rows, label, weight)
+        network: Any = encoding.blocks[0].network
+        return _added(RootColumns, encoding, rows, table, _numbers_of(network, _children(network, with_parents=True)))
+
+    def _with_margins(
+        self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        network: Any = encoding.blocks[0].network
+        if network is None:
+            return encoding, rows
+        levels, children = (
+            [j for j in own if j not in _numbers_of(network, own)]
+            for own in (_children(network, with_parents=with_parents) for with_parents in (False, True))
+        )
+        if self._of_tables is not NodeColumns:  # tables given parents have another prior than naive Bayes has
+            encoding, rows = _added(MarginColumns, encoding, rows, table, levels)
+        return _added(RootColumns, encoding, rows, table, children)
+
+    def _with_densities(
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]:
+        """Add densities of the numbers that the network has as cells: normal ones or binned ones, as rows say."""
+        network: Any = encoding.blocks[0].network
+        numbers = _numbers_of(network, (child for child, *_ in network.nodes))
+        if not (numbers and self._has_densities):
+            return encoding, rows
+        index = sorted(network.base.index[j] for j in numbers)
+        margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
+        binned = margins._better_binned(encoding, table, index, label, weight)
+        normal = [j for j in index if j not in binned]
+        blocks: list[Any] = [_normal_columns(table, normal)] if normal else []
+        blocks += [cell_columns(table, binned, margins.cells, None)] if binned else []
+        learned, more = Encoding(encoding.classes, tuple(blocks)).learn(table)
+        return replace(encoding, blocks=(*encoding.blocks, *learned.blocks)), (*rows, *more)
 
     def _require_order(self, columns: NodeColumns) -> None:
         """Refuse a cycle, by which scores would be no probabilities."""
@@ -214,7 +256,34 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         if columns.network is None or self._of_tables is NodeColumns:
             return super()._prior_alone(columns, family)
-        return self._without_parents(columns.network, len(self.encoding_.classes))
+        return self._without_parents(columns.network, np.shape(family.concentration)[0])
+
+    def _empirical_prior(self, counted: Counted) -> NaiveBayes:
+        """The prior; where numbers have densities beside cells, with weights by which cells count as a ratio."""
+        encoding, statistics = counted
+        roots: list[Any] = [columns for columns in encoding.blocks if isinstance(columns, RootColumns)]
+        n = len(encoding.blocks) - len(roots)
+        blocks = replace(encoding, blocks=encoding.blocks[:n])
+        prior = super()._empirical_prior(Counted(blocks, replace(statistics, blocks=statistics.blocks[:n])))
+        if n == 1 and not roots:
+            return prior
+        if roots:
+            network: Any = encoding.blocks[0].network
+            given_alone: Any = self._prior_alone(network, prior.blocks[0])
+            tables = dict(
+                zip(network.base.index, network.base.tables(np.asarray(given_alone.concentration)), strict=True)
+            )
+            beside = []
+            for columns in roots:
+                alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
+                alpha = np.full(alpha.shape, ALPHA) if type(columns) is MarginColumns else alpha
+                beside.append(Dirichlet(alpha, columns.groups(), len(columns.index)))
+            prior = replace(prior, blocks=(*prior.blocks, *beside))
+        of_terms, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
+        weight = of_terms.spread(np.ones(len(of_terms.names)))
+        if (weight == 1.0).all():
+            return prior
+        return replace(prior, weights=TermWeights.split(np.zeros(len(encoding.classes)), weight, sizes))
 
     @property
     def _of_tables(self) -> type[NodeColumns]:
@@ -223,25 +292,31 @@ class StructuredNB(Queries, NaiveBayesClassifier):
 
     @property
     def _cuts_numbers(self) -> bool:
-        return self.numbers == "binned" and isinstance(self.gaussian, str) and self.gaussian == "auto"
+        return self.numbers == "binned"
 
     @property
     def _chosen(self) -> tuple[str, ...]:
         cut = drafts.is_fitted(self) and bool(self.edges_)
-        return ("the cuts of numbers", *super()._chosen) if cut else super()._chosen
+        return ("the cells and densities of numbers", *super()._chosen) if cut else super()._chosen
 
     def _cut(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Columns of numbers as levels, the bins of their most probable binnings."""
+        """Return columns of numbers as levels, their cells."""
         numbers: Any = encoding.blocks[-1]
         if numbers.kind != "binned":
             return encoding, rows
-        cuts = most_probable_cuts(encoding.classes, numbers, rows[-1], label, weight)
+        cuts = self._cuts(encoding, numbers, rows[-1], label, weight)
         known = encoding.blocks[0].network
         base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
         columns = self._of_tables.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
         return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
+
+    def _cuts(
+        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return the ends of the cells of each column of numbers: quantiles, which do not know the labels."""
+        return [np.zeros(0) if edges is None else edges for edges in numbers.edges]
 
     def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
         estimate = fitted.estimate if request.estimate is None else request.estimate
@@ -272,7 +347,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
                 "gaussian=None takes their values for levels."
             )
 
-    def _warn_of_empty_tables(self) -> None:
+    def _warn_of_counts(self) -> None:
         never = [
             (self.encoding_.classes.values[c], name)
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
@@ -288,13 +363,42 @@ class StructuredNB(Queries, NaiveBayesClassifier):
 
     def _gaussian(self, table: Table) -> tuple[int, ...]:
         named = self.gaussian
-        if isinstance(named, str) and named == "auto":
+        if isinstance(named, str) and named in ("auto", "dtype"):
             every = () if table.is_sparse else range(len(table.names))
+            if named == "dtype":
+                return tuple(j for j in every if is_number(table.column(j)))
             return tuple(j for j in every if _is_continuous(table.column(j), table.is_frame))
         if named is None:
             return ()
         one = isinstance(named, str) or not isinstance(named, Iterable)
         return tuple(sorted({table.position(column, "gaussian") for column in ([named] if one else named)}))
+
+
+def _normal_columns(table: Table, index: Sequence[int]) -> RealColumns:
+    return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), NormalInverseGamma)
+
+
+def _numbers_of(columns: NodeColumns, features: Iterable[int]) -> list[int]:
+    """Return those of the features, by their positions, that are numbers in cells."""
+    cuts = columns.base.cuts or (None,) * len(columns.base.index)
+    return [j for j in features if cuts[j] is not None]
+
+
+def _children(network: NodeColumns, *, with_parents: bool) -> list[int]:
+    """Return the features that the network has, or those of them that have parents, by their positions."""
+    return sorted(child for child, *parents in network.nodes if parents or not with_parents)
+
+
+def _added(
+    kind: type[RootColumns], encoding: Encoding, rows: tuple[Rows, ...], table: Table, features: Sequence[int]
+) -> tuple[Encoding, tuple[Rows, ...]]:
+    """Add features of the network, by their positions, given the class alone; unless they are there."""
+    base: Any = encoding.blocks[0].base
+    known = {j for columns in encoding.blocks if type(columns) is kind for j in columns.index}
+    if not features or base.index[features[0]] in known:
+        return encoding, rows
+    alone = level_columns_of(kind, base, features)
+    return replace(encoding, blocks=(*encoding.blocks, alone)), (*rows, alone.rows(alone.open(table)))
 
 
 def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: str) -> int:

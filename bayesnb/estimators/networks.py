@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import Encoding, Node, NodeColumns
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 
@@ -98,7 +98,7 @@ class NetworkNB(StructuredNB):
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
         numbers: str = "gaussian",
-        cells: int = CELLS,
+        cells: int = DEPENDENCE_CELLS,
         tables: str = "full",
         prior: Any = None,
     ) -> None:
@@ -197,7 +197,7 @@ class SPODE(StructuredNB):
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
         numbers: str = "gaussian",
-        cells: int = CELLS,
+        cells: int = DEPENDENCE_CELLS,
         tables: str = "full",
         prior: Any = None,
     ) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bayesnb.encoding import Encoding, NodeColumns, Rows
+from bayesnb.encoding import CellColumns, Encoding, NodeColumns, Rows
+from bayesnb.estimators.binned import most_probable_cuts
 from bayesnb.estimators.network_base import NO_COLUMNS, StructuredNB
 from bayesnb.families import LevelCounts
 from bayesnb.model import Statistics
@@ -18,6 +19,14 @@ _ROUNDING = 1e-9  # of sums of fractional weights
 
 class PairCounted(StructuredNB):
     """Base of the classifiers whose nodes have one parent or none, all pairs of columns being among them."""
+
+    _has_densities = False
+
+    def _cuts(
+        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
+    ) -> list[np.ndarray]:
+        """Return the cuts of the most probable binning of each column of numbers."""
+        return most_probable_cuts(encoding.classes, numbers, rows, label, weight)
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
         """The categorical columns, and (C, L, L) weight of the rows of each class with both of two levels.

@@ -9,7 +9,7 @@ import numpy as np
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
-from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.learned import LearnedStructure
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
@@ -102,7 +102,7 @@ class TAN(LearnedStructure):
         gaussian: Any = "auto",
         gaussian_prior: Any = "within",
         numbers: str = "gaussian",
-        cells: int = CELLS,
+        cells: int = DEPENDENCE_CELLS,
         tables: str = "full",
         prior: Any = None,
     ) -> None:
@@ -173,7 +173,7 @@ class TAN(LearnedStructure):
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         if vars(self)["score"] != "evidence" or self.prior is not None or columns.network is None:
             return super()._prior_alone(columns, family)
-        return self._without_parents(columns.network, len(self.encoding_.classes))
+        return self._without_parents(columns.network, np.shape(family.concentration)[0])
 
     def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
         """What an arc is worth, and where arcs lead away from."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any, Self, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,14 +18,15 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, Rows, Table
+from bayesnb.encoding import Columns, Encoding, Levels, RootColumns, Rows, Table, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.discrete import CategoricalNB
+from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
+from bayesnb.estimators.kdb import KDB
 from bayesnb.fitted import Fitted, Members, Request
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
-from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fits, settled, weigh_cross_fit
+from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fits, weigh_cross_fit
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weights import WEIGHTS, Weights, term_names
 
@@ -139,15 +142,39 @@ class WeightedNB(NaiveBayesClassifier):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         self._require_arguments()
-        base = drafts.blank(self._base())
-        candidates = base._candidates() if self._finds else [base]
-        fits = [copy.copy(candidate).fit(X, y, sample_weight) for candidate in candidates]
-        chosen = self._fit_weights(candidates, fits, X, y, sample_weight) if self._finds else (0, self.weights)
+        self._fit(X, y, sample_weight, None)
+        self.unweighted._warn_of_counts()
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
+        """Fit; with the levels of another fitted classifier, if one is given."""
+        base = drafts.blank(self._base(X))
+        models = [self._count(one, X, y, sample_weight, like) for one in (base._candidates() if self._finds else [base])]
+        chosen = self._fit_weights(models, X, y, sample_weight) if self._finds else (0, self.weights)
         if chosen is None:  # too few rows: the estimator as it is by itself
-            fits, chosen = [base.fit(X, y, sample_weight)], (0, None)
-        draft = self._around(fits[chosen[0]])
+            models, chosen = [self._count(base, X, y, sample_weight, like)], (0, None)
+        draft = self._around(models[chosen[0]])
         draft.weights_ = chosen[1]
         return drafts.commit(self, draft, drafts.counted_by(draft))
+
+    def _count(self, candidate: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
+        """Return a copy around an unfitted estimator that has counted rows, and has no weights."""
+        draft = drafts.blank(self)
+        draft.estimator, draft.weights = candidate, "auto"
+        if like is not None:
+            return drafts.parts(draft, like, X, y, sample_weight)(check_weights(sample_weight, len(y)))
+        counted = drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True)
+        return drafts.commit(copy.copy(draft), draft, counted)
+
+    def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:
+        """Return a function that counts some of the rows, by weights (N,) of them, with the levels of all."""
+        settled = drafts.blank(self)
+        settled.estimator, settled.weights = self.unweighted._settled(), "auto"
+        return drafts.parts(settled, self, X, y, sample_weight)
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Return a copy that is fitted to other rows, weights included, with the levels that this one knows."""
+        return drafts.blank(self)._fit(X, y, sample_weight, self)
 
     fit.__doc__ = f"{NaiveBayesClassifier.fit.__doc__}".replace(
         "Count the rows of X.", "Fit weights to halves of the rows of X, and count all of them."
@@ -206,19 +233,19 @@ class WeightedNB(NaiveBayesClassifier):
         draft, base = copy.copy(self), self.estimator_
         table = base._table(X)
         base.fitted_.label_index(y, table.n_rows)
-        found = self._fit_weights([settled(base)], [base], X, y, sample_weight) if self._finds else (0, self.weights)
+        found = self._fit_weights([self], X, y, sample_weight) if self._finds else (0, self.weights)
         draft.weights_ = None if found is None else found[1]
         return drafts.commit(self, draft, drafts.counted_by(draft), on_top=True)
 
     def _fit_weights(
-        self, candidates: Sequence[Any], fits: Sequence[Any], X: Any, y: Any, sample_weight: Any
+        self, models: Sequence[Self], X: Any, y: Any, sample_weight: Any
     ) -> tuple[int, Weights] | None:
-        """Return which of the candidates to take, and its weights; None, with a warning, if the rows are too few."""
+        """Return which of the models to take, and its weights; None, with a warning, if the rows are too few."""
         options = self.weights, int(self.max_rows), self.seed
         try:
-            classes, crossed = cross_fits(candidates, fits, X, y, sample_weight, *options)
+            classes, crossed = cross_fits(models, X, y, sample_weight, *options)
         except TooFewRowsError as reason:
-            name = type(fits[0]).__name__
+            name = type(models[0].unweighted).__name__
             warn(f"{name} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
         weights, losses = zip(*(weigh_cross_fit(found, classes) for found in crossed), strict=True)
@@ -315,36 +342,54 @@ class WeightedNB(NaiveBayesClassifier):
         require_integer("max_rows", self.max_rows)
         require_seed(self.seed)
 
-    def _base(self) -> Any:
-        """The estimator, with what was counted."""
+    def _base(self, X: Any = None) -> Any:
+        """Return the estimator, with what was counted; by default one for counts, or for tables such as X."""
         require_unnested(self)
-        base = CategoricalNB() if self.estimator is None else self.estimator
+        base = self.estimator
+        if base is None:
+            blocks = vars(self)["encoding_"].blocks if drafts.is_fitted(self) else ()
+            counts = blocks[0].one_simplex if blocks else getattr(X, "is_sparse", sp.issparse(X))
+            base = MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None)
         if not isinstance(base, NaiveBayesClassifier):
             kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
             wanted = "a classifier of bayesnb, such as MixedNB()"
             raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
-        return _with_counts(drafts.blank(base), self)
+        if not drafts.is_fitted(self):
+            return drafts.blank(base)
+        base = _with_counts(drafts.blank(base), self)
+        base.encoding_, base.statistics_ = _without_margins(drafts.counted_by(self))
+        return base
 
     def _around(self, base: NaiveBayesClassifier) -> Self:
         """A copy of this with what a fitted estimator has."""
         return _with_counts(drafts.blank(self), base)
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
-        return self._base()._columns(table)
+        return self._base(table)._columns(table)
 
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        return self._base()._structured(encoding, table, rows, label, weight)
+        base = self._base(table)
+        if not drafts.is_fitted(self):
+            encoding, rows = base._structured(encoding, table, rows, label, weight)
+        return base._with_margins(encoding, rows, table)
 
     def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:
-        return self._base()._count_rows(encoding, rows, label, weight)
+        return self._base_of(encoding)._count_rows(encoding, rows, label, weight)
+
+    def _base_of(self, encoding: Encoding) -> Any:
+        """Return the estimator for rows of this encoding, whether or not they are counted yet."""
+        if self.estimator is not None or drafts.is_fitted(self):
+            return self._base()
+        return MultinomialNB() if encoding.blocks[0].one_simplex else KDB(gaussian="dtype", max_features=None)
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        prior = self._base()._empirical_prior(counted)
-        return replace(prior, weights=self._term_weights(counted.encoding))
+        prior = self._base_of(counted.encoding)._empirical_prior(counted)
+        weights = self._term_weights(counted.encoding)
+        return prior if weights is None else replace(prior, weights=weights)
 
     def _term_weights(self, encoding: Encoding) -> TermWeights | None:
         found = vars(self).get("weights_")
@@ -404,6 +449,16 @@ class WeightedNB(NaiveBayesClassifier):
 
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
+
+
+def _without_margins(counted: Counted) -> Counted:
+    """Return what was counted without the margins of levels that stand beside tables given parents."""
+    encoding, statistics = counted
+    keep = [not isinstance(columns, RootColumns) or bool(columns.cuts) for columns in encoding.blocks]
+    if all(keep):
+        return counted
+    blocks = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
+    return Counted(replace(encoding, blocks=blocks[0]), replace(statistics, blocks=blocks[1]))
 
 
 def _with_counts(nb: NB, other: NaiveBayesClassifier) -> NB:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
-from jax.nn import logsumexp
 from jax.scipy.stats import norm
 from jaxtyping import Float
 
+from bayesnb.families._namespace import logsumexp, namespace
 from bayesnb.families.special import polygammas
 from bayesnb.families.variates import Variates
 
@@ -32,13 +32,14 @@ class BetaMixture(NamedTuple):
     total: Any
 
     @classmethod
-    def of(cls, log_weight: jax.Array, alpha: Any, total: Any) -> Self:
+    def of(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
         """With weights that may have any sum."""
         return cls(log_weight - logsumexp(log_weight, axis=0), alpha, total)
 
-    def log_mean(self) -> Float[jax.Array, "C L"]:
+    def log_mean(self) -> Float[Any, "C L"]:
         """log E θ."""
-        return logsumexp(self.log_weight + jnp.log(self.alpha / self.total), axis=0)
+        log_each = namespace(self.alpha, self.total).log(self.alpha / self.total)
+        return logsumexp(self.log_weight + log_each, axis=0)
 
     def variance(self) -> Float[jax.Array, "C L"]:
         """Var θ: within contexts, and between them."""

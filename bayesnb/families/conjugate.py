@@ -67,6 +67,7 @@ class Conjugate:
     fixed: ClassVar[bool] = False
     classes_share_parameters: ClassVar[bool] = False
     has_tables: ClassVar[bool] = True
+    read_on_host: ClassVar[bool] = False
     least: ClassVar[dict[str, float]] = {}
     empirical: ClassVar[dict[str, Any]] = {}
     tunable: ClassVar[dict[str, str]] = {}

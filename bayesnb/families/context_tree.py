@@ -10,10 +10,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.nn import log_sigmoid
 from jax.scipy.stats import norm
 from jaxtyping import Bool, Float, Int
 
+from bayesnb.families._namespace import log_sigmoid, namespace, repeat, segment_sum
 from bayesnb.families._pytree import pytree
 from bayesnb.families.beta_mixture import BetaMixture
 from bayesnb.families.conjugate import Conjugate
@@ -73,6 +73,7 @@ class ContextTree(Conjugate):
     nonnegative: ClassVar[bool] = True
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
+    read_on_host: ClassVar[bool] = True
 
     concentration: Any
     count: Any
@@ -135,9 +136,9 @@ class ContextTree(Conjugate):
 
     def limit(self, most: int) -> Self:
         """No context has more than so many parents."""
-        depth = jnp.zeros(jnp.shape(self.above), int)
+        depth = np.zeros(np.shape(self.above), int)
         for _ in self.paths:
-            depth = jnp.where(self.above == jnp.arange(len(depth)), 0, depth[self.above] + 1)
+            depth = np.where(self.above == np.arange(len(depth)), 0, depth[self.above] + 1)
         return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
@@ -282,48 +283,51 @@ class ContextTree(Conjugate):
 
     def _all_paths(self) -> Int[jax.Array, "D L"]:
         """(D, L) which entry each level is in contexts of 0, 1, … parents."""
-        leaves = jnp.arange(jnp.shape(self.concentration)[-1])
-        return jnp.stack([*(jnp.asarray(own, leaves.dtype) for own in self.paths), leaves])
+        xp = namespace(self.concentration, *self.paths)
+        leaves = xp.arange(np.shape(self.concentration)[-1])
+        return xp.stack([*(xp.asarray(own, leaves.dtype) for own in self.paths), leaves])
 
     def _contexts(self) -> Int[jax.Array, "E"]:
-        return jnp.concatenate([jnp.asarray(self.group), jnp.asarray(self.context)])
+        return namespace(self.group).concatenate([self.group, self.context])
 
     def _alpha(self) -> Float[jax.Array, "C E"]:
         """α of each entry."""
-        alpha = jnp.asarray(self.concentration)
-        return jnp.concatenate([alpha, alpha[:, self.leaf]], axis=1)
+        alpha = self.concentration
+        return namespace(alpha).concatenate([alpha, alpha[:, self.leaf]], axis=1)
 
     def _counts(self) -> Float[jax.Array, "C E"]:
         """n of each entry."""
-        count = jnp.asarray(self.count)
-        found = jnp.pad(count, ((0, 0), (0, len(self.leaf))))
+        n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
+        xp = namespace(self.count, *self.paths)
+        found = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
         for own in self.paths:
-            found = found.at[:, jnp.where(own < count.shape[1], found.shape[1], own)].add(count, mode="drop")
+            found = found + segment_sum(self.count, xp.where(own < n, n_entries, own), n_entries)
         return found
 
     def _sum(self, entries: jax.Array) -> Float[jax.Array, "C G"]:
         """Sums over the levels of each context."""
-        return jax.ops.segment_sum(entries.T, self._contexts(), len(self.above)).T
+        return segment_sum(entries, self._contexts(), len(self.above))
 
     def _choices(self, best: bool = False) -> Choices:
         """What there is to say of each context, from the leaves to the root; `best`: of the most probable pruning."""
-        alpha, count = self._alpha(), self._counts()
+        alpha, count, n = self._alpha(), self._counts(), len(self.above)
+        xp = namespace(alpha, count)
         evidence = self._sum(log_rising(alpha, count)) - log_rising(self._sum(alpha), self._sum(count))
-        stop, root = log_sigmoid(self.log_odds) + evidence, self.above == jnp.arange(len(self.above))
-        above = jnp.where(root, len(self.above), self.above)
+        stop, root = log_sigmoid(self.log_odds) + evidence, self.above == xp.arange(n)
+        above = xp.where(root, n, self.above)
 
-        def shorter(_: Any, log_sum: jax.Array) -> jax.Array:
+        def shorter(log_sum: Any) -> Any:
             """log P(s), right where the sums over the contexts with one parent more are."""
-            go = log_sigmoid(-self.log_odds) + jax.ops.segment_sum(log_sum.T, above, len(self.above)).T
-            both = jnp.maximum(stop, go) if best else jnp.logaddexp(stop, go)
-            return jnp.where(self.splits, both, evidence)
+            go = log_sigmoid(-self.log_odds) + segment_sum(log_sum, above, n)
+            both = xp.maximum(stop, go) if best else xp.logaddexp(stop, go)
+            return xp.where(self.splits, both, evidence)
 
-        log_sum = jax.lax.fori_loop(0, len(self.paths), shorter, evidence)
+        log_sum = repeat(len(self.paths), shorter, evidence)
         log_stop = stop - log_sum
-        log_go = log_sigmoid(-self.log_odds) + jax.ops.segment_sum(log_sum.T, above, len(self.above)).T - log_sum
+        log_go = log_sigmoid(-self.log_odds) + segment_sum(log_sum, above, n) - log_sum
         if best:
-            log_stop, log_go = (jnp.where(chosen, 0.0, -jnp.inf) for chosen in (log_stop >= log_go, log_stop < log_go))
-        return Choices(log_sum, jnp.where(self.splits, log_stop, 0.0), jnp.where(self.splits, log_go, -jnp.inf), root)
+            log_stop, log_go = (xp.where(chosen, 0.0, -xp.inf) for chosen in (log_stop >= log_go, log_stop < log_go))
+        return Choices(log_sum, xp.where(self.splits, log_stop, 0.0), xp.where(self.splits, log_go, -xp.inf), root)
 
     def _mixture(self, multiplicity: Any = None, best: bool = False) -> BetaMixture:
         """Of each level the contexts on its path, it `multiplicity` more times among the data.
@@ -332,11 +336,12 @@ class ContextTree(Conjugate):
         Γ(α + n + w)/Γ(α + n) · Γ(α₀ + N)/Γ(α₀ + N + w).
         """
         choices, context = self._choices(best), self._contexts()
+        xp = namespace(choices.stop)
 
-        def deeper(_: Any, reached: jax.Array) -> jax.Array:
-            return jnp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
+        def deeper(reached: Any) -> Any:
+            return xp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
 
-        reached = jax.lax.fori_loop(0, len(self.paths), deeper, jnp.zeros_like(choices.stop))
+        reached = repeat(len(self.paths), deeper, xp.zeros_like(choices.stop))
         log_weight = (reached + choices.stop)[:, context]
         alpha, count = self._alpha(), self._counts()
         parts = (alpha, count), (self._sum(alpha)[:, context], self._sum(count)[:, context])
@@ -348,10 +353,10 @@ class ContextTree(Conjugate):
             log_weight = log_weight + gain - of_all
             own, total = (with_counts(*part, multiplicity) for part in parts)
         paths = self._all_paths()
-        log_weight, own, total = (jnp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, own, total))
+        log_weight, own, total = (xp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, own, total))
         # Where a feature has fewer parents its last context comes again.
-        again = jnp.concatenate([jnp.zeros_like(paths[:1], bool), paths[1:] == paths[:-1]])[:, None]
-        return BetaMixture.of(jnp.where(again, -jnp.inf, log_weight), own, total)
+        again = xp.concatenate([xp.zeros_like(paths[:1], bool), paths[1:] == paths[:-1]])[:, None]
+        return BetaMixture.of(xp.where(again, -xp.inf, log_weight), own, total)
 
 
 class Choices(NamedTuple):

@@ -7,14 +7,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.custom_derivatives import SymbolicZero
-from jax.scipy.special import digamma, gammaln
+from jax.scipy.special import digamma
 from jax.typing import ArrayLike
+
+from bayesnb.families._namespace import gammaln, namespace
 
 _LARGE = 16.0
 
 
-def log_rising(a: ArrayLike, x: ArrayLike) -> jax.Array:
+def log_rising(a: ArrayLike, x: ArrayLike) -> Any:
     r"""Log of the rising factorial, :math:`\log\Gamma(a + x) - \log\Gamma(a)`, for a, x >= 0.
 
     Two log-gammas of size 1e10 differ by a number with nine digits lost. From `a = 16` on, Stirling's
@@ -22,18 +25,24 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> jax.Array:
     :math:`(a - ½)\,\log(1 + x/a) + x\,[\log(a + x) - 1] + δ(a + x) - δ(a)`.
     `log_rising(0, 0)` is 0 and `log_rising(0, x)` is -inf: the limits of an improper prior.
     """
-    return _log_rising(*jnp.broadcast_arrays(jnp.asarray(a, float), jnp.asarray(x, float)))
+    xp = namespace(a, x)
+    both = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
+    return _log_rising_of(xp, *both) if xp is np else _log_rising(*both)
 
 
 @jax.custom_jvp
 def _log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
+    return _log_rising_of(jnp, a, x)
+
+
+def _log_rising_of(xp: Any, a: Any, x: Any) -> Any:
     large = a >= _LARGE
-    big = jnp.where(large, a, _LARGE)
-    small = jnp.where(large | (a <= 0), 1.0, a)
-    stirling = (big - 0.5) * jnp.log1p(x / big) + x * (jnp.log(big + x) - 1.0) + _stirling(big + x) - _stirling(big)
+    big = xp.where(large, a, _LARGE)
+    small = xp.where(large | (a <= 0), 1.0, a)
+    stirling = (big - 0.5) * xp.log1p(x / big) + x * (xp.log(big + x) - 1.0) + _stirling(big + x) - _stirling(big)
     direct = gammaln(small + x) - gammaln(small)
-    improper = jnp.where((a == 0) & (x > 0), -jnp.inf, jnp.where(x == 0, 0.0, jnp.nan))
-    return jnp.where(large, stirling, jnp.where(a > 0, direct, improper))
+    improper = xp.where((a == 0) & (x > 0), -xp.inf, xp.where(x == 0, 0.0, xp.nan))
+    return xp.where(large, stirling, xp.where(a > 0, direct, improper))
 
 
 @partial(_log_rising.defjvp, symbolic_zeros=True)
@@ -86,7 +95,7 @@ def polygammas(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     )
 
 
-def _stirling(z: jax.Array) -> jax.Array:
+def _stirling(z: Any) -> Any:
     """Remainder δ(z) of Stirling's series for log Γ(z); 1e-16 from z = 16 on."""
     r = 1.0 / (z * z)
     return (

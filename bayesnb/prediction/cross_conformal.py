@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from bayesnb import scoring
 from bayesnb._util.progress import progress
@@ -16,7 +15,6 @@ from bayesnb._util.rows import take_rows
 from bayesnb.fitted import Fitted, Request
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import log_odds_against
-from bayesnb.prediction.halves import copy_for_part
 from bayesnb.prediction.weights import Weighed
 
 N_FOLDS = 10
@@ -114,13 +112,12 @@ def cross_ranks(
     by_class : bool
     """
     fold_of, folds = random_folds(label, seed), []
-    unfitted = clone(nb).set_params(estimator=copy_for_part(nb.unweighted, nb.unweighted))
     with progress("conformal", N_FOLDS) as tick:
         for k in range(N_FOLDS):
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                again = clone(unfitted).fit(X, y, weight * (fold_of != k))
+                again = nb.refit(X, y, weight * (fold_of != k))
                 known = {value: c for c, value in enumerate(again.classes_.tolist())}
                 position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
                 fold = Fold(again.fitted_, position, np.empty(0), label[rows], weight[rows])

@@ -8,12 +8,11 @@ their log score is a likelihood, and its evidence means what it says.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
@@ -25,10 +24,9 @@ from bayesnb.encoding import Levels, check_labels, check_weights
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import JointLikelihood, NaiveBayes
+from bayesnb.model import JointLikelihood, TermWeights
 from bayesnb.prediction.terms import AVERAGE, terms
 from bayesnb.prediction.weight_optimum import (
-    GRID,
     CrossTerms,
     Groups,
     corrected_log_losses,
@@ -142,19 +140,28 @@ class CrossFit(NamedTuple):
     log_length: float
 
     @property
-    def grid(self) -> list[list[float]]:
+    def grid(self) -> Sequence[Sequence[float]]:
         """Values of τ to compare, from those that shrink most to those that shrink least."""
-        return [[tau] for tau in (GRID if self.biased else GRID[:1])]
+        return self.groups.grid if self.biased else self.groups.grid[:1]
 
-    def at(self, exponent: float, shrinkage: float) -> CrossTerms:
-        """Return the terms of rows of typical length, for a given β; their sum where all have the same weight."""
+    def at(self, exponent: float, shrinkage: Sequence[float]) -> tuple[CrossTerms, Groups]:
+        """Return the terms of rows of typical length, for a given β; sums of them where all have the same weight."""
         scaled = self.terms.with_exponent(exponent, self.groups.of_draws)
-        return scaled if shrinkage else replace(scaled, values=scaled.values.sum(axis=-1, keepdims=True))
+        if any(shrinkage):
+            return scaled, self.groups
+        return replace(scaled, values=self.groups.sum_terms(scaled.values)), self.groups.summed()
+
+
+class Halvable(Classifier, Protocol):
+    """A classifier that can be fitted to some of its rows."""
+
+    def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:
+        """Return a function of weights (N,) of the rows, 0 for those left out, to a classifier fitted to them."""
+        ...
 
 
 def cross_fits(
-    candidates: Sequence[Classifier],
-    fits: Sequence[Classifier],
+    fits: Sequence[Halvable],
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -166,10 +173,8 @@ def cross_fits(
 
     Parameters
     ----------
-    candidates : sequence of unfitted classifiers
-        Models to compare.
     fits : sequence of classifiers
-        Each of them fitted to all rows: its terms are wanted.
+        Models to compare, fitted to all rows.
     X, y, sample_weight
         Rows.
     kind : {"feature", "temperature", "auto"}
@@ -182,7 +187,7 @@ def cross_fits(
     classes : Levels
         Classes of `y`.
     crossed : list of CrossFit
-        One for each candidate.
+        One for each model.
 
     Raises
     ------
@@ -201,17 +206,18 @@ def cross_fits(
     shape = n_splits, len(scored.rows), len(classes)
     values = [np.zeros((*shape, layout.n_columns)) for layout in layouts]
     log_class, counted = np.empty(shape), weight > 0
-    with progress("weights", 2 * n_splits * len(candidates)) as tick:
+    parts = [fit._parts(X, y, weight) for fit in fits]
+    with progress("weights", 2 * n_splits * len(fits)) as tick:
         for split, half in enumerate(random_halves(label[counted], n_splits, seed)):
             for one in (half, ~half):
                 side = np.zeros(n_all, bool)
                 side[counted] = one
                 at = np.flatnonzero(~side[scored.rows])
                 rows = take_rows(X, scored.rows[at])
-                for candidate, fit, layout, into in zip(candidates, fits, layouts, values, strict=True):
+                for part, layout, into in zip(parts, layouts, values, strict=True):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                        fitted = copy_for_part(candidate, fit).fit(X, y, weight * side)
+                        fitted = part(weight * side)
                         into[split, at] = layout.values(fitted, rows)
                     _require_finite(into[split, at], scored.rows[at], layout, classes)
                     tick()
@@ -240,6 +246,7 @@ def weigh_cross_fit(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarr
     plain = found.terms.averaged() if found.averaged else found.terms
     plain_losses = log_losses(plain, np.zeros(len(classes)), np.ones(plain.values.shape[-1]))
     weight, losses = found.terms.weight, corrected_log_losses(scaled, best)
+    dependence = found.groups.of_terms[found.column] == 1
     weights = Weights(
         names=found.names,
         weight=best.weight[found.column] * np.where(of_draws, np.exp(exponent * found.log_length), 1.0),
@@ -254,13 +261,16 @@ def weigh_cross_fit(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarr
         log_loss=float(np.average(losses, weights=weight)),
         plain_log_loss=float(np.average(plain_losses, weights=weight)),
         path=WeightPath(
-            shrinkage=np.array([one.shrinkage[0] for one in optima]),
+            shrinkage=np.array([one.shrinkage for one in optima]),
             log_evidence=np.array([one.log_evidence for one in optima]),
-            temperature=np.array([one.temperature[0] for one in optima]),
-            temperature_sd=np.array([one.temperature_sd[0] for one in optima]),
+            temperature=np.array([one.temperature for one in optima]),
+            temperature_sd=np.array([one.temperature_sd for one in optima]),
             weight=np.array([one.weight[found.column] for one in optima]),
             sd=np.array([one.sd[found.column] for one in optima]),
         ),
+        dependence=dependence,
+        dependence_temperature=float(best.temperature[1]) if dependence.any() else 0.0,
+        dependence_shrinkage=float(best.shrinkage[1]) if dependence.any() else 0.0,
     )
     return weights, losses
 
@@ -311,16 +321,16 @@ class _Layout:
         common = kind == "temperature" or len(names) == 1 or (kind == "auto" and len(names) > MOST_TERMS)
         if fitted.members is not None:
             names = (AVERAGE,) if common else names
-            of_blocks, block = np.zeros(len(names), bool), np.arange(len(names))
+            of_draws = dependence = np.zeros(len(names), bool)
         else:
-            of_blocks = np.array([columns.one_simplex for columns in fitted.encoding.blocks])
-            block = np.repeat(np.arange(len(of_blocks)), [len(b.term_names) for b in fitted.encoding.blocks])
+            of_terms = fitted.encoding.term_map
+            blocks = fitted.encoding.blocks
+            of_draws = of_terms.gather(np.repeat([b.one_simplex for b in blocks], [len(b.term_names) for b in blocks]))
+            of_draws, dependence = of_draws.astype(bool), of_terms.dependence
+        column = np.arange(len(names))
         if common:
-            of_draws, of_block = np.unique(of_blocks, return_inverse=True)
-            column = of_block[block]
-        else:
-            of_draws, column = of_blocks[block], np.arange(len(names))
-        return cls(names, column, Groups(np.zeros(len(of_draws), int), np.ones(1), of_draws), not common)
+            (of_draws, dependence), column = np.unique([of_draws, dependence], axis=1, return_inverse=True)
+        return cls(names, column, Groups.of(dependence, of_draws), not common)
 
     @property
     def n_columns(self) -> int:
@@ -338,38 +348,17 @@ class _Layout:
             at = np.array([position.get(name, -1) for name in self.names])
             return np.where(at < 0, 0.0, found.values[..., at])
         fitted: Fitted = half.fitted_
+        own, blocks = _Layout.of(fitted, "temperature"), fitted.encoding.blocks
         model, reading = fitted.read()
         encoded, n_rows = fitted.encode(rows)
-        sums = scoring.terms_of_rows(fitted.encoding, model, encoded, n_rows, reading, parts=JointLikelihood.by_block)
-        of_blocks = np.array([columns.one_simplex for columns in fitted.encoding.blocks])
-        return np.stack([sums[..., of_blocks == draws].sum(axis=-1) for draws in self.groups.of_draws], axis=-1)
-
-
-def settled(fitted: Any) -> Any:
-    """Return an unfitted copy of a fitted classifier, with as many parents as it has."""
-    copied = clone(fitted)
-    return copied.set_params(k=fitted.k_, max_features=None) if getattr(fitted, "k", None) == "auto" else copied
-
-
-def copy_for_part(candidate: Any, fit: Any) -> Any:
-    """Return an unfitted copy for a part of the rows that `fit` is fitted to.
-
-    Levels that a part lacks are missing cells there. Where hyperparameters are about single levels or cells, the copy
-    is told those of all rows.
-    """
-    copied = clone(candidate)
-    options = copied.get_params(deep=False)
-    if options.get("handle_unknown") == "error":
-        copied.set_params(handle_unknown="ignore")
-    prior = options.get("prior")
-    own_levels = not np.isscalar(options.get("alpha", 1.0)) or isinstance(prior, NaiveBayes)
-    if own_levels and isinstance(options.get("categories"), str) and hasattr(fit, "categories_"):
-        known = fit.categories_
-        if all(levels is not None for levels in known):
-            copied.set_params(categories=[levels.tolist() for levels in known])
-    if "edges" in options and not isinstance(options.get("binned_prior", prior), str) and fit.edges_:
-        copied.set_params(edges=fit.edges_)
-    return copied
+        parts, sizes = JointLikelihood.by_block, [len(b.term_names) for b in blocks]
+        values = np.zeros((n_rows, model.n_classes, self.n_columns))
+        for t, (draws, group) in enumerate(zip(self.groups.of_draws, self.groups.of_terms, strict=True)):
+            wanted = (own.groups.of_draws == draws) & (own.groups.of_terms == group)
+            weight = fitted.encoding.term_map.spread(wanted[own.column].astype(float))
+            weighted = replace(model, weights=TermWeights.split(np.zeros(model.n_classes), weight, sizes))
+            values[..., t] = scoring.terms_of_rows(fitted.encoding, weighted, encoded, n_rows, reading, parts=parts).sum(axis=-1)
+        return values
 
 
 @float64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.pair_counts import require_memory
 from bayesnb.fitted import Classifier, Fitted, Members
-from bayesnb.model import Estimate
+from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.left_out import (
     TERMS,
     CountedRows,
@@ -113,9 +113,9 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_memory(n, fitted)
-    values = scoring.terms_of_rows(fitted.encoding, model, rows, n, reading)
+    values = scoring.terms_of_rows(fitted.encoding, _by_blocks(fitted, model), rows, n, reading)
     log_class = np.broadcast_to(scoring.log_class(model, reading), values.shape[:2])
-    return Terms(values, log_class, tuple(fitted.encoding.term_names), fitted.encoding.classes.array())
+    return Terms(_combined(fitted, values), log_class, fitted.encoding.term_map.names, fitted.encoding.classes.array())
 
 
 def loo_terms(
@@ -174,8 +174,24 @@ def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior
     log_class, members, encoding = log_class_without(fitted, counted), fitted.members, fitted.encoding
     if members is not None:
         return _of_members(fitted, members, average_left_out(members.each, counted, estimate, prior), log_class)
-    values = left_out(fitted, counted, estimate, prior, TERMS)
-    return Terms(values, _biased(fitted, log_class), tuple(encoding.term_names), encoding.classes.array())
+    by_blocks = replace(fitted, prior_of=lambda counted: _by_blocks(fitted, fitted.prior_of(counted)))
+    values = left_out(by_blocks, counted, estimate, prior, TERMS)
+    classes = encoding.classes.array()
+    return Terms(_combined(fitted, values), _biased(fitted, log_class), encoding.term_map.names, classes)
+
+
+def _by_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
+    """Return the model without weights, where terms of its blocks are combined before they are weighted."""
+    return model if fitted.encoding.term_map.is_identity else replace(model, weights=None)
+
+
+def _combined(fitted: Fitted, values: np.ndarray) -> np.ndarray:
+    """Return (N, C, T) weighted terms of the classifier from those of `_by_blocks`."""
+    terms_of, weights = fitted.encoding.term_map, fitted.prior.weights
+    if terms_of.is_identity or weights is None:
+        return terms_of.combine(values)
+    sizes = [len(columns.term_names) for columns in fitted.encoding.blocks]
+    return terms_of.combine(values) * terms_of.gather(weights.of_terms(sizes))
 
 
 def _of_members(fitted: Fitted, members: Members, joint: np.ndarray, log_class: np.ndarray) -> Terms:

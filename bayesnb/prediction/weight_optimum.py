@@ -20,7 +20,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, Num
 from scipy.special import log_softmax, logsumexp
 
-GRID = (0.0, 0.03, 0.1, 0.3, 1.0)
+GRID = ((0.0,), (0.03,), (0.1,), (0.3,), (1.0,))
+GRID_OF_TWO = (
+    (0.0, 0.0), (0.03, 0.0), (0.03, 0.03), (0.1, 0.0), (0.1, 0.03), (0.1, 0.1),
+    (0.3, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.1), (1.0, 0.3), (1.0, 1.0),
+)  # fmt: skip
+"""τ of one group of terms, and of two, margins and dependences, from those that shrink most."""
 _STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
 _PRECISION_OF_EXPONENT = 4.0
 _LARGEST_EXPONENT = 2.0
@@ -47,6 +52,27 @@ class Groups:
     of_terms: Int[np.ndarray, "T"]
     mean: Float[np.ndarray, "G"]
     of_draws: Bool[np.ndarray, "T"]
+
+    @classmethod
+    def of(cls, dependence: Bool[np.ndarray, "T"], of_draws: Bool[np.ndarray, "T"]) -> Groups:
+        """Return the groups of terms of which some are dependences: T ~ N(1, 1) of margins, and N(½, 1) of those."""
+        mean = np.array([1.0, 0.5]) if dependence.any() else np.ones(1)
+        return cls(dependence.astype(int), mean, of_draws)
+
+    @property
+    def grid(self) -> tuple[tuple[float, ...], ...]:
+        """Values of τ to compare, from those that shrink most."""
+        return GRID if len(self.mean) == 1 else GRID_OF_TWO
+
+    def sum_terms(self, values: Float[np.ndarray, "*N T"]) -> Float[np.ndarray, "*N G"]:
+        """Return the sum of the terms of each group."""
+        return np.stack([values[..., self.of_terms == g].sum(axis=-1) for g in range(len(self.mean))], axis=-1)
+
+    def summed(self) -> Groups:
+        """Return the groups of `sum_terms`, a term each."""
+        n = len(self.mean)
+        draws = np.array([self.of_draws[self.of_terms == g].any() for g in range(n)])
+        return Groups(np.arange(n), self.mean, draws)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from bayesnb.encoding import Encoding, Levels
 from bayesnb.fitted import Classifier, Members, require_fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE
+from bayesnb.prediction.weight_optimum import Groups
 
 WEIGHTS = "weights of terms"
 """Name of fitted weights among the choices that a classifier has made on its rows."""
@@ -23,10 +24,12 @@ class WeightPath:
 
     Attributes
     ----------
-    shrinkage, log_evidence : (K,) arrays
-        τ, and Laplace's evidence for it.
-    temperature, temperature_sd : (K,) arrays
-        Temperatures T, and their posterior standard deviations.
+    log_evidence : (K,) array
+        Laplace's evidence for each τ.
+    shrinkage : (K, G) array
+        τ of each group of terms: of margins, and of dependences if there are any.
+    temperature, temperature_sd : (K, G) arrays
+        Temperatures T of each group, and their posterior standard deviations.
     weight, sd : (K, T) arrays
         Weights T + τ d of rows of typical length, and their posterior standard deviations.
     """
@@ -38,12 +41,11 @@ class WeightPath:
     weight: np.ndarray
     sd: np.ndarray
 
-    def check(self, n_terms: int) -> None:
+    def check(self, n_terms: int, has_dependence: bool) -> None:
         """Raise ValueError unless the arrays fit together."""
-        n = np.size(self.shrinkage)
-        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(
-            ("shrinkage", "log_evidence", "temperature", "temperature_sd"), (n,)
-        )
+        n, n_groups = np.size(self.log_evidence), 1 + bool(has_dependence)
+        shapes: dict[str, tuple[int, ...]] = {"log_evidence": (n,)}
+        shapes |= dict.fromkeys(("shrinkage", "temperature", "temperature_sd"), (n, n_groups))
         shapes |= dict.fromkeys(("weight", "sd"), (n, n_terms))
         for name, shape in shapes.items():
             require_numbers(f"weights_.path.{name}", np.asarray(getattr(self, name)), shape)
@@ -70,9 +72,9 @@ class Weights:
     class_bias : (C,) array
         In nats.
     temperature : float
-        Common mean of the weights.
+        Common mean of the weights of margins, or of all terms where none is a dependence.
     shrinkage : float
-        τ: how far the weights may be from the temperature; 0 is temperature scaling.
+        τ: how far these weights may be from the temperature; 0 is temperature scaling.
     of_draws : (T,) array of bool
         Which terms are of rows of several draws from one simplex: their weight is `weight` · (t + 1)^-`exponent` for a
         row of t draws.
@@ -86,6 +88,10 @@ class Weights:
         and without weights. Both are by fits to half of the rows, and thus rather too high.
     path : WeightPath or None
         The weights under each τ that was compared; None in files of older versions.
+    dependence : (T,) array of bool
+        Which terms are dependences of a column on its parents; default: none.
+    dependence_temperature, dependence_shrinkage : float
+        Temperature and τ of those.
 
     Examples
     --------
@@ -114,6 +120,13 @@ class Weights:
     log_loss: float
     plain_log_loss: float
     path: WeightPath | None = None
+    dependence: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
+    dependence_temperature: float = 0.0
+    dependence_shrinkage: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not len(self.dependence):
+            object.__setattr__(self, "dependence", np.zeros(len(self.names), bool))
 
     def __repr__(self) -> str:
         n = len(self.names)
@@ -126,11 +139,13 @@ class Weights:
         shapes = {"weight": (n_terms,), "class_bias": (len(self.classes),)}
         for name, shape in shapes.items():
             require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
-        if self.of_draws.dtype != bool or self.of_draws.shape != (n_terms,):
-            raise ValueError(f"weights_.of_draws is {self.of_draws.dtype} {self.of_draws.shape}.")
-        numbers = ("temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss")
+        for name in ("of_draws", "dependence"):
+            if (own := getattr(self, name)).dtype != bool or own.shape != (n_terms,):
+                raise ValueError(f"weights_.{name} is {own.dtype} {own.shape}.")
+        numbers = ["temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss"]
+        numbers += ["dependence_temperature", "dependence_shrinkage"]
         if self.path is not None:
-            self.path.check(n_terms)
+            self.path.check(n_terms, bool(self.dependence.any()))
         if not all(np.isfinite(getattr(self, name)) for name in numbers):
             raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
 
@@ -138,6 +153,11 @@ class Weights:
     def biased(self) -> bool:
         """Whether classes have a bias and terms may have weights of their own: else one temperature is all."""
         return bool(self.shrinkage) or bool(self.class_bias.any())
+
+    @property
+    def groups(self) -> Groups:
+        """Groups of terms that share a temperature."""
+        return Groups.of(self.dependence, self.of_draws)
 
     @property
     def typical(self) -> np.ndarray:
@@ -169,15 +189,9 @@ class Weights:
         bias = self.of_classes(encoding.classes, self.class_bias)
         if members is not None:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
-        blocks, exponents, first = [], [], 0
-        for columns in encoding.blocks:
-            n = len(columns.term_names)
-            own = self.weight[first : first + n]
-            alike = n > 0 and (own == own[0]).all()
-            blocks.append(own[0] if alike else own)
-            exponents.append(self.exponent if columns.one_simplex else None)
-            first += n
-        return TermWeights(bias, tuple(blocks), tuple(exponents))
+        sizes = [len(columns.term_names) for columns in encoding.blocks]
+        exponents = [self.exponent if columns.one_simplex else None for columns in encoding.blocks]
+        return TermWeights.split(bias, encoding.term_map.spread(self.weight), sizes, exponents)
 
 
 class Weighed(Classifier, Protocol):
@@ -195,6 +209,8 @@ class Weighed(Classifier, Protocol):
 
     @property
     def weight_(self) -> np.ndarray: ...
+
+    def refit(self, X: Any, y: Any, sample_weight: Any) -> Classifier: ...
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:
@@ -221,4 +237,4 @@ def require_weights(nb: Classifier, who: str) -> Weights:
 
 def term_names(encoding: Encoding, members: Members | None) -> tuple[str, ...]:
     """(T,) what each term of a classifier is about, or of an average of models its members."""
-    return tuple(encoding.term_names) if members is None else members.names
+    return encoding.term_map.names if members is None else members.names

@@ -1,0 +1,55 @@
+"""Formulas of small tables that run in NumPy on NumPy arrays, without compilation, and in JAX on JAX's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jaxtyping import Float, Int
+
+State = TypeVar("State")
+
+
+def is_host(*arrays: Any) -> bool:
+    """Return whether all arrays are NumPy's, or numbers."""
+    return not any(isinstance(array, jax.Array) for array in arrays)
+
+
+def namespace(*arrays: Any) -> Any:
+    """Return numpy if all arrays are NumPy's, else jax.numpy."""
+    return np if is_host(*arrays) else jnp
+
+
+def gammaln(x: Any) -> Any:
+    """Compute log |Γ(x)|."""
+    return scipy.special.gammaln(x) if is_host(x) else jax.scipy.special.gammaln(x)
+
+
+def log_sigmoid(x: Any) -> Any:
+    """Compute -log(1 + e^-x)."""
+    return -np.logaddexp(0.0, -np.asarray(x)) if is_host(x) else jax.nn.log_sigmoid(x)
+
+
+def logsumexp(x: Any, axis: int) -> Any:
+    """Compute log Σ exp(x) over an axis."""
+    return scipy.special.logsumexp(x, axis=axis) if is_host(x) else jax.nn.logsumexp(x, axis=axis)
+
+
+def segment_sum(values: Float[Any, "C E"], index: Int[Any, "E"], n: int) -> Float[Any, "C n"]:
+    """Sum entries with the same index below n, for each class; the others are dropped."""
+    if is_host(values, index):
+        return np.stack([np.bincount(index, own, n)[:n] for own in values])
+    return jax.ops.segment_sum(values.T, index, n).T
+
+
+def repeat(times: int, step: Callable[[State], State], state: State) -> State:
+    """Apply a function several times."""
+    if is_host(state):
+        for _ in range(times):
+            state = step(state)
+        return state
+    return jax.lax.fori_loop(0, times, lambda _, state: step(state), state)
