@@ -30,7 +30,7 @@ class Counted(NamedTuple):
 def _observe(
     statistics: Statistics, x: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, log_base: np.ndarray
 ) -> tuple[Statistics, Any]:
-    """Add a block of rows, and return signs that it was read; each block of columns by itself, see `scoring._read`."""
+    """Add a block of rows, and return signs that it was read; each block of columns by itself."""
     parts = [_observe_alone(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
     blocks, bases, signs = zip(*parts, strict=True) if parts else ((), (), ())
     class_count, total, sign = _observe_labels(

@@ -141,6 +141,11 @@ class Fitted:
         The prior of the same features given the class alone.
     score : function of a `Fitted`, X and a `Request`
         What predictions say of X.
+    parts : function of X, y and weights (N,)
+        A function of other weights of the same rows to a classifier without weights of terms that is fitted to them:
+        with the levels that this one knows, and all else found anew.
+    refit : function of X, y and weights (N,)
+        A classifier that is fitted to these rows, weights of terms included, with the levels that this one knows.
     members : Members, optional
         Of a classifier that averages others: those.
     """
@@ -158,6 +163,8 @@ class Fitted:
     count_rows: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
     prior_alone: Callable[[Columns, Any], Any]
     score: Callable[..., np.ndarray]
+    parts: Callable[[Any, Any, Any], Callable[[np.ndarray], Classifier]]
+    refit: Callable[[Any, Any, Any], Classifier]
     members: Members | None = None
 
     @cached_property

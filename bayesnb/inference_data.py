@@ -183,7 +183,8 @@ def assemble_weights(
     """Draws of weights of terms (chains, draws, …): a number, one a class, or one a term."""
     import xarray as xr
 
-    dims = {"temperature": _SAMPLE, "class_bias": (*_SAMPLE, _CLASS), "weight": (*_SAMPLE, "term")}
+    dims: dict[str, tuple[str, ...]] = dict.fromkeys(("temperature", "dependence_temperature"), _SAMPLE)
+    dims |= {"class_bias": (*_SAMPLE, _CLASS), "weight": (*_SAMPLE, "term")}
     coordinates = {_CLASS: _class_names(fitted.encoding), "term": list(terms)}
     coordinates |= _sample_coordinates(next(iter(transitions.values())).shape)
     posterior = xr.Dataset({site: (dims[site], values) for site, values in drawn.items()}, coordinates)

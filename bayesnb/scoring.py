@@ -225,18 +225,14 @@ def _prepare(
     return JointLikelihood(reading.log_class, laid_out)
 
 
-def _read(
-    model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
-) -> JointLikelihood:
+def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
     """Read the posterior block by block: together they have shapes that few other models have."""
     alone = [replace(model, blocks=(block,), weights=None) for block in model.blocks]
     parts = [_read_alone(one, multiplicity, estimate) for one in alone or [replace(model, weights=None)]]
     return model.weighted(np.asarray(parts[0].log_class), [part.likelihoods[0] for part in parts if part.likelihoods])
 
 
-def _read_alone(
-    model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
-) -> JointLikelihood:
+def _read_alone(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
     on_host = multiplicity is None and any(block.read_on_host for block in model.blocks)
     return model.read(estimate) if on_host else _read_compiled(model, multiplicity, estimate)
 

@@ -27,7 +27,7 @@ from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.network import Conditional, Node, NodeColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
-from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, declare_levels, level_columns_of
+from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, level_columns_of
 from bayesnb.encoding.trees import PairColumns
 
 
@@ -50,7 +50,7 @@ class Encoding:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
         own = self._columns()
         index = own[0].index if len(own) == 1 else sorted({j for columns in own for j in columns.index})
-        alone = [j for b in self.blocks if b.network is None and not isinstance(b, RootColumns) for j in b.index]
+        alone = [j for b in self.blocks if b.network is None and b.beside is None for j in b.index]
         if len(set(alone)) < len(alone) and len(own) > 1:
             raise ValueError("a column of the table is in two of its blocks.")
         if index != range(self.n_features) and list(index) != list(range(min(self.n_features, len(index) + 1))):
@@ -182,7 +182,6 @@ __all__ = [
     "check_labels",
     "check_table",
     "check_weights",
-    "declare_levels",
     "declared_categories",
     "describe_unknown",
     "index_of_labels",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
@@ -97,6 +97,15 @@ class LevelColumns(GrowingColumns):
         raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
         complete = all(codes.min(initial=0) >= 0 for codes, _ in coded)
         return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete)
+
+    def known_levels(self) -> dict[int, Levels]:
+        """Return the levels of each column."""
+        return dict(zip(self.index, self.levels, strict=True))
+
+    def with_levels(self, known: Mapping[int, Levels]) -> Self:
+        """Return columns whose levels are these, and do not grow."""
+        levels = tuple(known[j] for j in self.index)
+        return replace(self, levels=levels, declared=(True,) * len(levels))
 
     @cached_property
     def marks(self) -> Levels:

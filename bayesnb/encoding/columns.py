@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
@@ -80,6 +80,19 @@ class Columns(Protocol):
     @property
     def network(self) -> Any:
         """These columns, if they may have parents, as `NodeColumns`; else None."""
+        ...
+
+    @property
+    def beside(self) -> str | None:
+        """What these columns are to those of a network that they repeat: "root" or "margin"; else None."""
+        ...
+
+    def known_levels(self) -> dict[int, Any]:
+        """Levels of each column that has some."""
+        ...
+
+    def with_levels(self, known: Mapping[int, Any]) -> Self:
+        """Return columns whose levels are these, and do not grow."""
         ...
 
     @property
@@ -163,6 +176,7 @@ class PlainColumns:
     """Columns that do not depend on each other, with one cell a row."""
 
     network: ClassVar[Any] = None
+    beside: ClassVar[str | None] = None
     one_simplex: ClassVar[bool] = False
     mirrored: ClassVar[Hashable] = None
 
@@ -170,6 +184,14 @@ class PlainColumns:
     def term_names(self) -> Sequence[str]:
         own: Any = self
         return [own.kind] if self.one_simplex else own.names
+
+    def known_levels(self) -> dict[int, Any]:
+        """Return levels of each column that has some; default: none has."""
+        return {}
+
+    def with_levels(self, known: Mapping[int, Any]) -> Self:
+        """Return columns whose levels are these, and do not grow; default: these columns."""
+        return self
 
     def require_memory(self, n_classes: int) -> None:
         """There is."""

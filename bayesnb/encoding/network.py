@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -61,6 +61,14 @@ class NodeColumns(GrowingColumns):
     @property
     def network(self) -> Self:
         return self
+
+    def known_levels(self) -> dict[int, Levels]:
+        """Return the levels of each column."""
+        return self.base.known_levels()
+
+    def with_levels(self, known: Mapping[int, Levels]) -> Self:
+        """Return columns whose levels are these, and do not grow."""
+        return replace(self, base=self.base.with_levels(known))
 
     @classmethod
     def without_parents(cls, base: LevelColumns) -> Self:

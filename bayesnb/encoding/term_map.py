@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -25,6 +25,8 @@ class RootColumns(LevelColumns):
     The terms of the other block minus those of this one are the features' dependence on their parents.
     """
 
+    beside: ClassVar[str | None] = "root"
+
     def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
         """Coded cells; values that are no level are reported by the other block."""
         return super().rows(opened, lambda columns, unknown: None)
@@ -32,6 +34,8 @@ class RootColumns(LevelColumns):
 
 class MarginColumns(RootColumns):
     """Features given the class alone, as naive Bayes has them, whose prior differs from that of the other block."""
+
+    beside: ClassVar[str | None] = "margin"
 
 
 def level_columns_of(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
@@ -41,21 +45,6 @@ def level_columns_of(kind: type[RootColumns], base: LevelColumns, features: Sequ
         values = getattr(base, name)
         own[name] = tuple(values[j] for j in features) if len(values) else ()
     return kind(**own)
-
-
-def declare_levels(blocks: Iterable[Any], known: Iterable[Any]) -> tuple[Any, ...]:
-    """Return blocks of columns whose levels are those that other blocks know, and do not grow."""
-    bases = [columns.base for columns in known if isinstance(columns.base, LevelColumns)]
-    levels = {j: own for base in bases for j, own in zip(base.index, base.levels, strict=True)}
-
-    def declared(columns: Any) -> Any:
-        if not isinstance(columns.base, LevelColumns):
-            return columns
-        own = tuple(levels[j] for j in columns.base.index)
-        base = replace(columns.base, levels=own, declared=(True,) * len(own))
-        return base if columns.base is columns else replace(columns, base=base)
-
-    return tuple(map(declared, blocks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +73,9 @@ class TermMap:
     @classmethod
     def of(cls, blocks: Sequence[Columns]) -> TermMap:
         """Return the terms of a classifier with these blocks of columns."""
-        roots = {j for columns in blocks if type(columns) is RootColumns for j in columns.index}
-        margins = {j for c in blocks if type(c.base) not in (LevelColumns, RootColumns) for j in c.index}
+        alone = [columns for columns in blocks if columns.network is None]
+        roots = {j for columns in alone if columns.beside == "root" for j in columns.index}
+        margins = {j for columns in alone if columns.beside != "root" for j in columns.index}
         names, dependences = dict[Hashable, str](), dict[Hashable, str]()
         plus, minus = list[Hashable | None](), list[Hashable | None]()
         for b, columns in enumerate(blocks):
@@ -95,16 +85,16 @@ class TermMap:
                 minus += [None] * len(columns.term_names)
                 continue
             for j, name in zip(columns.index, columns.names, strict=True):
-                margin, dependence = j, ("dependence", j)
+                margin, dependence, is_root = j, ("dependence", j), columns.beside == "root"
                 if columns.network is not None and j in roots:
                     dependences[dependence] = DEPENDENCE.format(name)
                     plus.append(dependence)
-                elif j in margins and type(columns.base) in (LevelColumns, RootColumns):
+                elif j in margins and (is_root or columns.network is not None):
                     plus.append(None)
                 else:
                     names[margin] = name
                     plus.append(margin)
-                minus.append(dependence if type(columns) is RootColumns else None)
+                minus.append(dependence if is_root else None)
         position = {key: t for t, key in enumerate([*names, *dependences])}
         at = [np.array([-1 if key is None else position[key] for key in side], int) for side in (plus, minus)]
         return cls((*names.values(), *dependences.values()), np.arange(len(position)) >= len(names), *at)
@@ -140,4 +130,4 @@ class TermMap:
         return found
 
 
-__all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "declare_levels", "level_columns_of"]
+__all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "level_columns_of"]

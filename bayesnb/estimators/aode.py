@@ -237,7 +237,7 @@ class AODE(PairCounted):
         """Each column given each other one, and alone: what the members need."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
 
-    def _warn_of_empty_tables(self) -> None:
+    def _warn_of_counts(self) -> None:
         """Nothing: other members know of a class what one of them does not."""
 
     def _check_nodes(self, columns: NodeColumns) -> None:

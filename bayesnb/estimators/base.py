@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import jax
@@ -194,6 +194,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             count_rows=own._count_rows,
             prior_alone=own._prior_alone,
             score=own._score,
+            parts=own._parts,
+            refit=own._refit,
             members=own._members,
         )
 
@@ -311,6 +313,14 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     def _settled(self) -> Self:
         """Return an unfitted copy of a fitted classifier that takes what `fit` would choose by scores for given."""
         return drafts.blank(self)
+
+    def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:
+        """Return a function of weights (N,) to a copy fitted to some of these rows, see `Fitted`."""
+        return drafts.parts(self._settled(), self, X, y, sample_weight)
+
+    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Return a copy fitted to other rows, with the levels that this one knows."""
+        return self._parts(X, y, sample_weight)(check_weights(sample_weight, len(y)))
 
     def _candidates(self) -> list[Self]:
         """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""

@@ -19,7 +19,6 @@ from bayesnb.encoding import (
     Table,
     check_labels,
     check_weights,
-    declare_levels,
     index_of_labels,
 )
 from bayesnb.model import NaiveBayes, Statistics
@@ -127,9 +126,9 @@ def parts(nb: NB, like: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)
-    fresh = (block.learn(block.open(counted)) for block in blank(nb)._columns(counted))
-    columns = declare_levels(fresh, like.encoding_.blocks)
-    known = {name: vars(like)[name] for name in ("n_features_in_", "feature_names_in_") if name in vars(like)}
+    levels = {j: own for block in like.encoding_.blocks for j, own in block.known_levels().items()}
+    columns = tuple(block.learn(block.open(counted)).with_levels(levels) for block in blank(nb)._columns(counted))
+    known = {name: value for name, value in vars(like).items() if name in ("n_features_in_", "feature_names_in_")}
 
     def fit(weight: np.ndarray) -> NB:
         part = blank(nb)

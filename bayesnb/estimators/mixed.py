@@ -252,9 +252,7 @@ class MixedNB(NaiveBayesClassifier):
         """Kind of each column: as named, else from its dtype; "gaussian" of numbers that are still to be decided."""
         named = self._named(table)
         numbers = "gaussian" if self.numbers == "auto" else self.numbers
-        found = [
-            kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)
-        ]
+        found = [kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)]
         if self.numbers == "auto" and drafts.is_fitted(self):
             decided = [j for block in self.encoding_.blocks if block.kind == "binned" for j in block.index]
             for j in decided:

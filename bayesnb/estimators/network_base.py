@@ -12,6 +12,7 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
+from bayesnb.counting import Counted
 from bayesnb.encoding import (
     CellColumns,
     Columns,
@@ -30,7 +31,6 @@ from bayesnb.encoding import (
 )
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.counting import Counted
 from bayesnb.estimators.binned import cell_columns
 from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.discrete import level_columns
@@ -39,7 +39,6 @@ from bayesnb.estimators.queries import Queries, with_estimates
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.fitted import Fitted, Request, require_estimate
 from bayesnb.model import NaiveBayes, TermWeights
-
 
 NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
@@ -55,8 +54,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     _needs_arcs = True
 
     binned_prior: ClassVar[str] = "independent"
-    _has_densities: ClassVar[bool] = True
-    """Whether numbers in cells have densities too."""
+    _has_margins: ClassVar[bool] = True
+    """Whether columns of the network have margins: densities of numbers, and tables given the class alone."""
 
     categories: Any
     handle_unknown: Any
@@ -146,7 +145,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def no_evidence(self) -> str | None:
         if not self.__sklearn_is_fitted__():
             return None
-        if any(isinstance(columns, RootColumns) and columns.cuts for columns in self.encoding_.blocks):
+        if any(self.encoding_.term_map.plus < 0):
             return (
                 "numbers have densities, and ratios of tables of their cells beside them, and this product has no "
                 "evidence in closed form; numbers='gaussian' leaves them out of the structure."
@@ -207,7 +206,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         network: Any = encoding.blocks[0].network
-        if network is None:
+        if network is None or not self._has_margins:
             return encoding, rows
         levels, children = (
             [j for j in own if j not in _numbers_of(network, own)]
@@ -223,7 +222,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         """Add densities of the numbers that the network has as cells: normal ones or binned ones, as rows say."""
         network: Any = encoding.blocks[0].network
         numbers = _numbers_of(network, (child for child, *_ in network.nodes))
-        if not (numbers and self._has_densities):
+        if not (numbers and self._has_margins):
             return encoding, rows
         index = sorted(network.base.index[j] for j in numbers)
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
@@ -261,7 +260,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """The prior; where numbers have densities beside cells, with weights by which cells count as a ratio."""
         encoding, statistics = counted
-        roots: list[Any] = [columns for columns in encoding.blocks if isinstance(columns, RootColumns)]
+        roots: list[Any] = [columns for columns in encoding.blocks if columns.beside]
         n = len(encoding.blocks) - len(roots)
         blocks = replace(encoding, blocks=encoding.blocks[:n])
         prior = super()._empirical_prior(Counted(blocks, replace(statistics, blocks=statistics.blocks[:n])))
@@ -276,7 +275,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             beside = []
             for columns in roots:
                 alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
-                alpha = np.full(alpha.shape, ALPHA) if type(columns) is MarginColumns else alpha
+                alpha = np.full(alpha.shape, ALPHA) if columns.beside == "margin" else alpha
                 beside.append(Dirichlet(alpha, columns.groups(), len(columns.index)))
             prior = replace(prior, blocks=(*prior.blocks, *beside))
         of_terms, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
@@ -394,7 +393,7 @@ def _added(
 ) -> tuple[Encoding, tuple[Rows, ...]]:
     """Add features of the network, by their positions, given the class alone; unless they are there."""
     base: Any = encoding.blocks[0].base
-    known = {j for columns in encoding.blocks if type(columns) is kind for j in columns.index}
+    known = {j for columns in encoding.blocks if columns.beside == kind.beside for j in columns.index}
     if not features or base.index[features[0]] in known:
         return encoding, rows
     alone = level_columns_of(kind, base, features)

@@ -20,7 +20,7 @@ _ROUNDING = 1e-9  # of sums of fractional weights
 class PairCounted(StructuredNB):
     """Base of the classifiers whose nodes have one parent or none, all pairs of columns being among them."""
 
-    _has_densities = False
+    _has_margins = False
 
     def _cuts(
         self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray

@@ -175,7 +175,7 @@ class TreeAveragedNB(PairCounted):
     def _check_nodes(self, columns: NodeColumns) -> None:
         columns.check()
 
-    def _warn_of_empty_tables(self) -> None:
+    def _warn_of_counts(self) -> None:
         """Nothing: where two columns are never observed together the arc says nothing."""
 
 

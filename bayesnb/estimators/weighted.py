@@ -18,7 +18,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, Levels, RootColumns, Rows, Table, check_weights
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import MultinomialNB
@@ -26,7 +26,7 @@ from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
 from bayesnb.fitted import Fitted, Members, Request
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
-from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fits, weigh_cross_fit
+from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weights import WEIGHTS, Weights, term_names
 
@@ -149,13 +149,32 @@ class WeightedNB(NaiveBayesClassifier):
     def _fit(self, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
         """Fit; with the levels of another fitted classifier, if one is given."""
         base = drafts.blank(self._base(X))
-        models = [self._count(one, X, y, sample_weight, like) for one in (base._candidates() if self._finds else [base])]
-        chosen = self._fit_weights(models, X, y, sample_weight) if self._finds else (0, self.weights)
-        if chosen is None:  # too few rows: the estimator as it is by itself
-            models, chosen = [self._count(base, X, y, sample_weight, like)], (0, None)
-        draft = self._around(models[chosen[0]])
-        draft.weights_ = chosen[1]
+        found = self._choose_candidate(base._candidates(), X, y, sample_weight, like) if self._finds else None
+        # Without weights that were found they are given, or the rows are too few.
+        draft = self._around(self._count(base, X, y, sample_weight, like) if found is None else found[0])
+        draft.weights_ = found[1] if found is not None else None if self._finds else self.weights
         return drafts.commit(self, draft, drafts.counted_by(draft))
+
+    def _choose_candidate(
+        self, candidates: Sequence[NaiveBayesClassifier], X: Any, y: Any, sample_weight: Any, like: Self | None
+    ) -> tuple[Self, Weights] | None:
+        """Return the simplest good candidate, counted, and its weights; None, with a warning, if rows are too few.
+
+        Candidates become more complex, and the search ends with the second in a row that is no better than those
+        before.
+        """
+        found: list[tuple[Self, Weights]] = []
+        losses: list[np.ndarray] = []
+        for candidate in candidates:
+            model = self._count(candidate, X, y, sample_weight, like)
+            if (one := self._fit_weights(model, X, y, sample_weight)) is None:
+                return None
+            weights, of_rows, row_weight = one
+            found.append((model, weights))
+            losses.append(of_rows)
+            if len(found) > 2 and min(w.log_loss for _, w in found[-2:]) >= min(w.log_loss for _, w in found[:-2]):
+                break
+        return found[choose_simplest(losses, row_weight)]
 
     def _count(self, candidate: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
         """Return a copy around an unfitted estimator that has counted rows, and has no weights."""
@@ -172,7 +191,7 @@ class WeightedNB(NaiveBayesClassifier):
         settled.estimator, settled.weights = self.unweighted._settled(), "auto"
         return drafts.parts(settled, self, X, y, sample_weight)
 
-    def refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Return a copy that is fitted to other rows, weights included, with the levels that this one knows."""
         return drafts.blank(self)._fit(X, y, sample_weight, self)
 
@@ -233,24 +252,22 @@ class WeightedNB(NaiveBayesClassifier):
         draft, base = copy.copy(self), self.estimator_
         table = base._table(X)
         base.fitted_.label_index(y, table.n_rows)
-        found = self._fit_weights([self], X, y, sample_weight) if self._finds else (0, self.weights)
-        draft.weights_ = None if found is None else found[1]
+        found = self._fit_weights(self, X, y, sample_weight) if self._finds else (self.weights,)
+        draft.weights_ = None if found is None else found[0]
         return drafts.commit(self, draft, drafts.counted_by(draft), on_top=True)
 
     def _fit_weights(
-        self, models: Sequence[Self], X: Any, y: Any, sample_weight: Any
-    ) -> tuple[int, Weights] | None:
-        """Return which of the models to take, and its weights; None, with a warning, if the rows are too few."""
+        self, model: Self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
+        """Return weights of a model, and (N,) expected losses and weights of rows; None if the rows are too few."""
         options = self.weights, int(self.max_rows), self.seed
         try:
-            classes, crossed = cross_fits(models, X, y, sample_weight, *options)
+            classes, crossed = cross_fit(model, X, y, sample_weight, *options)
         except TooFewRowsError as reason:
-            name = type(models[0].unweighted).__name__
+            name = type(model.unweighted).__name__
             warn(f"{name} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
-        weights, losses = zip(*(weigh_cross_fit(found, classes) for found in crossed), strict=True)
-        best = choose_simplest(losses, crossed[0].terms.weight)
-        return best, weights[best]
+        return *weigh_cross_fit(crossed, classes), crossed.terms.weight
 
     # -- what was found --------------------------------------------------------------------------
 
@@ -454,7 +471,7 @@ class WeightedNB(NaiveBayesClassifier):
 def _without_margins(counted: Counted) -> Counted:
     """Return what was counted without the margins of levels that stand beside tables given parents."""
     encoding, statistics = counted
-    keep = [not isinstance(columns, RootColumns) or bool(columns.cuts) for columns in encoding.blocks]
+    keep = [columns.beside is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
     if all(keep):
         return counted
     blocks = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))

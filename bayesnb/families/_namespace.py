@@ -36,7 +36,12 @@ def log_sigmoid(x: Any) -> Any:
 
 def logsumexp(x: Any, axis: int) -> Any:
     """Compute log Σ exp(x) over an axis."""
-    return scipy.special.logsumexp(x, axis=axis) if is_host(x) else jax.nn.logsumexp(x, axis=axis)
+    if not is_host(x):
+        return jax.nn.logsumexp(x, axis=axis)
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.sum(np.exp(x - top), axis=axis)) + np.squeeze(top, axis)
 
 
 def segment_sum(values: Float[Any, "C E"], index: Int[Any, "E"], n: int) -> Float[Any, "C n"]:

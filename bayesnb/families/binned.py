@@ -13,6 +13,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
+from bayesnb.families._namespace import is_host, namespace, segment_sum
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.binned_cells import Cells, moments_of_odds, predictive_with_row, weights_with_row
 from bayesnb.families.conjugate import Conjugate
@@ -23,6 +24,7 @@ from bayesnb.families.protocol import Cumulants, Words
 from bayesnb.families.variates import Variates
 
 _AT_A_TIME = 2**18  # bins of several features, so that they fit the cache
+_FEATURES, _NARROWEST = 8, 16
 
 
 @pytree
@@ -60,6 +62,7 @@ class Binned(Conjugate):
     classes_share_parameters: ClassVar[bool] = True
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
+    read_on_host: ClassVar[bool] = True
 
     concentration: Any
     count: Any
@@ -83,7 +86,7 @@ class Binned(Conjugate):
         return self._with(self.concentration * (values["a"] / self.strength), self.count)
 
     @property
-    def strength(self) -> jax.Array:
+    def strength(self) -> Any:
         """(C, L) α₀ of the feature of each cell."""
         return self._sum(self.concentration)
 
@@ -108,8 +111,7 @@ class Binned(Conjugate):
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether α is positive in all cells of the feature."""
-        zero = jnp.asarray(self.concentration) <= 0
-        return self._sum(zero.astype(float)) == 0
+        return self._sum((self.concentration <= 0).astype(float)) == 0
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 F"]:
         """(1, F) log p(cells), all binnings averaged."""
@@ -131,12 +133,10 @@ class Binned(Conjugate):
 
     def mean(self) -> Multinomial:
         """E θ_g = Σ over the bins b with g of P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b."""
-
-        def of(cells: Cells) -> jax.Array:
-            alpha, count = cells.over_bins()
-            return cells.expected((alpha + count) / (alpha * cells.total())) * cells.share()
-
-        return Multinomial(jnp.where(self.proper(), self._flat(jnp.log(self._map(of))), jnp.nan))
+        means = self._map(Cells.mean)
+        xp = namespace(means)
+        with np.errstate(divide="ignore"):
+            return Multinomial(xp.where(self.proper(), self._flat(xp.log(means)), xp.nan))
 
     def predictive(self) -> Multinomial:
         """The mean: a row has one cell of a feature."""
@@ -288,30 +288,37 @@ class Binned(Conjugate):
 
     def _at(self) -> tuple[jax.Array, jax.Array]:
         """(F, G) the position of each feature's cells, and whether they are there."""
-        size = jnp.bincount(jnp.asarray(self.group), length=self.num_groups)
-        cell = jnp.arange(self.width)
-        return (jnp.cumsum(size) - size)[:, None] + jnp.minimum(cell, size[:, None] - 1), cell < size[:, None]
+        xp = namespace(self.group)
+        counted = {} if xp is np else {"length": self.num_groups}
+        size = xp.bincount(self.group, minlength=self.num_groups, **counted)
+        cell = xp.arange(self.width)
+        return (xp.cumsum(size) - size)[:, None] + xp.minimum(cell, size[:, None] - 1), cell < size[:, None]
 
-    def _padded(self, values: Any, fill: Any = 0.0) -> jax.Array:
+    def _padded(self, values: Any, fill: Any = 0.0) -> Any:
         """(…, F, G) values of cells (…, L), a row a feature."""
         at, there = self._at()
-        return jnp.where(there, jnp.asarray(values)[..., at], fill)
+        xp = namespace(values, at)
+        return xp.where(there, xp.asarray(values)[..., at], fill)
 
-    def _flat(self, values: jax.Array) -> jax.Array:
+    def _flat(self, values: Any) -> Any:
         """(…, L) values of cells (F, …, G)."""
-        group = jnp.asarray(self.group)
-        start = jnp.searchsorted(group, jnp.arange(self.num_groups))
-        return jnp.moveaxis(values, 0, -2)[..., group, jnp.arange(len(group)) - start[group]]
+        xp = namespace(values, self.group)
+        start = xp.searchsorted(self.group, xp.arange(self.num_groups))
+        return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
     def _map(self, of: Callable[[Cells], Any]) -> Any:
         """(F, …) what is found for each feature, some at a time."""
-        alpha, count = (jnp.moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
+        alpha, count = (namespace(v).moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
         cells = Cells(alpha, count, self._padded(self.log_odds, binnings.NEVER))
+        if is_host(*cells):
+            return _map_on_host(of, cells)
         size = max(1, _AT_A_TIME // max(1, alpha.shape[1] * self.width**2))
         return jax.vmap(of)(cells) if size >= self.num_groups else jax.lax.map(of, cells, batch_size=size)
 
-    def _sum(self, values: jax.Array) -> jax.Array:
+    def _sum(self, values: Any) -> Any:
         """(…, L) sums over each cell's feature."""
+        if is_host(values, self.group):
+            return segment_sum(np.atleast_2d(values), self.group, self.num_groups)[:, self.group].reshape(values.shape)
         return self._summed_by(jnp.asarray(self.group))(values)
 
     def _summed_by(self, index: jax.Array) -> Callable[[jax.Array], jax.Array]:
@@ -371,6 +378,27 @@ class IndependentCuts:
         alpha = np.broadcast_to((self.concentration / np.maximum(sizes, 1))[group], (n_classes, len(group)))
         width = int(sizes.max(initial=1))
         return Binned(alpha, np.zeros(alpha.shape), odds[group], group, len(sizes), width)
+
+
+def _map_on_host(of: Callable[[Cells], Any], cells: Cells) -> np.ndarray:
+    """Compute (F, …, G) of each feature, a few at a time and of few widths, so that most models share a kernel."""
+    n_features, n_classes, width = cells.alpha.shape
+    wide = max(_NARROWEST, 1 << (width - 1).bit_length())
+    size = min(_FEATURES, max(1, _AT_A_TIME // (n_classes * wide**2)))
+    more = -n_features % size
+    fill = (0.0, 0.0, binnings.NEVER)
+    padded = (
+        np.pad(v, [(0, more), *[(0, 0)] * (v.ndim - 2), (0, wide - width)], constant_values=f)
+        for v, f in zip(cells, fill, strict=True)
+    )
+    parts = zip(*(np.split(v, (n_features + more) // size) for v in padded), strict=True)
+    found = [np.asarray(_map_compiled(Cells(*part), of)) for part in parts]
+    return np.concatenate(found)[:n_features, ..., :width]
+
+
+@jax.jit(static_argnames="of")
+def _map_compiled(cells: Cells, of: Callable[[Cells], Any]) -> Any:
+    return jax.vmap(of)(cells)
 
 
 def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:

@@ -46,6 +46,11 @@ class Cells(NamedTuple):
         sums = binnings.covering(jnp.concatenate([probability * of_bins, probability[None]]))
         return sums[:-1] / sums[-1]
 
+    def mean(self) -> Float[jax.Array, "C G"]:
+        """(C, G) expected probabilities of the cells."""
+        alpha, count = self.over_bins()
+        return self.expected((alpha + count) / (alpha * self.total())) * self.share()
+
     def log_partition(self) -> Float[jax.Array, ""]:
         """log p(cells counted so far)."""
         n, alpha = jnp.asarray(self.count), jnp.asarray(self.alpha)

@@ -136,9 +136,10 @@ class ContextTree(Conjugate):
 
     def limit(self, most: int) -> Self:
         """No context has more than so many parents."""
-        depth = np.zeros(np.shape(self.above), int)
+        xp = namespace(self.above)
+        depth = xp.zeros(np.shape(self.above), int)
         for _ in self.paths:
-            depth = np.where(self.above == np.arange(len(depth)), 0, depth[self.above] + 1)
+            depth = xp.where(self.above == xp.arange(len(depth)), 0, depth[self.above] + 1)
         return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:

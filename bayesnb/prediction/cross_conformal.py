@@ -117,7 +117,7 @@ def cross_ranks(
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                again = nb.refit(X, y, weight * (fold_of != k))
+                again = nb.fitted_.refit(X, y, weight * (fold_of != k))
                 known = {value: c for c, value in enumerate(again.classes_.tolist())}
                 position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
                 fold = Fold(again.fitted_, position, np.empty(0), label[rows], weight[rows])

@@ -8,9 +8,9 @@ their log score is a likelihood, and its evidence means what it says.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,8 @@ Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
 N_SPLITS = 3
+NEGLIGIBLE = 1e-3
+"""Difference between mean losses, in nats, for which no model is made more complex."""
 _MOST_CELLS = 2**27
 
 
@@ -152,29 +154,15 @@ class CrossFit(NamedTuple):
         return replace(scaled, values=self.groups.sum_terms(scaled.values)), self.groups.summed()
 
 
-class Halvable(Classifier, Protocol):
-    """A classifier that can be fitted to some of its rows."""
-
-    def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:
-        """Return a function of weights (N,) of the rows, 0 for those left out, to a classifier fitted to them."""
-        ...
-
-
-def cross_fits(
-    fits: Sequence[Halvable],
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    kind: Kind,
-    max_rows: int,
-    seed: int,
-) -> tuple[Levels, list[CrossFit]]:
+def cross_fit(
+    fit: Classifier, X: Any, y: Any, sample_weight: Any, kind: Kind, max_rows: int, seed: int
+) -> tuple[Levels, CrossFit]:
     """Fit halves of the rows, and find the terms of the rows of the other halves.
 
     Parameters
     ----------
-    fits : sequence of classifiers
-        Models to compare, fitted to all rows.
+    fit : classifier
+        Fitted to all rows: its terms are wanted.
     X, y, sample_weight
         Rows.
     kind : {"feature", "temperature", "auto"}
@@ -186,8 +174,7 @@ def cross_fits(
     -------
     classes : Levels
         Classes of `y`.
-    crossed : list of CrossFit
-        One for each model.
+    crossed : CrossFit
 
     Raises
     ------
@@ -196,46 +183,40 @@ def cross_fits(
     ValueError
         If a term is infinite.
     """
-    name, n_all = fits[0].fitted_.name, fits[0].fitted_.table(X).n_rows
+    name, n_all = fit.fitted_.name, fit.fitted_.table(X).n_rows
     classes, label = check_labels(y, n_all, name)
     weight = check_weights(sample_weight, n_all)
-    layouts = [_Layout.of(fit.fitted_, kind) for fit in fits]
-    cells = len(classes) * sum(layout.n_columns for layout in layouts)
+    layout = _Layout.of(fit.fitted_, kind)
+    cells = len(classes) * layout.n_columns
     scored = scored_rows(classes, label, weight, min(max_rows, max(1, _MOST_CELLS // cells)), seed, name)
     n_splits = N_SPLITS if N_SPLITS * len(scored.rows) * cells <= _MOST_CELLS else 1
     shape = n_splits, len(scored.rows), len(classes)
-    values = [np.zeros((*shape, layout.n_columns)) for layout in layouts]
-    log_class, counted = np.empty(shape), weight > 0
-    parts = [fit._parts(X, y, weight) for fit in fits]
-    with progress("weights", 2 * n_splits * len(fits)) as tick:
+    values, log_class, counted = np.zeros((*shape, layout.n_columns)), np.empty(shape), weight > 0
+    part = fit.fitted_.parts(X, y, weight)
+    with progress("weights", 2 * n_splits) as tick:
         for split, half in enumerate(random_halves(label[counted], n_splits, seed)):
             for one in (half, ~half):
                 side = np.zeros(n_all, bool)
                 side[counted] = one
                 at = np.flatnonzero(~side[scored.rows])
-                rows = take_rows(X, scored.rows[at])
-                for part, layout, into in zip(parts, layouts, values, strict=True):
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                        fitted = part(weight * side)
-                        into[split, at] = layout.values(fitted, rows)
-                    _require_finite(into[split, at], scored.rows[at], layout, classes)
-                    tick()
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
+                    fitted = part(weight * side)
+                    values[split, at] = layout.values(fitted, take_rows(X, scored.rows[at]))
+                _require_finite(values[split, at], scored.rows[at], layout, classes)
                 log_class[split, at] = np.where(scored.classes, _log_class(fitted.fitted_), -np.inf)
-    log_length = _log_lengths(fits[0].fitted_, X)[scored.rows]
+                tick()
+    log_length = _log_lengths(fit.fitted_, X)[scored.rows]
     typical = float(np.average(log_length, weights=scored.weight))
-    return classes, [
-        CrossFit(
-            layout.names,
-            layout.column,
-            CrossTerms(into, log_class, log_length - typical, scored.label, scored.weight),
-            layout.groups,
-            layout.biased,
-            fits[0].fitted_.members is not None,
-            typical if layout.groups.of_draws.any() else 0.0,
-        )
-        for layout, into in zip(layouts, values, strict=True)
-    ]
+    return classes, CrossFit(
+        layout.names,
+        layout.column,
+        CrossTerms(values, log_class, log_length - typical, scored.label, scored.weight),
+        layout.groups,
+        layout.biased,
+        fit.fitted_.members is not None,
+        typical if layout.groups.of_draws.any() else 0.0,
+    )
 
 
 def weigh_cross_fit(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
@@ -288,8 +269,8 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
     Returns
     -------
     int
-        Index of the first model whose mean loss exceeds the least by one standard error of the difference or less
-        (Breiman et al., *Classification and Regression Trees*, 1984, section 3.4.3).
+        Index of the first model whose mean loss exceeds the least by .001 nats, or by one standard error of the
+        difference, or less (Breiman et al., *Classification and Regression Trees*, 1984, section 3.4.3).
     """
     means = [np.average(loss, weights=weight) for loss in losses]
     best = int(np.argmin(means))
@@ -297,7 +278,7 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
         excess = loss - losses[best]
         mean = means[k] - means[best]
         error = np.sqrt(np.average((excess - mean) ** 2, weights=weight) / weight.sum())
-        if mean <= error:
+        if mean <= max(error, NEGLIGIBLE):
             return k
     return best
 
@@ -357,7 +338,9 @@ class _Layout:
             wanted = (own.groups.of_draws == draws) & (own.groups.of_terms == group)
             weight = fitted.encoding.term_map.spread(wanted[own.column].astype(float))
             weighted = replace(model, weights=TermWeights.split(np.zeros(model.n_classes), weight, sizes))
-            values[..., t] = scoring.terms_of_rows(fitted.encoding, weighted, encoded, n_rows, reading, parts=parts).sum(axis=-1)
+            values[..., t] = scoring.terms_of_rows(
+                fitted.encoding, weighted, encoded, n_rows, reading, parts=parts
+            ).sum(axis=-1)
         return values
 
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb.fitted import Fitted, Request
+from bayesnb.model import TermWeights
 from bayesnb.prediction.weights import Weights
 from bayesnb.uncertainty.given_draws import checked, sites_of
 
-CLASS_BIAS, TEMPERATURE, WEIGHT = "class_bias", "temperature", "weight"
+CLASS_BIAS, WEIGHT = "class_bias", "weight"
+TEMPERATURES = "temperature", "dependence_temperature"
 
 Output = Callable[[jax.Array], jax.Array]
 
@@ -37,15 +39,23 @@ class WeightDraws:
     weight: np.ndarray
 
     def score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
-        """What is asked of the rows of X, of log of the average (N, C) of P(class | row).
+        """Return what is asked of the rows of X, of log of the average (N, C) of P(class | row).
 
         P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
         """
         model, reading = fitted.read(request.estimate, request.class_prior)
-        units = replace(self.weights, weight=1 / self.weights.typical, class_bias=np.zeros_like(self.class_bias[0]))
-        model = replace(model, weights=units.of(fitted.encoding, None))
+        encoding, (bias, weight) = fitted.encoding, self._of(fitted)
+        sizes = [len(columns.term_names) for columns in encoding.blocks]
+        exponents = [self.weights.exponent if columns.one_simplex else None for columns in encoding.blocks]
+        typical = np.where(
+            np.repeat([b.one_simplex for b in encoding.blocks], sizes), 1 / self.weights.typical.min(), 1
+        )
+        units = TermWeights.split(np.zeros(len(encoding.classes)), typical, sizes, exponents)
+        if not encoding.term_map.is_identity:
+            weight = encoding.term_map.spread(np.broadcast_to(weight, (len(weight), len(self.weights.names))))
         rows, n = fitted.encode(X)
-        return scoring.average_over_weights(fitted.encoding, model, rows, n, reading, *self._of(fitted), request.output)
+        model = replace(model, weights=units)
+        return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, request.output)
 
     def score_terms(self, fitted: Fitted, values: np.ndarray, log_class: np.ndarray, output: Output) -> np.ndarray:
         """The same of terms (N, C, T) and log P(class) (C,) that are there already."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_probability
 from bayesnb.fitted import Classifier
-from bayesnb.prediction.weight_draws import read_weight_draws
+from bayesnb.prediction.weight_draws import TEMPERATURES, read_weight_draws
 from bayesnb.prediction.weights import require_weights
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     -------
     DataFrame
         One row a term, in the order of `nb.term_names_`; under τ = 0, where all terms share one weight, a single row
-        for the temperature.
+        for the temperature, and one more for that of dependences where there are any.
 
         term
             what it is about; "temperature" in the row of all terms.
@@ -93,11 +93,12 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
             "weight_table: these weights are from a file of an older version, without standard deviations. "
             "nb.weigh(X, y) fits them anew."
         )
-    if weights.shrinkage or len(weights.names) == 1:
+    shrinkage = np.array([weights.shrinkage, weights.dependence_shrinkage])[: path.shrinkage.shape[1]]
+    if shrinkage.any() or len(weights.names) == 1:
         names, means, sds = weights.names, path.weight, path.sd
     else:
-        names, means, sds = ("temperature",), path.temperature[:, None], path.temperature_sd[:, None]
-    chosen = int(np.argmax(path.shrinkage == weights.shrinkage))
+        names, means, sds = TEMPERATURES[: len(shrinkage)], path.temperature, path.temperature_sd
+    chosen = int(np.argmax((path.shrinkage == shrinkage).all(axis=1)))
     weight, cost = means[chosen], 0.5 * (means[chosen] / sds[chosen]) ** 2
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
     if draws is None:
@@ -109,8 +110,10 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
         drawn = read_weight_draws(weights, draws)
         if drawn is None:
             raise ValueError("draws must be those of weights, as run_nuts(nb, X=X, y=y) of this WeightedNB has them.")
-        lower, upper = np.quantile(drawn.weight[:, : len(names)], tails, axis=0)
-        sd = drawn.weight[:, : len(names)].std(axis=0, ddof=1)
+        one_each = np.unique(weights.dependence, return_index=True)[1]
+        each = drawn.weight if names is weights.names else drawn.weight[:, one_each]
+        lower, upper = np.quantile(each, tails, axis=0)
+        sd = each.std(axis=0, ddof=1)
     table = pd.DataFrame({"term": names, "weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost})
     table.attrs = {"temperature": weights.temperature, "shrinkage": weights.shrinkage, "prob": float(prob)}
     return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -209,8 +209,6 @@ class Weighed(Classifier, Protocol):
 
     @property
     def weight_(self) -> np.ndarray: ...
-
-    def refit(self, X: Any, y: Any, sample_weight: Any) -> Classifier: ...
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:

@@ -16,7 +16,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
-from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fits
+from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import kept
@@ -285,12 +285,13 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
         )
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
-        _, (crossed,) = cross_fits([nb], X, y, sample_weight, kind, nb.max_rows, nb.seed)
+        _, crossed = cross_fit(nb, X, y, sample_weight, kind, nb.max_rows, nb.seed)
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
-    target = WeightsGiven(crossed.at(weights.exponent, weights.shrinkage), weights.shrinkage, weights.biased)
+    shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.groups.mean)]
+    target = WeightsGiven(*crossed.at(weights.exponent, shrinkage), np.array(shrinkage), weights.biased)
     samples, transitions = _sample(target.program, target.options(), run, _CERTAIN)
-    return assemble_weights(nb, fitted, target.finish(samples, len(weights.names)), weights.names, transitions)
+    return assemble_weights(nb, fitted, target.finish(samples, weights.dependence), weights.names, transitions)
 
 
 @float64

@@ -13,7 +13,7 @@ import numpyro
 from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 from numpyro.infer import init_to_value
 
-from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURE, WEIGHT
+from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURES, WEIGHT
 from bayesnb.prediction.weight_optimum import CrossTerms, Groups, maximize
 
 _DEVIATION = "deviation"
@@ -23,44 +23,56 @@ _DEVIATION = "deviation"
 class WeightsGiven:
     """The generalised posterior of the weights given terms by fits to halves, as what NUTS samples from.
 
-    b ~ N(0, 1), T ~ N(1, 1), d ~ N(0, 1), w = T + τ d, and for a likelihood Π_i P(y_i | x_i; b, w)^v_i.
+    b ~ N(0, 1), T_g ~ N(μ_g, 1), d ~ N(0, 1), w_t = T_g + τ_g d_t for t in group g, and for a likelihood
+    Π_i P(y_i | x_i; b, w)^v_i.
 
     Parameters
     ----------
     terms : CrossTerms
-        Terms of rows of typical length, or under τ = 0 their sum.
-    shrinkage : float
+        Terms of rows of typical length, or under τ = 0 the sum of those of each group.
+    groups : Groups
+        Of these terms.
+    shrinkage : (G,) array
         τ.
     biased : bool
         Whether classes have a bias.
     """
 
     terms: CrossTerms
-    shrinkage: float
+    groups: Groups
+    shrinkage: np.ndarray
     biased: bool
 
     def program(self) -> None:
-        """Declare the sites "temperature", and where they are free "class_bias" and "weight"."""
+        """Declare the sites "temperature", and where there are any "class_bias", "dependence_temperature", "weight"."""
         n_splits, _, n_classes, n_terms = self.terms.values.shape
         bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
-        weight = numpyro.sample(TEMPERATURE, dist.Normal(1.0, 1.0))
-        if self.shrinkage:
-            away = numpyro.sample(_DEVIATION, _normal(n_terms))
-            weight = numpyro.deterministic(WEIGHT, weight + self.shrinkage * away)
-        joint = bias + self.terms.log_class + self.terms.values @ jnp.broadcast_to(weight, n_terms)
+        names = zip(TEMPERATURES, self.groups.mean, strict=False)
+        temperature = jnp.stack([numpyro.sample(name, dist.Normal(mean, 1.0)) for name, mean in names])
+        weight = temperature[self.groups.of_terms]
+        if self.shrinkage.any():
+            away = numpyro.sample(_DEVIATION, _normal(int(self._free.sum())))
+            spread = jnp.zeros(n_terms).at[self._free].set(self.shrinkage[self.groups.of_terms][self._free] * away)
+            weight = numpyro.deterministic(WEIGHT, weight + spread)
+        joint = bias + self.terms.log_class + self.terms.values @ weight
         own = jnp.asarray(self.terms.label)[:, None] == jnp.arange(n_classes)
         log_proba = jnp.sum(jnp.where(own, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
         numpyro.factor("labels", jnp.sum(log_proba @ self.terms.weight) / n_splits)
 
+    @property
+    def _free(self) -> np.ndarray:
+        """(T,) which weights differ from their temperature."""
+        return self.shrinkage[self.groups.of_terms] > 0
+
     def options(self) -> dict[str, Any]:
         """Return options of NUTS: it begins at the optimum, with the covariance there for its inverse mass matrix."""
-        n_terms = self.terms.values.shape[3]
-        groups = Groups(np.zeros(n_terms, int), np.ones(1), np.zeros(n_terms, bool))
-        found = maximize(self.terms, groups, np.array([self.shrinkage]), biased=self.biased)
+        found = maximize(self.terms, self.groups, self.shrinkage, biased=self.biased)
         at: dict[str, Any] = {CLASS_BIAS: found.bias} if self.biased else {}
-        at[TEMPERATURE] = found.temperature[0]
-        if self.shrinkage:
-            at[_DEVIATION] = (found.weight - found.temperature) / self.shrinkage
+        at |= dict(zip(TEMPERATURES, found.temperature, strict=False))
+        if self.shrinkage.any():
+            of_terms = self.groups.of_terms
+            away = (found.weight - found.temperature[of_terms])[self._free] / self.shrinkage[of_terms][self._free]
+            at[_DEVIATION] = away
         sites = tuple(at)
         return {
             "init_strategy": init_to_value(values=at),
@@ -69,13 +81,16 @@ class WeightsGiven:
             "target_accept_prob": 0.95,  # where labels are told nearly without error the density has a steep side
         }
 
-    def finish(self, samples: Mapping[str, np.ndarray], n_terms: int) -> dict[str, np.ndarray]:
-        """Return draws of the temperature, and of the biases and all weights, whether they are free or not."""
-        temperature = np.asarray(samples[TEMPERATURE])
-        shape = temperature.shape
-        bias = samples[CLASS_BIAS] if self.biased else np.zeros((*shape, self.terms.values.shape[2]))
-        weight = samples.get(WEIGHT, np.broadcast_to(temperature[..., None], (*shape, n_terms)))
-        return {TEMPERATURE: temperature, CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
+    def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
+        """Return draws of the temperatures, and of the biases and all weights, whether they are free or not.
+
+        `dependence` (T,) says which terms are dependences.
+        """
+        temperatures = {name: np.asarray(samples[name]) for name in TEMPERATURES if name in samples}
+        each = np.stack(list(temperatures.values()), axis=-1)
+        bias = samples[CLASS_BIAS] if self.biased else np.zeros((*each.shape[:-1], self.terms.values.shape[2]))
+        weight = samples.get(WEIGHT, each[..., dependence.astype(int)])
+        return temperatures | {CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
 
 
 def _normal(n: int) -> dist.Distribution:

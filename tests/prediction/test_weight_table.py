@@ -13,11 +13,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.special import log_softmax, softmax
 from scipy.stats import norm
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb.prediction import halves
+from bayesnb.prediction import halves, weight_optimum
 from tests.prediction import tables
 from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
 from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved
@@ -28,7 +27,7 @@ from tests.refusals import refused
 def weighted():
     """Each term with a weight of its own."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(halves, "GRID", (0.3,))
+        patch.setattr(weight_optimum, "GRID", ((0.3,),))
         return bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
 
 
@@ -70,7 +69,7 @@ def test_intervals_are_averaged_over_how_far_weights_may_be_from_the_temperature
     """Quantiles of the mixture of normals, each τ by Laplace's evidence, found by a root of its distribution."""
     parts, grid = [], (0.1, 0.3, 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(halves, "GRID", grid)
+        patch.setattr(weight_optimum, "GRID", [(tau,) for tau in grid])
         nb = bnb.WeightedNB(bnb.CategoricalNB()).fit(LEVELS, LABEL)
     scores = crossed(nb.estimator, LEVELS)
     for tau in grid:
@@ -231,8 +230,7 @@ def test_draws_of_parameters_are_still_those(weighted):
 
 def terms_by_halves(nb: Any, X: Any, weight: Any = None) -> halves.CrossFit:
     kind = "feature" if nb.weights_.biased else "temperature"
-    estimators = [clone(nb.estimator)], [nb.estimator_]
-    return halves.cross_fits(*estimators, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1][0]
+    return halves.cross_fit(nb, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1]
 
 
 def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
@@ -289,7 +287,7 @@ def many():
     X = rng.normal(size=(4000, 4)) + y[:, None] * [1.0, 0.5, 0.3, 0.0]
     X = np.column_stack([X, X[:, 0] + rng.normal(size=4000)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(halves, "GRID", (0.3,))
+        patch.setattr(weight_optimum, "GRID", ((0.3,),))
         nb = bnb.WeightedNB(bnb.GaussianNB()).fit(X, np.array(CLASSES)[y])
     return nb, X, np.array(CLASSES)[y]
 

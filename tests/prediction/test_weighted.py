@@ -19,8 +19,8 @@ from sklearn.naive_bayes import GaussianNB as Foreign
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
-from bayesnb.prediction import halves
-from bayesnb.prediction.halves import GRID, random_halves
+from bayesnb.prediction import weight_optimum
+from bayesnb.prediction.halves import random_halves
 from tests.prediction.tables import (
     ASKED,
     CLASSES,
@@ -109,7 +109,7 @@ def solved(scores, label, tau, biased=True):
 @pytest.mark.parametrize("tau", [0.0, 0.1, 1.0])
 def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
     nb, X = CASES[case]
-    monkeypatch.setattr(halves, "GRID", (tau,))
+    monkeypatch.setattr(weight_optimum, "GRID", ((tau,),))
     found = bnb.WeightedNB(nb, "feature").fit(X, LABEL)
     scores = crossed(nb, X)
     at = solved(scores, CODE, tau).x
@@ -121,7 +121,7 @@ def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
 def test_shrinkage_is_the_smallest_without_strong_evidence_against_it():
     nb = weighted()
     scores, evidence = crossed(nb.estimator, LEVELS), {}
-    for tau in GRID:
+    for (tau,) in weight_optimum.GRID:
         value, _ = objective(scores, CODE, tau)
         at = solved(scores, CODE, tau).x
         # Laplace's approximation, the Hessian by differences of the gradient.
@@ -173,7 +173,7 @@ def test_long_rows_count_for_less():
 @pytest.mark.parametrize("case", ["categorical", "gaussian"])
 def test_the_expected_loss_is_that_of_weights_without_the_row(case, monkeypatch):
     """By weights that are fitted again without each row, by another solver, where they may fit most: τ = 1."""
-    monkeypatch.setattr(halves, "GRID", (1.0,))
+    monkeypatch.setattr(weight_optimum, "GRID", ((1.0,),))
     estimator, X = CASES[case]
     nb, scores, losses = bnb.WeightedNB(estimator, "feature").fit(X, LABEL), crossed(estimator, X), []
     full = solved(scores, CODE, 1.0).x
@@ -270,9 +270,10 @@ def test_one_witness_heard_many_times_is_one_witness():
     code = np.arange(n) % 3
     x = np.where(rng.random(n) < 0.8, code, (code + 1) % 3)[:, None].astype(float)
     often, label = np.repeat(x, 4, axis=1), np.array(CLASSES)[code]
-    heard, plain = bnb.WeightedNB().fit(often, label), bnb.CategoricalNB().fit(x, label)
+    heard, plain = bnb.WeightedNB(bnb.CategoricalNB()).fit(often, label), bnb.CategoricalNB().fit(x, label)
     assert heard.temperature_ == pytest.approx(1 / 4, rel=0.1)
-    np.testing.assert_allclose(heard.predict_proba(often[ASKED]), plain.predict_proba(x[ASKED]), atol=0.02)
+    for nb in (heard, bnb.WeightedNB().fit(often, label)):
+        np.testing.assert_allclose(nb.predict_proba(often[ASKED]), plain.predict_proba(x[ASKED]), atol=0.02)
 
 
 def test_the_order_of_columns_does_not_matter():
