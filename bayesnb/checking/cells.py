@@ -65,7 +65,10 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
     # The question is whether features with parents would do without.
     rows = fitted.rows(table, alone=True)
     cells: list[Cells] = []
-    for block, family, of_block in zip(fitted.encoding.blocks, fitted.prior.blocks, rows, strict=True):
+    blocks = zip(fitted.encoding.blocks, fitted.prior.blocks, rows, fitted.encoding.repeats, strict=True)
+    for block, family, of_block, repeats in blocks:
+        if repeats:  # of a number in a network the cells are looked at
+            continue
         family, columns, x = fitted.prior_alone(block, family), block.base, of_block
         index = np.asarray(columns.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))

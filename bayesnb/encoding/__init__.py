@@ -120,6 +120,16 @@ class Encoding:
         """Names of the terms of each block, one block after the other: a column, or all columns of a kind."""
         return [name for block in self.blocks for name in block.term_names]
 
+    @property
+    def repeats(self) -> list[bool]:
+        """For each block whether its columns are in an earlier one, which has their cells."""
+        known: set[int] = set()
+        found = []
+        for columns in self._columns():
+            found.append(known.issuperset(columns.index) and bool(known))
+            known.update(columns.index)
+        return found
+
     @cached_property
     def term_map(self) -> TermMap:
         """Terms of the classifier, as sums and differences of the terms of its blocks."""

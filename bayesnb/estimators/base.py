@@ -364,7 +364,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         counting.check(counted)
         check_features(self, self.encoding_)
         columns = self._columns(self.encoding_.blank(type(self).__name__))
-        if not _same_layout(columns, self.encoding_.blocks):
+        if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
         prior = drafts.derived_prior(self, counted)
@@ -378,6 +378,10 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
             raise ValueError(f"rows_counted_ is {shown(rows)}.")
         if not all(type(own) is tuple and all(type(text) is str for text in own) for own in texts):
             raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
+
+    def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
+        """Return whether what was fitted has such columns, as they are before anything is learned."""
+        return same_layout(columns, self.encoding_.blocks)
 
     def _table(self, X: Any, reset: bool = False) -> Table:
         table = check_table(X, type(self).__name__)
@@ -414,7 +418,7 @@ def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
         raise ValueError("feature_names_in_ are not the names of the columns.")
 
 
-def _same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
+def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
     """Whether the blocks are of the same kinds, and have the same columns of the table."""
 
     def alike(one: Any, other: Any) -> bool:

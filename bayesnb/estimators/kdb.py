@@ -24,7 +24,7 @@ from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.networks import learning as structure
-from bayesnb.prediction.halves import N_SPLITS, random_halves
+from bayesnb.prediction.halves import N_SPLITS, NEGLIGIBLE, random_halves
 
 _MOST_PARENTS = 4
 _MOST_CELLS = 2**16
@@ -43,8 +43,9 @@ class KDB(LearnedStructure):
     ----------
     k : "auto" or int, default "auto"
         Most parents of a column. "auto": of 0 to 4 that with the least loss of the labels of one half of the rows, by
-        networks that were found in the other half, in three random splits; within a `WeightedNB` the fewest whose expected loss is within a standard error of the least. A parent is passed over
-        with which a table would have more than 65,536 cells a class, or more than 1,024 and eight a row.
+        networks that were found in the other half, in three random splits; within a `WeightedNB` the fewest whose
+        expected loss is within a standard error of the least. A parent is passed over with which a table would have
+        more than 65,536 cells a class, or more than 1,024 and eight a row.
     max_features : "auto", int or None, default "auto"
         Number of columns that the network has. "auto": as `k`, within a `WeightedNB` all of them. None: all.
     alpha : scalar or (F,) array
@@ -222,7 +223,9 @@ class KDB(LearnedStructure):
                 tick()
         if not any_number:
             losses = losses[:, -1:]
-        best, n = np.unravel_index(np.argmin(losses), losses.shape)
+        least = losses.min(axis=1)
+        best = int(np.argmax(least <= least.min() + NEGLIGIBLE * N_SPLITS * weight.sum()))
+        n = int(np.argmin(losses[best]))
         nodes = columns.nodes[: n + 1] if any_number else columns.nodes
         columns = replace(columns, nodes=tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
         cells: Any = replace(rows[0], nodes=columns.nodes, capacity=columns.capacity)  # type: ignore[type-var]

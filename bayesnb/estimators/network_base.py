@@ -30,7 +30,7 @@ from bayesnb.encoding import (
     level_columns_of,
 )
 from bayesnb.estimators import drafts
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.binned import cell_columns
 from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.discrete import level_columns
@@ -41,6 +41,7 @@ from bayesnb.fitted import Fitted, Request, require_estimate
 from bayesnb.model import NaiveBayes, TermWeights
 
 NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
+_DENSITIES = {"gaussian", "binned"}
 _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
 
 
@@ -136,6 +137,19 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             raise ValueError("its network has a column twice, or not at all.")
         columns.order()
 
+    def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
+        blocks = [block for block in self.encoding_.blocks if block.beside is None]
+        if columns[-1].kind != "binned":
+            return same_layout(columns, tuple(blocks))
+        if blocks[0].network is None:
+            return False
+        network, numbers = blocks[0].network, list(columns[-1].index)
+        every = sorted(j for block in columns for j in block.base.index)
+        cut = [j for j, cuts in zip(network.base.index, network.base.cuts, strict=False) if cuts is not None]
+        dense = [j for block in blocks[1:] for j in block.index]
+        kinds = {block.kind for block in blocks[1:]}
+        return list(network.base.index) == every and cut == numbers and set(dense) <= set(cut) and kinds <= _DENSITIES
+
     @property
     def _nodes(self) -> NodeColumns | None:
         """The categorical columns, if there are any."""
@@ -198,6 +212,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         cells = replace(cells, nodes=columns.nodes, capacity=columns.capacity)
         encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
         encoding, rows = self._chosen_structure(encoding, table, (cells, *rows[1:]), label, weight)
+        if not self._has_margins:
+            return encoding, rows
         encoding, rows = self._with_densities(encoding, table, rows, label, weight)
         network: Any = encoding.blocks[0].network
         return _added(RootColumns, encoding, rows, table, _numbers_of(network, _children(network, with_parents=True)))
@@ -222,7 +238,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         """Add densities of the numbers that the network has as cells: normal ones or binned ones, as rows say."""
         network: Any = encoding.blocks[0].network
         numbers = _numbers_of(network, (child for child, *_ in network.nodes))
-        if not (numbers and self._has_margins):
+        if not numbers:
             return encoding, rows
         index = sorted(network.base.index[j] for j in numbers)
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
@@ -267,22 +283,25 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         if n == 1 and not roots:
             return prior
         if roots:
-            network: Any = encoding.blocks[0].network
-            given_alone: Any = self._prior_alone(network, prior.blocks[0])
-            tables = dict(
-                zip(network.base.index, network.base.tables(np.asarray(given_alone.concentration)), strict=True)
-            )
-            beside = []
-            for columns in roots:
-                alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
-                alpha = np.full(alpha.shape, ALPHA) if columns.beside == "margin" else alpha
-                beside.append(Dirichlet(alpha, columns.groups(), len(columns.index)))
+            beside = [self._prior_beside(columns, encoding.blocks[0].network, prior.blocks[0]) for columns in roots]
             prior = replace(prior, blocks=(*prior.blocks, *beside))
         of_terms, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
         weight = of_terms.spread(np.ones(len(of_terms.names)))
         if (weight == 1.0).all():
             return prior
         return replace(prior, weights=TermWeights.split(np.zeros(len(encoding.classes)), weight, sizes))
+
+    def _prior_beside(self, columns: Any, network: NodeColumns, family: Any) -> Any:
+        """Return the prior of columns given the class alone, which stand beside a network with this prior."""
+        n_classes = np.shape(family.concentration)[0]
+        if columns.beside == "margin":
+            return columns.prior(ALPHA, "alpha", n_classes)
+        if self._of_tables is not NodeColumns and not isinstance(self.prior, NaiveBayes):
+            return self._of_tables.without_parents(columns).prior(self.alpha, "alpha", n_classes)
+        alone = self._prior_alone(network, family)
+        tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
+        alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
+        return Dirichlet(alpha, columns.groups(), len(columns.index))
 
     @property
     def _of_tables(self) -> type[NodeColumns]:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import scoring
+from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
@@ -149,10 +149,15 @@ class WeightedNB(NaiveBayesClassifier):
     def _fit(self, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
         """Fit; with the levels of another fitted classifier, if one is given."""
         base = drafts.blank(self._base(X))
-        found = self._choose_candidate(base._candidates(), X, y, sample_weight, like) if self._finds else None
-        # Without weights that were found they are given, or the rows are too few.
-        draft = self._around(self._count(base, X, y, sample_weight, like) if found is None else found[0])
-        draft.weights_ = found[1] if found is not None else None if self._finds else self.weights
+        candidates = base._candidates() if self._finds else [base]
+        found = self._choose_candidate(candidates, X, y, sample_weight, like) if self._finds else None
+        if found is None:  # weights are given, or the rows are too few
+            model, weights = self._count(candidates[0], X, y, sample_weight, like), self.weights
+            draft = self._around(model)
+            draft.weights_ = None if self._finds else weights
+        else:
+            draft = self._around(found[0])
+            draft.weights_ = found[1]
         return drafts.commit(self, draft, drafts.counted_by(draft))
 
     def _choose_candidate(
@@ -439,6 +444,7 @@ class WeightedNB(NaiveBayesClassifier):
     def _check(self) -> None:
         self._base()._check()
         self._require_arguments()
+        counting.check(drafts.counted_by(self))
         if (found := vars(self).get("weights_")) is not None:
             found.check()
             self._term_weights(self.encoding_)

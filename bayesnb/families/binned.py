@@ -63,6 +63,7 @@ class Binned(Conjugate):
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"a": "strength"}
     read_on_host: ClassVar[bool] = True
+    read_with_row_on_host: ClassVar[bool] = True
 
     concentration: Any
     count: Any
@@ -188,8 +189,7 @@ class Binned(Conjugate):
 
         The weights of the bins with the cell change by Γ ratios; those of the cells before and behind them stay.
         """
-        of = partial(predictive_with_row, multiplicity=jnp.asarray(multiplicity))
-        return Multinomial(self._flat(self._map(of)))
+        return Multinomial(self._flat(self._map(predictive_with_row, multiplicity)))
 
     predictive_with_row = mean_with_row
 
@@ -306,14 +306,18 @@ class Binned(Conjugate):
         start = xp.searchsorted(self.group, xp.arange(self.num_groups))
         return xp.moveaxis(values, 0, -2)[..., self.group, xp.arange(len(self.group)) - start[self.group]]
 
-    def _map(self, of: Callable[[Cells], Any]) -> Any:
-        """(F, …) what is found for each feature, some at a time."""
+    def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
+        """(F, …) what is found for each feature, some at a time; `shared` are further arguments of all features."""
         alpha, count = (namespace(v).moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
         cells = Cells(alpha, count, self._padded(self.log_odds, binnings.NEVER))
-        if is_host(*cells):
-            return _map_on_host(of, cells)
+        if is_host(*cells, *shared):
+            return _map_on_host(of, cells, *shared)
         size = max(1, _AT_A_TIME // max(1, alpha.shape[1] * self.width**2))
-        return jax.vmap(of)(cells) if size >= self.num_groups else jax.lax.map(of, cells, batch_size=size)
+
+        def alone(cells: Cells) -> Any:
+            return of(cells, *shared)
+
+        return jax.vmap(alone)(cells) if size >= self.num_groups else jax.lax.map(alone, cells, batch_size=size)
 
     def _sum(self, values: Any) -> Any:
         """(…, L) sums over each cell's feature."""
@@ -380,7 +384,7 @@ class IndependentCuts:
         return Binned(alpha, np.zeros(alpha.shape), odds[group], group, len(sizes), width)
 
 
-def _map_on_host(of: Callable[[Cells], Any], cells: Cells) -> np.ndarray:
+def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
     """Compute (F, …, G) of each feature, a few at a time and of few widths, so that most models share a kernel."""
     n_features, n_classes, width = cells.alpha.shape
     wide = max(_NARROWEST, 1 << (width - 1).bit_length())
@@ -392,13 +396,13 @@ def _map_on_host(of: Callable[[Cells], Any], cells: Cells) -> np.ndarray:
         for v, f in zip(cells, fill, strict=True)
     )
     parts = zip(*(np.split(v, (n_features + more) // size) for v in padded), strict=True)
-    found = [np.asarray(_map_compiled(Cells(*part), of)) for part in parts]
+    found = [np.asarray(_map_compiled(Cells(*part), *shared, of=of)) for part in parts]
     return np.concatenate(found)[:n_features, ..., :width]
 
 
 @jax.jit(static_argnames="of")
-def _map_compiled(cells: Cells, of: Callable[[Cells], Any]) -> Any:
-    return jax.vmap(of)(cells)
+def _map_compiled(cells: Cells, *shared: jax.Array, of: Callable[..., Any]) -> Any:
+    return jax.vmap(lambda alone: of(alone, *shared))(cells)
 
 
 def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:

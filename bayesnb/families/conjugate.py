@@ -68,6 +68,7 @@ class Conjugate:
     classes_share_parameters: ClassVar[bool] = False
     has_tables: ClassVar[bool] = True
     read_on_host: ClassVar[bool] = False
+    read_with_row_on_host: ClassVar[bool] = False
     least: ClassVar[dict[str, float]] = {}
     empirical: ClassVar[dict[str, Any]] = {}
     tunable: ClassVar[dict[str, str]] = {}

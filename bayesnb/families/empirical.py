@@ -49,6 +49,8 @@ class Empirical:
     """The posterior under an empirical prior, for rows that are left out of both."""
 
     classes_share_parameters: ClassVar[bool] = True
+    read_on_host: ClassVar[bool] = True
+    read_with_row_on_host: ClassVar[bool] = True
 
     prior: Any
     statistics: Any

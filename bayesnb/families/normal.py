@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree
 from bayesnb.families.cells import each_row, observed, sum_cells
 from bayesnb.families.leave_one_out import SumOfCells
@@ -84,13 +85,12 @@ class StudentT(SumOfCells):
     @classmethod
     def of(cls, posterior: Any) -> StudentT:
         """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
-        a, b, kappa = (
-            jnp.where(v > 0, v, jnp.nan)
-            for v in map(jnp.asarray, (posterior.concentration, posterior.rate, posterior.kappa))
-        )
-        width = jnp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
-        constant = (log_rising(a, jnp.full((), 0.5)) - 0.5 * jnp.log(jnp.pi)) - jnp.log(width)
-        return cls(jnp.asarray(posterior.loc), width, a + 0.5, constant)
+        fields = posterior.concentration, posterior.rate, posterior.kappa
+        xp = namespace(*fields, posterior.loc)
+        a, b, kappa = (xp.where(v > 0, v, xp.nan) for v in map(xp.asarray, fields))
+        width = xp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
+        constant = (log_rising(a, xp.full((), 0.5)) - 0.5 * np.log(np.pi)) - xp.log(width)
+        return cls(xp.asarray(posterior.loc), width, a + 0.5, constant)
 
     def log_prob(self, x: Any) -> jax.Array:
         if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again

@@ -13,6 +13,7 @@ import numpy as np
 from jax.scipy.special import gammaln
 from jaxtyping import Bool, Float
 
+from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.conjugate import Conjugate
@@ -50,6 +51,7 @@ class EmpiricalNormal(EmpiricalPrior):
 
     least: ClassVar[dict[str, float]] = {"kappa": 0.0, "concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
+    read_on_host: ClassVar[bool] = True
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"variance": ("within", "pooled")}
 
     variance: str = static()
@@ -98,6 +100,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
     likelihood: ClassVar[type] = Normal
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}
     tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
+    read_on_host: ClassVar[bool] = True
     correlates: ClassVar[bool] = True
     # a = -3/2 is the improper prior under which MAP is the MLE.
     least: ClassVar[dict[str, float]] = {"loc": -math.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
@@ -166,19 +169,18 @@ class NormalInverseGamma(CellByCell, Conjugate):
 
     def mean(self) -> Normal:
         """E μ = m; E σ² = b/(a - 1), NaN where a <= 1; both NaN where κ = 0."""
-        a = jnp.asarray(self.concentration)
-        variance = self.rate / jnp.where(a > 1, a - 1.0, jnp.nan)
-        known = jnp.asarray(self.kappa) > 0
-        return Normal(jnp.where(known, self.loc, jnp.nan), jnp.where(known, variance, jnp.nan))
+        xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
+        a, known = self.concentration, self.kappa > 0
+        variance = self.rate / xp.where(a > 1, a - 1.0, xp.nan)
+        return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
     def mode(self) -> Normal:
         """Joint mode in (μ, σ²): m and b/(a + 3/2)."""
-        a = jnp.asarray(self.concentration) + 1.5
-        known = (jnp.asarray(self.kappa) > 0) & (a > 0)
-        return Normal(
-            jnp.where(known, self.loc, jnp.nan),
-            jnp.where(known, self.rate / jnp.where(known, a, 1.0), jnp.nan),
-        )
+        xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
+        a = self.concentration + 1.5
+        known = (self.kappa > 0) & (a > 0)
+        variance = self.rate / xp.where(known, a, 1.0)
+        return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""

@@ -200,6 +200,10 @@ class Family(Protocol):
     """Whether a row of one class tells of the parameters of the others."""
     has_tables: ClassVar[bool]
     """Whether parameters have means that can be plugged in, one by one."""
+    read_on_host: ClassVar[bool]
+    """Whether readings of a posterior in NumPy arrays are computed in NumPy, or in kernels that most models share."""
+    read_with_row_on_host: ClassVar[bool]
+    """Whether this also holds for readings with rows added or left out."""
     least: ClassVar[dict[str, float]]
     """Of each field the smallest value that a prior may have."""
     empirical: ClassVar[dict[str, Any]]

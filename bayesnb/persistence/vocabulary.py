@@ -21,6 +21,8 @@ _DATA = (
     encoding.Encoding,
     encoding.Levels,
     encoding.LevelColumns,
+    encoding.MarginColumns,
+    encoding.RootColumns,
     encoding.NodeColumns,
     encoding.ContextColumns,
     encoding.PairColumns,

@@ -39,7 +39,7 @@ from bayesnb.selection.left_out import FEWEST_EVENTS
 Kind = Literal["feature", "temperature", "auto"]
 
 MOST_TERMS = 256
-N_SPLITS = 3
+N_SPLITS, _MOST_SPLITS, _MANY_ROWS = 3, 6, 3_000
 NEGLIGIBLE = 1e-3
 """Difference between mean losses, in nats, for which no model is made more complex."""
 _MOST_CELLS = 2**27
@@ -189,7 +189,8 @@ def cross_fit(
     layout = _Layout.of(fit.fitted_, kind)
     cells = len(classes) * layout.n_columns
     scored = scored_rows(classes, label, weight, min(max_rows, max(1, _MOST_CELLS // cells)), seed, name)
-    n_splits = N_SPLITS if N_SPLITS * len(scored.rows) * cells <= _MOST_CELLS else 1
+    n_splits = max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // len(scored.rows)))
+    n_splits = n_splits if n_splits * len(scored.rows) * cells <= _MOST_CELLS else 1
     shape = n_splits, len(scored.rows), len(classes)
     values, log_class, counted = np.zeros((*shape, layout.n_columns)), np.empty(shape), weight > 0
     part = fit.fitted_.parts(X, y, weight)

@@ -101,6 +101,12 @@ def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | No
 
     fitted = require_posterior(nb, "value_of_information")
     encoding = fitted.encoding
+    if any(encoding.repeats):
+        raise NotImplementedError(
+            f"value_of_information: a column of this {fitted.name} has a margin and a dependence on its parents, and "
+            "what its cell may be has no closed form. A structure without weights whose columns are all categorical, "
+            "or a classifier without structure, has one."
+        )
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)
     log_proba = fitted.score(fitted, X, Request(scoring.log_proba, "predictive"))

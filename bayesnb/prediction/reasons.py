@@ -142,7 +142,7 @@ def explain(
         else:
             parts.append(_column_lines(block, odds[:, first : first + len(columns.index)], table, c, k))
         first += len(columns.term_names)
-    lines = _Lines(*(np.concatenate(field) for field in zip(*parts, strict=True)))
+    lines = _merged(_Lines(*(np.concatenate(field) for field in zip(*parts, strict=True))))
     of_features = np.arange(len(lines.row)) >= n
     order = np.lexsort((-abs(lines.contribution), of_features, lines.row))
     row, feature, value, contribution, variance = (field[order] for field in lines)
@@ -177,6 +177,19 @@ class _Lines(NamedTuple):
     value: np.ndarray
     contribution: np.ndarray
     variance: np.ndarray
+
+
+def _merged(lines: _Lines) -> _Lines:
+    """Add up the lines of a row and column, which are several where the column is in several blocks."""
+    names = {name: i for i, name in enumerate(dict.fromkeys(lines.feature))}
+    key = lines.row * len(names) + np.array([names[name] for name in lines.feature])
+    _, first, of_line = np.unique(key, return_index=True, return_inverse=True)
+    if len(first) == len(lines.row):
+        return lines
+    sums = (np.bincount(of_line, field) for field in (lines.contribution, lines.variance))
+    found = _Lines(lines.row[first], lines.feature[first], lines.value[first], *sums)
+    order = np.argsort(first)
+    return _Lines(*(field[order] for field in found))
 
 
 class _Block(NamedTuple):

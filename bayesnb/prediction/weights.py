@@ -41,6 +41,11 @@ class WeightPath:
     weight: np.ndarray
     sd: np.ndarray
 
+    def __post_init__(self) -> None:
+        for name in ("shrinkage", "temperature", "temperature_sd"):
+            if np.ndim(values := getattr(self, name)) == 1:  # in files of versions that had one group
+                object.__setattr__(self, name, values[:, None])
+
     def check(self, n_terms: int, has_dependence: bool) -> None:
         """Raise ValueError unless the arrays fit together."""
         n, n_groups = np.size(self.log_evidence), 1 + bool(has_dependence)

@@ -385,7 +385,7 @@ def _sizes(columns: Any, kind: str) -> list[int]:
         return [1 if edges is None else len(edges) + 1 for edges in columns.edges]
     base = getattr(columns, "base", columns)
     own = [len(levels.values) + (base.unknown == "level") for levels in base.levels]
-    if kind == "LevelColumns":
+    if kind in ("LevelColumns", "RootColumns", "MarginColumns"):
         return own
     given = [n + (kind == "ContextColumns") for n in own]  # a missing parent is a value
     return [int(own[child] * np.prod([given[p] for p in parents])) for child, *parents in columns.nodes]

@@ -19,7 +19,7 @@ import bayesnb as bnb
 from bayesnb.prediction import halves, weight_optimum
 from tests.prediction import tables
 from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
-from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved
+from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits
 from tests.refusals import refused
 
 
@@ -242,7 +242,8 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
 
     weights = nb.weights_
     found = terms_by_halves(nb, X, weight)
-    program = WeightsGiven(found.at(weights.exponent, weights.shrinkage), weights.shrinkage, weights.biased).program
+    tau = np.array([weights.shrinkage])
+    program = WeightsGiven(*found.at(weights.exponent, tau), tau, weights.biased).program
     with jax.enable_x64(True):
         value = float(log_density(numpyro.handlers.seed(program, 0), (), {}, at)[0])
     n = sum(np.size(v) for v in at.values())
@@ -272,7 +273,7 @@ def test_it_counts_rows_by_their_weight():
 def test_its_rows_are_those_that_were_weighed():
     nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=30).fit(LEVELS, LABEL)
     found = terms_by_halves(nb, LEVELS)
-    assert found.terms.values.shape == (3, 30, 3, 1)
+    assert found.terms.values.shape == (6, 30, 3, 1)
     assert nb.weights_.n_rows == 30
 
 
@@ -334,13 +335,13 @@ def test_a_temperature_against_an_integral(kind):
     nb, X = {"numbers": (bnb.GaussianNB(), NUMBERS), "words": (bnb.MultinomialNB(), TEXTS)}[kind]
     X, label, code = X[:24], LABEL[:24], CODE[:24]
     nb = bnb.WeightedNB(nb, "temperature").fit(X, label)
-    scores, code = crossed(nb.estimator, X, label), np.tile(code, 3)
-    length = np.tile(np.log1p(X.sum(axis=1)) if kind == "words" else np.zeros(24), 3)
+    scores, code = crossed(nb.estimator, X, label), np.tile(code, splits(24))
+    length = np.tile(np.log1p(X.sum(axis=1)) if kind == "words" else np.zeros(24), splits(24))
     values = scores.values.sum(axis=2) * np.exp(-nb.length_exponent_ * (length - length.mean()))[:, None]
 
     def log_p(t: float) -> float:
-        own = log_softmax(scores.log_class_prior + t * values, axis=1)[np.arange(72), code]
-        return own.sum() / 3 - (t - 1) ** 2 / 2
+        own = log_softmax(scores.log_class_prior + t * values, axis=1)[np.arange(len(code)), code]
+        return own.sum() / splits(24) - (t - 1) ** 2 / 2
 
     def integral(f: Any) -> float:
         width = 12 * bnb.weight_table(nb)["sd"][0]

@@ -60,11 +60,19 @@ def test_check_estimator(estimator, check):
 # -- the optimum ---------------------------------------------------------------------------------
 
 
+def splits(n_rows: int) -> int:
+    """Three, and up to six of few rows."""
+    return max(3, min(6, 3000 // n_rows))
+
+
+SPLITS = splits(N)
+
+
 def crossed(estimator, X, y=LABEL, seed=0, weight=None) -> bnb.prediction.Terms:
-    """Terms of all rows in three splits, one after the other, by fits to the half of each split without the row."""
+    """Terms of all rows in each split, one after the other, by fits to the half of the split without the row."""
     label = np.searchsorted(CLASSES, y)
     values, log_class = [], []
-    for half in random_halves(label, 3, seed):
+    for half in random_halves(label, splits(len(label)), seed):
         of_row: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for fit, rest in ((half, ~half), (~half, half)):
             nb = clone(estimator).fit(X[fit], y[fit], None if weight is None else weight[fit])
@@ -80,10 +88,11 @@ def crossed(estimator, X, y=LABEL, seed=0, weight=None) -> bnb.prediction.Terms:
 
 
 def objective(scores: bnb.prediction.Terms, label: np.ndarray, tau: float, biased: bool = True, weight=1.0):
-    """Minus the penalised log score of (b, T, d), and its gradient, written out once more; each row thrice."""
+    """Minus the penalised log score of (b, T, d), and its gradient, written out once more; each row in each split."""
     _, n_classes, n_terms = scores.values.shape
-    own = np.tile(np.eye(n_classes)[label], (3, 1))
-    share = np.tile(np.broadcast_to(weight, len(label)), 3)[:, None] / 3
+    n_splits = len(scores.values) // len(label)
+    own = np.tile(np.eye(n_classes)[label], (n_splits, 1))
+    share = np.tile(np.broadcast_to(weight, len(label)), n_splits)[:, None] / n_splits
 
     def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
         b, temperature, d = theta[:n_classes] * biased, theta[n_classes], theta[n_classes + 1 :]
@@ -135,11 +144,11 @@ def test_shrinkage_is_the_smallest_without_strong_evidence_against_it():
 def test_a_temperature_is_temperature_scaling():
     """One number, on the joint scores by fits without the row."""
     nb = weighted("temperature")
-    scores, label = crossed(nb.estimator, LEVELS), np.tile(CODE, 3)
+    scores, label = crossed(nb.estimator, LEVELS), np.tile(CODE, SPLITS)
 
     def loss(t: float) -> float:
         log_p = log_softmax(scores.log_class_prior + t * scores.values.sum(axis=2), axis=1)
-        return (t - 1) ** 2 / 2 - log_p[np.arange(3 * N), label].sum() / 3
+        return (t - 1) ** 2 / 2 - log_p[np.arange(SPLITS * N), label].sum() / SPLITS
 
     expected = minimize_scalar(loss, bounds=(0, 5), method="bounded", options={"xatol": 1e-10}).x
     assert nb.temperature_ == pytest.approx(expected, abs=1e-6)
@@ -151,14 +160,18 @@ def test_a_temperature_is_temperature_scaling():
 def test_long_rows_count_for_less():
     """Of counts over one simplex T (t + 1)^-β, both at the optimum: by Nelder and Mead."""
     nb = bnb.WeightedNB(bnb.MultinomialNB()).fit(COUNTS, LABEL)
-    scores, length, label = crossed(bnb.MultinomialNB(), COUNTS), np.tile(COUNTS.sum(axis=1), 3), np.tile(CODE, 3)
+    scores, length, label = (
+        crossed(bnb.MultinomialNB(), COUNTS),
+        np.tile(COUNTS.sum(axis=1), SPLITS),
+        np.tile(CODE, SPLITS),
+    )
     reference = np.exp(np.log1p(length).mean())
 
     def loss(theta: np.ndarray) -> float:
         t, beta = theta
         power = t * ((length + 1) / reference) ** -beta
         log_p = log_softmax(scores.log_class_prior + power[:, None] * scores.values[:, :, 0], axis=1)
-        return (t - 1) ** 2 / 2 + 2 * beta**2 - log_p[np.arange(3 * N), label].sum() / 3
+        return (t - 1) ** 2 / 2 + 2 * beta**2 - log_p[np.arange(SPLITS * N), label].sum() / SPLITS
 
     options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 4000}
     found = minimize(loss, [0.5, 0.5], method="Nelder-Mead", options=options, bounds=[(0, 9), (0, 2)]).x
@@ -180,7 +193,7 @@ def test_the_expected_loss_is_that_of_weights_without_the_row(case, monkeypatch)
     for i in range(N):
         value, _ = objective(scores, CODE, 1.0, weight=np.arange(N) != i)
         b, w = np.split(minimize(value, full, jac=True, method="BFGS", options={"gtol": 1e-6}).x, [3])
-        here = np.arange(i, 3 * N, N)
+        here = np.arange(i, SPLITS * N, N)
         joint = scores.log_class_prior[here] + b + scores.values[here] @ (w[0] + w[1:])
         losses.append(-log_softmax(joint, axis=1)[:, CODE[i]].mean())
     assert nb.expected_log_loss_ == pytest.approx(np.mean(losses), abs=0.01)
@@ -256,7 +269,7 @@ def test_its_leave_one_out_holds_the_weights():
 
 def test_the_loss_without_weights_is_that_of_the_halves():
     nb, scores = weighted(), crossed(weighted().estimator, LEVELS)
-    log_p = log_softmax(scores.joint(), axis=1)[np.arange(3 * N), np.tile(CODE, 3)]
+    log_p = log_softmax(scores.joint(), axis=1)[np.arange(SPLITS * N), np.tile(CODE, SPLITS)]
     assert nb.weights_.plain_log_loss == pytest.approx(-log_p.mean(), rel=1e-12)
 
 
