@@ -95,6 +95,8 @@ class TermMap:
                     names[margin] = name
                     plus.append(margin)
                 minus.append(dependence if is_root else None)
+        if dependences:  # in the order of the table
+            names, dependences = (dict(sorted(own.items())) for own in (names, dependences))
         position = {key: t for t, key in enumerate([*names, *dependences])}
         at = [np.array([-1 if key is None else position[key] for key in side], int) for side in (plus, minus)]
         return cls((*names.values(), *dependences.values()), np.arange(len(position)) >= len(names), *at)

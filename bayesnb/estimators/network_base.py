@@ -310,7 +310,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
 
     @property
     def _cuts_numbers(self) -> bool:
-        return self.numbers == "binned"
+        return self.numbers == "binned" and isinstance(self.gaussian, str)
 
     @property
     def _chosen(self) -> tuple[str, ...]:

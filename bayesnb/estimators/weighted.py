@@ -320,6 +320,18 @@ class WeightedNB(NaiveBayesClassifier):
         return 0.0 if found is None else found.shrinkage
 
     @property
+    def dependence_temperature_(self) -> float:
+        """The common mean of the weights of dependences; 0 without such terms."""
+        found = self._found("dependence_temperature_")
+        return 0.0 if found is None else found.dependence_temperature
+
+    @property
+    def dependence_shrinkage_(self) -> float:
+        """How far the weights of dependences may be from their temperature."""
+        found = self._found("dependence_shrinkage_")
+        return 0.0 if found is None else found.dependence_shrinkage
+
+    @property
     def length_exponent_(self) -> float:
         """How fast the weight of a row of several draws falls with their number."""
         found = self._found("length_exponent_")
@@ -471,7 +483,10 @@ class WeightedNB(NaiveBayesClassifier):
         return drawn.score_terms(fitted, terms, log_class, request.output)
 
     def __sklearn_tags__(self) -> Any:
-        return self._base().__sklearn_tags__()
+        tags = self._base().__sklearn_tags__()
+        if self.estimator is None:  # a matrix of counts is taken too
+            tags.input_tags.sparse = True
+        return tags
 
 
 def _without_margins(counted: Counted) -> Counted:

@@ -323,7 +323,12 @@ def complaints(nb: Any) -> list[str]:
     if not classes or len({*classes}) < len(classes):
         found.append("classes")
     own = [getattr(block, "base", block) for block in encoding.blocks]
-    if sorted(j for columns in own for j in columns.index) != list(range(n)):
+    # Beside a network its columns may be once more, as densities or tables given the class alone.
+    alone = [j for columns, block in zip(own, encoding.blocks, strict=True) if block is columns for j in columns.index]
+    has_network = any(block is not columns for columns, block in zip(own, encoding.blocks, strict=True))
+    if {j for columns in own for j in columns.index} != set(range(n)) or (
+        not has_network and len(set(alone)) < len(alone)
+    ):
         found.append("columns")
     if any(len(columns.names) != len(columns.index) or columns.n_features != n for columns in own):
         found.append("names")

@@ -33,6 +33,18 @@ def holed(X: np.ndarray, share: float = 0.3) -> np.ndarray:
     return X
 
 
+def margins_and_dependences(nb: Any, rows: Any, margins: Any, roots: Any | None = None) -> Any:
+    """Terms of a `WeightedNB` around a structure of levels, by classifiers that know no parents.
+
+    Margins are the terms of one, and dependences what the structure's own terms have beyond those of the other, the
+    structure without its arcs.
+    """
+    plain, alone, own = (bnb.terms(one, rows) for one in (margins, roots or margins, nb.estimator_))
+    values, root, given = (dict(zip(t.names, np.moveaxis(t.values, 2, 0), strict=True)) for t in (plain, alone, own))
+    found = [values[n] if n in values else given[n.split(" | ")[0]] - root[n.split(" | ")[0]] for n in nb.term_names_]
+    return bnb.prediction.Terms(np.stack(found, axis=2), own.log_class_prior, nb.term_names_, nb.classes_)
+
+
 @cache
 def of_levels(**options: Any) -> Any:
     return bnb.CategoricalNB(**options).fit(LEVELS, LABEL)

@@ -371,8 +371,6 @@ QUESTIONS = {
         np.column_stack([LEVELS[:, :2], NUMBERS[:, :2]]),
     ),
     "weighted": (bnb.WeightedNB(bnb.CategoricalNB(), "feature"), LEVELS),
-    "weighted tree": (bnb.WeightedNB(bnb.TAN(gaussian=None), "feature"), LEVELS),
-    "tempered network": (bnb.WeightedNB(NETWORK, "temperature"), LEVELS),
 }
 
 
@@ -391,7 +389,7 @@ def by_hand(nb, row: np.ndarray, j: int, answers: np.ndarray, log_measure: np.nd
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="categorical")
-@pytest.mark.parametrize("kind", thorough(QUESTIONS, ("categorical", "network", "weighted", "tempered network")))
+@pytest.mark.parametrize("kind", thorough(QUESTIONS, ("categorical", "network", "weighted")))
 def test_levels_are_summed_over(kind):
     nb, X = QUESTIONS[kind]
     nb.fit(X, LABEL)
@@ -409,6 +407,11 @@ def test_levels_are_summed_over(kind):
     if not hasattr(nb, "estimator_"):
         assert (found["value"] > -1e-12).all()
         assert (found["share"] < 1).all()
+
+
+def test_of_margins_and_dependences_it_is_refused():
+    nb = bnb.WeightedNB(NETWORK, "temperature").fit(LEVELS, LABEL)
+    refused(r"value_of_information: .*margin and a dependence", bnb.value_of_information, nb, LEVELS[:2])
 
 
 COUNTING = np.arange(400.0)

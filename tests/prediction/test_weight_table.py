@@ -19,7 +19,7 @@ import bayesnb as bnb
 from bayesnb.prediction import halves, weight_optimum
 from tests.prediction import tables
 from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
-from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits
+from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits, terms_of
 from tests.refusals import refused
 
 
@@ -171,7 +171,7 @@ def test_class_probabilities_are_averages(case, alike):
     nb, X = {**CASES, "members": (bnb.AODE(gaussian=None), LEVELS)}[case]
     nb = bnb.WeightedNB(nb).fit(X, LABEL)
     drawn = drawn_for(nb, alike=alike)
-    expected = averaged(bnb.terms(nb.estimator_, X), drawn)
+    expected = averaged(terms_of(nb.estimator, X, X, LABEL), drawn)
     np.testing.assert_allclose(nb.predict_proba(X, draws=drawn), expected, rtol=1e-10)
     np.testing.assert_allclose(nb.predict_log_proba(X, draws=drawn), np.log(expected), rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(nb.predict(X, draws=drawn), nb.classes_[expected.argmax(axis=1)])

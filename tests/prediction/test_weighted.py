@@ -6,6 +6,7 @@ import warnings
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from tests.prediction.tables import (
     LEVELS,
     NUMBERS,
     N,
+    margins_and_dependences,
     of_numbers,
     weighted,
     weighted_numbers,
@@ -43,15 +45,18 @@ CASES = {
 }
 
 
-def weights_are_no_rows(estimator) -> dict[str, str]:
+def fails(estimator) -> dict[str, str]:
     said = "halves are random, and a row of weight 2 is in one of them: two rows may be in two"
-    return {f"check_sample_weight_equivalence_on_{kind}_data": said for kind in ("dense", "sparse")}
+    found = {f"check_sample_weight_equivalence_on_{kind}_data": said for kind in ("dense", "sparse")}
+    if estimator.estimator is None:
+        found["check_n_features_in_after_fitting"] = "partial_fit is there once fit has found the structure"
+    return found
 
 
 @pytest.mark.slow("scikit-learn's checks fit some sixty times")
 @parametrize_with_checks(
     [bnb.WeightedNB(nb) for nb in (None, bnb.GaussianNB(), bnb.MultinomialNB())],
-    expected_failed_checks=weights_are_no_rows,
+    expected_failed_checks=fails,
 )
 def test_check_estimator(estimator, check):
     check(estimator)
@@ -75,16 +80,27 @@ def crossed(estimator, X, y=LABEL, seed=0, weight=None) -> bnb.prediction.Terms:
     for half in random_halves(label, splits(len(label)), seed):
         of_row: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for fit, rest in ((half, ~half), (~half, half)):
-            nb = clone(estimator).fit(X[fit], y[fit], None if weight is None else weight[fit])
+            half_weight = None if weight is None else weight[fit]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of levels that only the other half has
-                found = bnb.terms(nb, X[rest])
+                found = terms_of(estimator, X[rest], X[fit], y[fit], half_weight)
             of_row |= dict(
                 zip(np.flatnonzero(rest), zip(found.values, found.log_class_prior, strict=True), strict=True)
             )
         values += [of_row[i][0] for i in range(len(X))]
         log_class += [of_row[i][1] for i in range(len(X))]
     return bnb.prediction.Terms(np.array(values), np.array(log_class), found.names, found.classes)
+
+
+def terms_of(estimator, rows, *fitted_to) -> bnb.prediction.Terms:
+    """Terms of rows by a fit; of a structure margins and dependences."""
+    nb = clone(estimator).fit(*fitted_to)
+    if not isinstance(nb, bnb.TAN):
+        return bnb.terms(nb, rows)
+    children = [j for j, parent in nb.parents_.items() if parent is not None]
+    names = (*map(str, range(4)), *(f"{j} | parents" for j in children))
+    weighted = SimpleNamespace(term_names_=names, estimator_=nb, classes_=nb.classes_)
+    return margins_and_dependences(weighted, rows, bnb.CategoricalNB().fit(*fitted_to))
 
 
 def objective(scores: bnb.prediction.Terms, label: np.ndarray, tau: float, biased: bool = True, weight=1.0):
@@ -114,7 +130,7 @@ def solved(scores, label, tau, biased=True):
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["categorical", "gaussian"])
 @pytest.mark.parametrize("tau", [0.0, 0.1, 1.0])
 def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
     nb, X = CASES[case]
@@ -125,6 +141,35 @@ def test_weights_are_those_of_another_solver(case, tau, monkeypatch):
     np.testing.assert_allclose(found.class_bias_, at[:3], atol=1e-6)
     np.testing.assert_allclose(found.temperature_, at[3], atol=1e-6)
     np.testing.assert_allclose(found.weight_, at[3] + tau * at[4:], atol=1e-6)
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
+def test_margins_and_dependences_have_temperatures_of_their_own(tau, monkeypatch):
+    """w = T + τ d with T ~ N(1, 1) of margins and N(½, 1) of dependences, by another solver."""
+    monkeypatch.setattr(weight_optimum, "GRID_OF_TWO", (tau,))
+    nb, X = CASES["tree"]
+    found = bnb.WeightedNB(nb, "feature").fit(X, LABEL)
+    scores, own = crossed(nb, X), np.tile(np.eye(3)[CODE], (SPLITS, 1))
+    group = np.array([" | " in name for name in scores.names], int)
+    assert scores.names == found.term_names_
+    spread = np.array(tau)[group]
+
+    def loss(theta):
+        b, temperature, d = np.split(theta, [3, 5])
+        log_p = log_softmax(scores.log_class_prior + b + scores.values @ (temperature[group] + spread * d), axis=1)
+        rest = (own - np.exp(log_p)) / SPLITS
+        slope = np.einsum("nc,nct->t", rest, scores.values)
+        away = temperature - [1.0, 0.5]
+        gradient = [rest.sum(axis=0) - b, np.bincount(group, slope) - away, spread * slope - d]
+        return (b @ b + d @ d + away @ away) / 2 - (own * log_p).sum() / SPLITS, -np.concatenate(gradient)
+
+    start = np.zeros(5 + len(group))
+    at = minimize(loss, start, jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 2000}).x
+    np.testing.assert_allclose(found.class_bias_, at[:3], atol=1e-6)
+    np.testing.assert_allclose([found.temperature_, found.dependence_temperature_], at[3:5], atol=1e-6)
+    np.testing.assert_allclose(found.weight_, at[3:5][group] + spread * at[5:], atol=1e-6)
+    assert (found.shrinkage_, found.dependence_shrinkage_) == tau
 
 
 def test_shrinkage_is_the_smallest_without_strong_evidence_against_it():
@@ -227,7 +272,7 @@ def test_of_more_rows_a_sample_of_each_class():
 def test_scores_are_weighted_terms(case):
     nb, X = CASES[case]
     nb, rows = bnb.WeightedNB(nb).fit(X, LABEL), X[ASKED]
-    terms = bnb.terms(nb.estimator_, rows)
+    terms = terms_of(nb.estimator, rows, X, LABEL)
     joint = terms.log_class_prior + nb.class_bias_ + terms.values @ nb.weight_
     np.testing.assert_allclose(nb.predict_joint_log_proba(rows), joint, rtol=1e-10)
     np.testing.assert_allclose(bnb.terms(nb, rows).joint(), joint, rtol=1e-10)

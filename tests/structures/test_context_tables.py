@@ -21,6 +21,7 @@ from bayesnb.uncertainty.probability_draws import Sampler
 from tests.estimators.cases import state
 from tests.families.prunings import AllPrunings
 from tests.persistence.forger import parts, signed
+from tests.prediction.tables import margins_and_dependences
 from tests.prediction.test_conformal import assert_p_values, ranks
 from tests.refusals import refused
 from tests.strategies import counted
@@ -419,7 +420,10 @@ def test_weights_of_terms(make, weights):
     loo = bnb.loo(base, HOLES, Y, WEIGHT)
     if not isinstance(base, bnb.AODE):
         np.testing.assert_allclose(log_proba(left_out.joint()), loo.log_proba, rtol=0, atol=1e-10)
-        scores = bnb.terms(base, HOLES)
+        # Tables given the class alone have the same α for all levels together; margins are naive Bayes.
+        roots = bnb.CategoricalNB(alpha=[1 / len(own) for own in DECLARED], categories=DECLARED)
+        margins = bnb.CategoricalNB(categories=DECLARED)
+        scores = margins_and_dependences(nb, HOLES, *(one.fit(HOLES, Y, WEIGHT) for one in (margins, roots)))
         joint = nb.class_bias_ + scores.log_class_prior + np.einsum("nct,t->nc", scores.values, nb.weight_)
         np.testing.assert_allclose(nb.predict_log_proba(HOLES), log_proba(joint), rtol=0, atol=1e-9)
 
@@ -466,11 +470,17 @@ def test_numbers_beside_the_tables_are_a_factor_and_cut_they_are_levels():
     expected = levels.predict_joint_log_proba(X) + normal.fit(size[:, None], Y).predict_joint_log_proba(size[:, None])
     expected -= np.log(levels.class_count_ + 1) - np.log(42)
     np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
+    # Where numbers take part: log p(x | c) + log p(cell | c, parents) - log p(cell | c).
     nb = bnb.NetworkNB({"size": ["b", "a"]}, tables="context", numbers="binned").fit(frame, Y)
     cut = frame.assign(size=np.searchsorted(nb.edges_["size"], size, side="left").astype(str))
-    levels = [nb.categories_[j].tolist() for j in range(4)] + [[str(i) for i in range(len(nb.edges_["size"]) + 1)]]
+    cells = [str(i) for i in range(len(nb.edges_["size"]) + 1)]
+    levels = [nb.categories_[j].tolist() for j in range(4)] + [cells]
     other = bnb.NetworkNB({"size": ["b", "a"]}, tables="context", categories=levels).fit(cut, Y)
-    np.testing.assert_allclose(nb.predict_proba(frame), other.predict_proba(cut), rtol=0, atol=1e-10)
+    alone = bnb.CategoricalNB(alpha=1 / len(cells), categories=[cells]).fit(cut[["size"]], Y)
+    margin = bnb.MixedNB().fit(frame[["size"]], Y)
+    expected = [one.predict_joint_log_proba(rows) for one, rows in ((other, cut), (margin, frame[["size"]]))]
+    expected = sum(expected) - alone.predict_joint_log_proba(cut[["size"]])
+    np.testing.assert_allclose(nb.predict_joint_log_proba(frame), expected, rtol=0, atol=1e-10)
 
 
 # -- files and refusals ------------------------------------------------------------------------------
