@@ -245,7 +245,7 @@ def test_dependence_that_weights_do_not_mend():
     (_, step) = found(sure, weighting=GAIN, dependent=(5, 10)).steps
     assert "5 of 10 pairs" in step.why
     assert "weights still state too much" in step.why
-    assert step.code == "bayesnb.WeightedNB(bayesnb.KDB()).fit(X, y)"
+    assert step.code == "bayesnb.WeightedNB().fit(X, y)"
     structure, density = found(TIE, dependent=(200, 19900), more=True, density_open=True).steps
     assert "200 or more of 19,900 pairs" in structure.why
     assert density.flags == {"numbers": "auto"}

@@ -299,7 +299,7 @@ def _structures(found: Findings, weighed: bool, helped: bool) -> list[Step]:
     if "multinomial" not in found.kinds.values():
         levels = sum(kind in _LEVELS for kind in found.kinds.values()) > 1
         tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
-        code = "bayesnb.WeightedNB(bayesnb.KDB())" if weighed else tree
+        code = "bayesnb.WeightedNB()" if weighed else tree
         steps.append(Step(f"{why}let features have others as parents.", code=f"{code}.fit(X, y)"))
         why = "Densities may be at fault, too: "
     if found.density_open:

@@ -32,18 +32,21 @@ class NetworkNB(StructuredNB):
         of `TAN("evidence")`, which compares tables of different sizes.
     class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
         As for `CategoricalNB`.
-    gaussian : "auto", list of columns, or None
-        Columns that are Gaussian, beside the structure. "auto": the float columns of a DataFrame; of an array, whose
-        columns share one type, the columns of floats with some value that is not whole, as whole numbers are codes.
+    gaussian : "auto", "dtype", list of columns, or None
+        Columns of numbers. "auto": the float columns of a DataFrame; of an array, whose columns share one type, the
+        columns of floats with some value that is not whole, as whole numbers are codes. "dtype": all columns of floats
+        and integers, as in `MixedNB`. Columns of a list are Gaussian, beside the structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
         As `prior` of `GaussianNB`.
     numbers : {"gaussian", "binned"}
-        What becomes of the columns that "auto" finds Gaussian. "binned": they are cut, and take part in the structure;
-        their levels are the bins of the most probable binning of the rows that are counted first, as `BinnedNB` weighs
-        binnings, of at most `cells` cells. What is said of the model is given those cuts, `edges_`: it does not tell
-        how uncertain they are.
-    cells : int, default 64
-        As for `BinnedNB`.
+        What becomes of the columns that "auto" or "dtype" finds. "gaussian": they are Gaussian, beside the structure.
+        "binned": they take part in the structure with cells, `edges_`, whose ends are quantiles and do not depend on
+        labels. Where a number lies within its cell depends on the class alone, by a density that is normal or binned,
+        as in `MixedNB(numbers="auto")`: its log-likelihood is log p(x_j | c) + log p(q_j | c, parents) - log p(q_j | c)
+        for the cell q_j. What is said of the model is given the cells and the kinds of densities. There is no evidence
+        of such a model, nor `given="row"`.
+    cells : int, default 6
+        At most how many cells a number has in the structure, 2 to 256.
     tables : {"full", "context"}
         "full": a Dirichlet for each value of the parents together. "context": of the parents, in their order, only as
         many count as the rows speak for, differently from value to value: the exact average over all prunings of the

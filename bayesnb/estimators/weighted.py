@@ -47,11 +47,13 @@ class WeightedNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    estimator : classifier of bayesnb, default CategoricalNB()
-        A classifier that has `terms`. The default takes numbers for levels, so that tables of numbers want
-        `GaussianNB()` or `MixedNB()`. Each column is a term; of a structure a column given its parents; of counts that
-        share a simplex (`MultinomialNB`) all of them, with a weight that falls with the length of the row as
-        (t + 1)^-β; of an average of models (`AODE`) a member each, or under "temperature" the average.
+    estimator : classifier of bayesnb, optional
+        A classifier that has `terms`. Default: `KDB(gaussian="dtype", max_features=None)` for tables of any kind, which
+        is `MixedNB()` where no column gets parents, and `MultinomialNB()` for sparse matrices. Each column is a term. A
+        column with parents is two, its margin log p(x_j | c) and its dependence on them, log p(q_j | c, parents) -
+        log p(q_j | c), q_j the level, or the cell of a number. Counts that share a simplex (`MultinomialNB`) are one
+        term, with a weight that falls with the length of the row as (t + 1)^-β. An average of models (`AODE`) has a
+        term for each member, or under "temperature" one, the average.
     weights : {"auto", "feature", "temperature"} or Weights
         "feature": a weight for each term, shrunk to a common temperature by as much as the data say, and a bias for
         each class. "temperature": one weight for all terms, and no biases. "auto": "feature" for 2 to 256 terms, as
@@ -70,10 +72,12 @@ class WeightedNB(NaiveBayesClassifier):
     class_bias_ : (C,) array
         In nats; 0 under a temperature.
     temperature_ : float
-        What the weights are shrunk to.
+        What the weights of margins, and of all terms of classifiers without structure, are shrunk to.
     shrinkage_ : float
-        τ, how far the weights may be from the temperature: of 0, .03, .1, .3 and 1 the smallest within a Bayes factor
+        τ, how far these weights may be from the temperature: of 0, .03, .1, .3 and 1 the smallest within a Bayes factor
         of 10 of the best; 0 is temperature scaling.
+    dependence_temperature_, dependence_shrinkage_ : float
+        The same of dependences; 0 where there are none.
     length_exponent_ : float
         β; 0 where no term is of rows of several draws.
     expected_log_loss_ : float
@@ -88,11 +92,13 @@ class WeightedNB(NaiveBayesClassifier):
 
     Notes
     -----
-    Three random splits into halves, stratified by class, are fitted in both directions, structure, cells and densities
-    anew in each; a row of weight 2 is in one half. With b ~ N(0, 1), T ~ N(1, 1) and w_t ~ N(T, τ²) the log score of
-    the rows of the other halves, each with a third of its weight in each split, has one penalised optimum, which
+    Three random splits into halves (of 500 rows or fewer six), stratified by class, are fitted in both directions,
+    structure and densities anew in each, with the levels of all rows; a row of weight 2 is in one half. With
+    b ~ N(0, 1), T ~ N(1, 1), of dependences T ~ N(½, 1), and w_t ~ N(T, τ²) the log score of the rows of the other
+    halves, each with an equal part of its weight in each split, has one penalised optimum, which
     Newton's method finds. Given one half the labels of the other are independent, so that this is a likelihood, and
-    its evidence chooses τ. Leave-one-out scores in its place promise too much: the label of each row is in the tables
+    its evidence chooses τ. How many parents a `KDB` has is chosen by `expected_log_loss_`: the fewest within .001 nats, or
+    one standard error, of the least. Leave-one-out scores in its place promise too much: the label of each row is in the tables
     of all others (on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70).
 
     The weighted model is no joint distribution of row and label, so that there is no evidence, and no `given="row"`:
@@ -100,7 +106,9 @@ class WeightedNB(NaiveBayesClassifier):
     weighted scores.
 
     Weights and biases are fitted with the class probabilities of the rows; where the estimator has a `class_prior`, it
-    takes the place of these in predictions, and biases do not undo it.
+    takes the place of these in predictions, and biases do not undo it. Draws and moments of the parameters take the tables
+    of a column given its parents and given the class alone for independent, which they are not where both have a
+    weight: such intervals are rather too wide.
 
     `partial_fit`, `forget` and `decay` count, and keep the weights; so do `fit_stream` and `distributed.fit`, after
     which there are none yet: `weigh` fits them, to rows that fit into memory. Where there are too few rows (fewer than
