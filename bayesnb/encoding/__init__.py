@@ -27,7 +27,7 @@ from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.network import Conditional, Node, NodeColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
-from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, level_columns_of
+from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, select_level_columns
 from bayesnb.encoding.trees import PairColumns
 
 
@@ -195,7 +195,7 @@ __all__ = [
     "declared_categories",
     "describe_unknown",
     "index_of_labels",
-    "level_columns_of",
     "priors",
     "report_unknown",
+    "select_level_columns",
 ]

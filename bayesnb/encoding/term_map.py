@@ -38,12 +38,14 @@ class MarginColumns(RootColumns):
     beside: ClassVar[str | None] = "margin"
 
 
-def level_columns_of(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
+def select_level_columns(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
     """Return some of the features, by their positions in `base`, as columns given the class alone."""
     own: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
     for name in ("index", "names", "levels", "declared", "cuts"):
         values = getattr(base, name)
         own[name] = tuple(values[j] for j in features) if len(values) else ()
+    if all(cuts is None for cuts in own["cuts"]):
+        own["cuts"] = ()
     return kind(**own)
 
 
@@ -79,7 +81,8 @@ class TermMap:
         names, dependences = dict[Hashable, str](), dict[Hashable, str]()
         plus, minus = list[Hashable | None](), list[Hashable | None]()
         for b, columns in enumerate(blocks):
-            if columns.one_simplex or len(columns.term_names) != len(columns.index):  # the latter: with arcs of trees
+            # All draws from a simplex are one term, and all arcs of trees are one more.
+            if columns.one_simplex or len(columns.term_names) != len(columns.index):
                 names |= {(b, t): name for t, name in enumerate(columns.term_names)}
                 plus += [(b, t) for t in range(len(columns.term_names))]
                 minus += [None] * len(columns.term_names)
@@ -132,4 +135,4 @@ class TermMap:
         return found
 
 
-__all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "level_columns_of"]
+__all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "select_level_columns"]

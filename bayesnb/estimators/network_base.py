@@ -27,7 +27,7 @@ from bayesnb.encoding import (
     RootColumns,
     Rows,
     Table,
-    level_columns_of,
+    select_level_columns,
 )
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
@@ -216,7 +216,9 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             return encoding, rows
         encoding, rows = self._with_densities(encoding, table, rows, label, weight)
         network: Any = encoding.blocks[0].network
-        return _added(RootColumns, encoding, rows, table, _numbers_of(network, _children(network, with_parents=True)))
+        return _add_columns(
+            RootColumns, encoding, rows, table, _numbers_of(network, _children(network, with_parents=True))
+        )
 
     def _with_margins(
         self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
@@ -229,8 +231,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             for own in (_children(network, with_parents=with_parents) for with_parents in (False, True))
         )
         if self._of_tables is not NodeColumns:  # tables given parents have another prior than naive Bayes has
-            encoding, rows = _added(MarginColumns, encoding, rows, table, levels)
-        return _added(RootColumns, encoding, rows, table, children)
+            encoding, rows = _add_columns(MarginColumns, encoding, rows, table, levels)
+        return _add_columns(RootColumns, encoding, rows, table, children)
 
     def _with_densities(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
@@ -407,7 +409,7 @@ def _children(network: NodeColumns, *, with_parents: bool) -> list[int]:
     return sorted(child for child, *parents in network.nodes if parents or not with_parents)
 
 
-def _added(
+def _add_columns(
     kind: type[RootColumns], encoding: Encoding, rows: tuple[Rows, ...], table: Table, features: Sequence[int]
 ) -> tuple[Encoding, tuple[Rows, ...]]:
     """Add features of the network, by their positions, given the class alone; unless they are there."""
@@ -415,7 +417,7 @@ def _added(
     known = {j for columns in encoding.blocks if columns.beside == kind.beside for j in columns.index}
     if not features or base.index[features[0]] in known:
         return encoding, rows
-    alone = level_columns_of(kind, base, features)
+    alone = select_level_columns(kind, base, features)
     return replace(encoding, blocks=(*encoding.blocks, alone)), (*rows, alone.rows(alone.open(table)))
 
 

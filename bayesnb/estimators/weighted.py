@@ -97,18 +97,18 @@ class WeightedNB(NaiveBayesClassifier):
     b ~ N(0, 1), T ~ N(1, 1), of dependences T ~ N(½, 1), and w_t ~ N(T, τ²) the log score of the rows of the other
     halves, each with an equal part of its weight in each split, has one penalised optimum, which
     Newton's method finds. Given one half the labels of the other are independent, so that this is a likelihood, and
-    its evidence chooses τ. How many parents a `KDB` has is chosen by `expected_log_loss_`: the fewest within .001 nats, or
-    one standard error, of the least. Leave-one-out scores in its place promise too much: the label of each row is in the tables
-    of all others (on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70).
+    its evidence chooses τ. How many parents a `KDB` has is chosen by `expected_log_loss_`: the fewest within .001 nats,
+    or one standard error, of the least. Leave-one-out scores in its place promise too much: the label of each row is in
+    the tables of all others (on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70).
 
     The weighted model is no joint distribution of row and label, so that there is no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and say how the posterior of the parameters moves the
     weighted scores.
 
     Weights and biases are fitted with the class probabilities of the rows; where the estimator has a `class_prior`, it
-    takes the place of these in predictions, and biases do not undo it. Draws and moments of the parameters take the tables
-    of a column given its parents and given the class alone for independent, which they are not where both have a
-    weight: such intervals are rather too wide.
+    takes the place of these in predictions, and biases do not undo it. Draws and moments of the parameters take the
+    tables of a column given its parents and given the class alone for independent, which they are not where both have
+    a weight: such intervals are rather too wide.
 
     `partial_fit`, `forget` and `decay` count, and keep the weights; so do `fit_stream` and `distributed.fit`, after
     which there are none yet: `weigh` fits them, to rows that fit into memory. Where there are too few rows (fewer than
@@ -385,12 +385,11 @@ class WeightedNB(NaiveBayesClassifier):
         require_seed(self.seed)
 
     def _base(self, X: Any = None) -> Any:
-        """Return the estimator, with what was counted; by default one for counts, or for tables such as X."""
+        """Return the estimator, with what was counted; by default one for X: rows, or their encoding."""
         require_unnested(self)
         base = self.estimator
         if base is None:
-            blocks = vars(self)["encoding_"].blocks if drafts.is_fitted(self) else ()
-            counts = blocks[0].one_simplex if blocks else getattr(X, "is_sparse", sp.issparse(X))
+            counts = _holds_counts(self.encoding_ if drafts.is_fitted(self) else X)
             base = MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None)
         if not isinstance(base, NaiveBayesClassifier):
             kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
@@ -420,16 +419,10 @@ class WeightedNB(NaiveBayesClassifier):
     def _count_rows(
         self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> Statistics:
-        return self._base_of(encoding)._count_rows(encoding, rows, label, weight)
-
-    def _base_of(self, encoding: Encoding) -> Any:
-        """Return the estimator for rows of this encoding, whether or not they are counted yet."""
-        if self.estimator is not None or drafts.is_fitted(self):
-            return self._base()
-        return MultinomialNB() if encoding.blocks[0].one_simplex else KDB(gaussian="dtype", max_features=None)
+        return self._base(encoding)._count_rows(encoding, rows, label, weight)
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        prior = self._base_of(counted.encoding)._empirical_prior(counted)
+        prior = self._base(counted.encoding)._empirical_prior(counted)
         weights = self._term_weights(counted.encoding)
         return prior if weights is None else replace(prior, weights=weights)
 
@@ -495,6 +488,13 @@ class WeightedNB(NaiveBayesClassifier):
         if self.estimator is None:  # a matrix of counts is taken too
             tags.input_tags.sparse = True
         return tags
+
+
+def _holds_counts(X: Any) -> bool:
+    """Return whether X, rows or their encoding, is a matrix of counts; None is not."""
+    if isinstance(X, Encoding):
+        return X.blocks[0].one_simplex
+    return bool(getattr(X, "is_sparse", sp.issparse(X)))
 
 
 def _without_margins(counted: Counted) -> Counted:

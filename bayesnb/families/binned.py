@@ -24,7 +24,7 @@ from bayesnb.families.protocol import Cumulants, Words
 from bayesnb.families.variates import Variates
 
 _AT_A_TIME = 2**18  # bins of several features, so that they fit the cache
-_FEATURES, _NARROWEST = 8, 16
+_FEATURES, _NARROWEST = 4, 16
 
 
 @pytree
