@@ -142,10 +142,10 @@ class Fitted:
     score : function of a `Fitted`, X and a `Request`
         What predictions say of X.
     parts : function of X, y and weights (N,)
-        A function of other weights of the same rows to a classifier without weights of terms that is fitted to them:
-        with the levels that this one knows, and all else found anew.
+        A function of other weights of the same rows, which returns a classifier fitted to them, without weights of
+        terms. Levels are those of this classifier; structure, cells and densities are found anew.
     refit : function of X, y and weights (N,)
-        A classifier that is fitted to these rows, weights of terms included, with the levels that this one knows.
+        A classifier that is fitted to these rows, weights of terms included, with the levels of this classifier.
     members : Members, optional
         Of a classifier that averages others: those.
     """

@@ -311,7 +311,7 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """Warn of what the counted rows do not tell; default: nothing."""
 
     def _settled(self) -> Self:
-        """Return an unfitted copy of a fitted classifier that takes what `fit` would choose by scores for given."""
+        """Return an unfitted copy, whose hyperparameters say what `fit` has chosen by scores, such as k of `KDB`."""
         return drafts.blank(self)
 
     def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:

@@ -119,8 +119,8 @@ def count_table(
 def parts(nb: NB, like: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], NB]:
     """Return a function that fits copies of a classifier to some of these rows, by weights (N,) of them.
 
-    The copies know the levels of `like`, which is fitted, and the cells of numbers of all rows: these do not depend on
-    labels. What does is found anew.
+    The copies have the levels of the fitted classifier `like`, and cells of numbers between quantiles of all rows, as
+    neither depends on labels. Structure and densities are found anew.
     """
     table = like._table(X)
     weight = check_weights(sample_weight, table.n_rows)

@@ -77,7 +77,7 @@ class WeightedNB(NaiveBayesClassifier):
         τ, how far these weights may be from the temperature: of 0, .03, .1, .3 and 1 the smallest within a Bayes factor
         of 10 of the best; 0 is temperature scaling.
     dependence_temperature_, dependence_shrinkage_ : float
-        The same of dependences; 0 where there are none.
+        Temperature and τ of the weights of dependences; 0 where no term is one.
     length_exponent_ : float
         β; 0 where no term is of rows of several draws.
     expected_log_loss_ : float
