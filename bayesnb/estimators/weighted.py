@@ -258,7 +258,7 @@ class WeightedNB(NaiveBayesClassifier):
         >>> nb.weight_  # none yet
         array([1., 1., 1., 1.])
         >>> nb.weigh(X, y).weight_.round(2)
-        array([-0.64, -1.11,  1.01,  0.78])
+        array([-0.59, -1.01,  1.05,  0.75])
         """
         check_is_fitted(self)
         self._require_arguments()

@@ -222,10 +222,10 @@ class ContextTree(Conjugate):
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """Which contexts are the last; then a Dirichlet in each of them."""
-        alpha, count, stop = self._alpha(), self._counts(), self._choices().stop
+        alpha, count, stop = map(jnp.asarray, (self._alpha(), self._counts(), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n)
         uniform = norm.logcdf(variates.normal(stop, n))
-        paths, context = self._all_paths(), self._contexts()
+        paths, context = jnp.asarray(self._all_paths()), jnp.asarray(self._contexts())
 
         def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             log_gamma, ends = draw[0], draw[1] <= stop

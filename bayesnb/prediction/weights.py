@@ -107,7 +107,7 @@ class Weights:
     >>> X, y = load_iris(return_X_y=True)
     >>> found = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
     >>> found
-    Weights(4 terms around 0.672, by halves of 75 rows)
+    Weights(4 terms around 0.679, by halves of 75 rows)
     >>> WeightedNB(GaussianNB(), weights=found).fit(X[1::2], y[1::2]).weights_ is found
     True
     """
