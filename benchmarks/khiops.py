@@ -56,11 +56,8 @@ def version() -> str:
     return _run(VERSION).split()[-1]
 
 
-def predict(
-    X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame, y_test: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def predict(X: pd.DataFrame, y: np.ndarray, X_test: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, float]:
     """Log probabilities of the rows of `X_test`, classes, and seconds of fit and predict."""
-    del y_test  # Khiops does not see them
     kinds = ["c" if isinstance(dtype, pd.CategoricalDtype) else "n" for dtype in X.dtypes]
     names = [f"{kind}{j}" for j, kind in enumerate(kinds)]
     with tempfile.TemporaryDirectory() as folder:

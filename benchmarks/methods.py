@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +65,13 @@ def of_numbers(numbers: str) -> Callable[[Table], Any]:
     return make
 
 
+def default(table: Table) -> Any:
+    """`WeightedNB()`, whose cells marked "?" are missing."""
+    if table.kind == "words":
+        return bnb.WeightedNB(bnb.MultinomialNB(alpha=table.alpha))
+    return bnb.WeightedNB(bnb.KDB(gaussian="dtype", max_features=None, missing_values=MISSING))
+
+
 def structure(name: str, table: Table) -> Any:
     if table.kind == "words":
         raise Left("structures take no sparse counts")
@@ -106,6 +114,30 @@ def boosting(table: Table) -> Any:
     return HistGradientBoostingClassifier(random_state=0)
 
 
+def ebm(table: Table) -> Any:
+    """Explainable boosting machine (Nori et al. 2019), with its defaults; "?" is a level."""
+    if table.kind == "words":
+        raise Left("the explainable boosting machine takes no sparse counts")
+    kinds = ["nominal" if isinstance(dtype, pd.CategoricalDtype) else "continuous" for dtype in table.X.dtypes]
+    return _installed("interpret.glassbox", "interpret-core").ExplainableBoostingClassifier(
+        feature_types=kinds, random_state=0
+    )
+
+
+def lightgbm(table: Table) -> Any:
+    """LightGBM with its defaults; columns are categorical by their dtype, "?" being a level."""
+    if table.kind == "words":
+        raise Left("LightGBM is given no sparse counts")
+    return _installed("lightgbm", "lightgbm").LGBMClassifier(random_state=0, verbose=-1)
+
+
+def _installed(module: str, distribution: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        raise Left(f"{distribution} is not installed") from None
+
+
 def _codes(X: pd.DataFrame) -> pd.DataFrame:
     return X.apply(lambda column: column.cat.codes)
 
@@ -144,10 +176,11 @@ def _khiops(table: Table, fold: Fold) -> Prediction:
         raise Left(reason)
     if table.kind == "words":
         raise Left("Khiops takes no sparse counts")
-    return Prediction(*khiops.predict(*fold))
+    return Prediction(*khiops.predict(fold.X, fold.y, fold.X_test))
 
 
 METHODS: dict[str, Method] = {
+    "default": _estimator(default),
     "naive": _estimator(naive),
     "naive+w": _weighted(naive),
     "binned": _estimator(of_numbers("binned")),
@@ -163,6 +196,11 @@ METHODS: dict[str, Method] = {
     "calibrated": _estimator(calibrated),
     "logistic": _estimator(logistic),
     "boosting": _estimator(boosting),
+    "lightgbm": _estimator(lightgbm),
+    "ebm": _estimator(ebm),
     "khiops": _khiops,
 }
 """Every method, by its short name; +w has weights."""
+
+OF_SAMPLES = ("default", "naive", "auto", "auto+w", "KDB", "logistic", "boosting", "lightgbm", "ebm", "khiops")
+"""Methods that learn from small samples, too."""

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import Distribution, version
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +24,7 @@ import pandas as pd
 import bayesnb as bnb
 from bayesnb.evaluation.scores import score_rows, summarize
 from benchmarks import khiops, quality_page
-from benchmarks.methods import METHODS, Left, Method
+from benchmarks.methods import METHODS, OF_SAMPLES, Left, Method
 from benchmarks.tables import SOURCES, Table, absent
 
 
@@ -33,8 +33,9 @@ class Row:
     """Scores of a method on a table, over the rows of all its folds; NaN and a reason where it is left out.
 
     `log_loss` is in nats a row, and inf if a label had probability 0; `clipped` takes probabilities of at least 1e-15,
-    `se` is its standard error, as if rows were independent. `brier` is from 0 to 2, `error` the share of wrong labels,
-    `seconds` the median of folds, of fit and predict.
+    `se` is its standard error, as if rows were independent: a row that was predicted several times counts once, with
+    its mean loss. `brier` is from 0 to 2, `error` the share of wrong labels, `seconds` the median of folds, of fit and
+    predict.
     """
 
     table: str
@@ -61,19 +62,20 @@ HEADER = f"  {'method':<12} {'log loss':>12} {'clipped':>9}   {'s.e.':<7} {'Brie
 def judge(name: str, table: Table, key: str, method: Method) -> Row:
     """One method on all folds of a table."""
     classes = np.unique(table.y)
-    log_proba, labels, seconds = [], [], []
+    log_proba, labels, seconds, tested = [], [], [], []
     try:
         for fold in table.folds():
             found = method(table, fold)
             log_proba.append(found.log_proba[:, np.argsort(found.classes)])
             labels.append(fold.y_test)
             seconds.append(found.seconds)
+            tested.append(fold.test)
     except Left as reason:
         return Row(name, len(table.y), key, left_out=str(reason))
     except (NotImplementedError, RuntimeError, ValueError) as error:  # what it refuses is told, and the others go on
         return Row(name, len(table.y), key, left_out=f"{type(error).__name__} on {name}: {str(error).splitlines()[0]}")
     rows = score_rows(np.concatenate(log_proba), np.concatenate(labels), classes)
-    clipped = rows.log_loss_clipped
+    of_row = pd.Series(rows.log_loss_clipped).groupby(np.concatenate(tested)).mean()
     scores = summarize(rows)
     return Row(
         name,
@@ -81,7 +83,7 @@ def judge(name: str, table: Table, key: str, method: Method) -> Row:
         key,
         log_loss=scores["log_loss"],
         clipped=scores["log_loss_clipped"],
-        se=float(clipped.std(ddof=1) / np.sqrt(len(clipped))),
+        se=float(of_row.std(ddof=1) / np.sqrt(len(of_row))),
         brier=scores["brier"],
         error=1 - scores["accuracy"],
         seconds=float(np.median(seconds)),
@@ -97,7 +99,7 @@ def measure(tables: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
         table = SOURCES[name].read()
         print(f"{name}: {len(table.y):,} rows, {table.kind}\n{HEADER}", flush=True)
         reasons: dict[str, list[str]] = {}
-        for key in methods:
+        for key in methods if table.sample is None else [key for key in methods if key in OF_SAMPLES]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # levels that a fold has not seen, features that are constant in it
                 row = judge(name, table, key, METHODS[key])
@@ -112,14 +114,18 @@ def measure(tables: Sequence[str], methods: Sequence[str]) -> Iterator[Row]:
 
 def machine() -> str:
     """The date, the machine and the versions, in a sentence."""
-    names = ("jax", "numpy", "scikit-learn")
-    versions = [f"bayesnb {bnb.__version__}", *(f"{name} {version(name)}" for name in names)]
+    names = ("jax", "numpy", "scikit-learn", "interpret-core", "lightgbm")
+    versions = [f"bayesnb {bnb.__version__}", *(f"{name} {version(name)}" for name in names if _is_installed(name))]
     if not khiops.absence():
         versions.append(f"Khiops {khiops.version()}")
     return (
         f"{datetime.now(UTC):%d %B %Y}, {os.cpu_count()} cores ({_processor()}), Python {platform.python_version()}, "
         f"{', '.join(versions)}."
     )
+
+
+def _is_installed(distribution: str) -> bool:
+    return bool(list(Distribution.discover(name=distribution)))
 
 
 def _processor() -> str:

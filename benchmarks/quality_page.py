@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.tables import FEW_ROWS
+
 BEGIN = "<!-- figures: written by python -m benchmarks.quality -->"
 END = "<!-- end of figures -->"
 REFERENCE = "naive"
@@ -23,6 +25,7 @@ BLUE, SKY, ORANGE, GREEN, PINK, GREY, BLACK = (
     "#000000",
 )
 LOOK = {
+    "default": (BLUE, "H"),
     "naive": (BLUE, "o"),
     "binned": (SKY, "p"),
     "auto": (SKY, "o"),
@@ -34,12 +37,14 @@ LOOK = {
     "calibrated": (GREY, "+"),
     "logistic": (BLACK, "|"),
     "boosting": (BLACK, "1"),
+    "lightgbm": (BLACK, "2"),
+    "ebm": (BLACK, "3"),
     "khiops": (BLACK, "*"),
 }
 """Colour and mark of a method."""
 OURS = ("naive", "binned", "auto", "TAN", "AODE", "KDB", "trees")
 """Filled with weights, and hollow without."""
-STROKES = "x+|1"
+STROKES = "x+|123"
 TICKS = (0, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10)
 
 
@@ -56,12 +61,14 @@ def write(rows: pd.DataFrame, machine: str, folder: Path) -> None:
         if BEGIN not in text or END not in text:
             raise ValueError(f"{page} has no place for figures: it needs the lines {BEGIN!r} and {END!r}.")
         before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    figure(rows, folder / "quality.svg")
+    figure(rows[~rows["table"].str.contains("/")], folder / "quality.svg")
     page.write_text(f"{before}{BEGIN}\n{figures(rows, machine)}\n{END}{after or chr(10)}", encoding="utf-8")
 
 
 def figures(rows: pd.DataFrame, machine: str) -> str:
     """Everything that was measured, in Markdown."""
+    of_sample = rows["table"].str.contains("/")
+    every, samples, rows = rows, rows[of_sample], rows[~of_sample]
     parts = [
         machine,
         "![Held-out log loss of every method over that of plain naive Bayes, a row a table](quality.svg)",
@@ -69,6 +76,10 @@ def figures(rows: pd.DataFrame, machine: str) -> str:
         _scores(rows, "clipped"),
         f"Its ratio to that of `{REFERENCE}`, over the tables that have both: not the same ones for every method.",
         _ratios(rows),
+        "**Log loss after few rows**: the mean over five stratified samples of 50, 100 and 200 rows, on other rows:",
+        _scores(samples, "clipped") if len(samples) else "",
+        "**Standard errors** of the log loss of tables of fewer than 200 rows, over rows:",
+        _scores(rows[rows["rows"] < FEW_ROWS], "se", best=False),
         "**Log loss, strict**, where it is more than .001 higher:",
         _strict(rows),
         "**Brier score**:",
@@ -77,7 +88,7 @@ def figures(rows: pd.DataFrame, machine: str) -> str:
         _scores(rows, "error"),
         "**Seconds**:",
         _scores(rows, "seconds", best=False),
-        _left_out(rows),
+        _left_out(every),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -163,7 +174,7 @@ def figure(rows: pd.DataFrame, path: Path) -> None:
     for offset, (method, values) in zip(offsets, ratio.items(), strict=True):
         name = str(method).removesuffix("+w")
         colour, mark = LOOK[name]
-        hollow = name in OURS and name == method
+        hollow = name in OURS and name == method  # unweighted
         ax.plot(
             values,
             place + offset,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,23 +19,26 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn import datasets
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
 import bayesnb as bnb
 
 FOLDER = Path(__file__).parents[1] / os.environ.get("BAYESNB_DATA", "../shared/data")
 MISSING = "?"
-FOLDS = 3
+FOLDS, REPEATS, FEW_ROWS = 3, 10, 200
+"""Folds, repeated for tables of fewer rows than `FEW_ROWS`."""
 ADULT_ROWS = 6_000
+SMALL_SAMPLES, DRAWS, TEST_ROWS = (50, 100, 200), 5, 2_000
 
 
 class Fold(NamedTuple):
-    """Rows to learn from, and rows to predict."""
+    """Rows to learn from, rows to predict, and where these are in the table."""
 
     X: Any
     y: np.ndarray
     X_test: Any
     y_test: np.ndarray
+    test: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +52,19 @@ class Table:
         missing; messages; or counts of words.
     y : (N,) array of str
     test : (N,) array of bool, optional
-        Rows of the table's own test set; without them there are three stratified folds.
+        Rows of the table's own test set. Without them there are three stratified folds, drawn ten times where the table
+        has fewer than 200 rows.
     alpha : float
         Concentration of naive Bayes, ours and scikit-learn's.
+    sample : int, optional
+        Number of rows to learn from, of which five stratified samples are drawn; up to 2,000 other rows are predicted.
     """
 
     X: Any
     y: np.ndarray
     test: np.ndarray | None = None
     alpha: float = 1.0
+    sample: int | None = None
 
     @property
     def kind(self) -> str:
@@ -73,13 +80,19 @@ class Table:
             if isinstance(X, list):
                 words = CountVectorizer()
                 X, X_test = words.fit_transform(X), words.transform(X_test)
-            yield Fold(X, self.y[train], X_test, self.y[test])
+            yield Fold(X, self.y[train], X_test, self.y[test], test)
 
     def _splits(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         if self.test is not None:
             yield np.flatnonzero(~self.test), np.flatnonzero(self.test)
+        elif self.sample is not None:
+            test_rows = min(TEST_ROWS, len(self.y) - self.sample)
+            yield from StratifiedShuffleSplit(DRAWS, train_size=self.sample, test_size=test_rows, random_state=0).split(
+                self.y, self.y
+            )
         else:
-            yield from StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(self.y, self.y)
+            for repeat in range(REPEATS if len(self.y) < FEW_ROWS else 1):
+                yield from StratifiedKFold(FOLDS, shuffle=True, random_state=repeat).split(self.y, self.y)
 
     def _rows(self, index: np.ndarray) -> Any:
         if isinstance(self.X, list):
@@ -180,7 +193,12 @@ SOURCES = {
     "sms": Source("sms_spam.tsv", _sms),
     "20ng": Source("20ng/4cat_train.counts.tsv", _newsgroups),
 }
-"""Every table, by its name."""
+SOURCES |= {
+    f"{name}/{n}": Source(SOURCES[name].file, lambda read=SOURCES[name].read, n=n: replace(read(), sample=n))
+    for name in ("adult", "mushroom", "pima", "digits")
+    for n in SMALL_SAMPLES
+}
+"""Every table, by its name; "adult/50" learns from 50 rows."""
 
 
 def absent(name: str) -> bool:

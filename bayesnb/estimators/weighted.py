@@ -280,7 +280,7 @@ class WeightedNB(NaiveBayesClassifier):
             name = type(model.unweighted).__name__
             warn(f"{name} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
-        return *weigh_cross_fit(crossed, classes), crossed.terms.weight
+        return *weigh_cross_fit(crossed, classes), crossed.row_weight
 
     # -- what was found --------------------------------------------------------------------------
 

@@ -20,29 +20,25 @@ from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
 from bayesnb._util.warnings import warn
-from bayesnb.encoding import Levels, check_labels, check_weights
+from bayesnb.encoding import Levels, Table, check_labels, check_weights
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import JointLikelihood, TermWeights
+from bayesnb.prediction.dense_terms import MOST_TERMS, DenseCollector, DenseTerms
+from bayesnb.prediction.sparse_terms import SparseCollector
 from bayesnb.prediction.terms import AVERAGE, terms
-from bayesnb.prediction.weight_optimum import (
-    CrossTerms,
-    Groups,
-    corrected_log_losses,
-    fit_weights,
-    log_losses,
-)
+from bayesnb.prediction.weight_optimum import CrossTerms, Groups, Prior, fit_weights
 from bayesnb.prediction.weights import WeightPath, Weights, term_names
 from bayesnb.selection.left_out import FEWEST_EVENTS
 
 Kind = Literal["feature", "temperature", "auto"]
 
-MOST_TERMS = 256
 N_SPLITS, _MOST_SPLITS, _MANY_ROWS = 3, 6, 3_000
 NEGLIGIBLE = 1e-3
 """Difference between mean losses, in nats, for which no model is made more complex."""
 _MOST_CELLS = 2**27
+_CELLS_AT_ONCE = 2**24
 
 
 class TooFewRowsError(ValueError):
@@ -142,6 +138,11 @@ class CrossFit(NamedTuple):
     log_length: float
 
     @property
+    def row_weight(self) -> np.ndarray:
+        """(N,) replication counts of the rows."""
+        return np.bincount(self.terms.row, self.terms.weight)
+
+    @property
     def grid(self) -> Sequence[Sequence[float]]:
         """Values of τ to compare, from those that shrink most to those that shrink least."""
         return self.groups.grid if self.biased else self.groups.grid[:1]
@@ -149,9 +150,7 @@ class CrossFit(NamedTuple):
     def at(self, exponent: float, shrinkage: Sequence[float]) -> tuple[CrossTerms, Groups]:
         """Return the terms of rows of typical length, for a given β; sums of them where all have the same weight."""
         scaled = self.terms.with_exponent(exponent, self.groups.of_draws)
-        if any(shrinkage):
-            return scaled, self.groups
-        return replace(scaled, values=self.groups.sum_terms(scaled.values)), self.groups.summed()
+        return (scaled, self.groups) if any(shrinkage) else (scaled.sum_groups(self.groups), self.groups.summed())
 
 
 def cross_fit(
@@ -187,32 +186,50 @@ def cross_fit(
     classes, label = check_labels(y, n_all, name)
     weight = check_weights(sample_weight, n_all)
     layout = _Layout.of(fit.fitted_, kind)
-    cells = len(classes) * layout.n_columns
+    is_sparse = layout.n_columns > MOST_TERMS and fit.fitted_.members is None
+    cells = len(classes) * (_mean_cells(fit.fitted_.table(X)) if is_sparse else layout.n_columns)
     scored = scored_rows(classes, label, weight, min(max_rows, max(1, _MOST_CELLS // cells)), seed, name)
     n_splits = max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // len(scored.rows)))
     n_splits = n_splits if n_splits * len(scored.rows) * cells <= _MOST_CELLS else 1
-    shape = n_splits, len(scored.rows), len(classes)
-    values, log_class, counted = np.zeros((*shape, layout.n_columns)), np.empty(shape), weight > 0
+    n_rows, n_classes = len(scored.rows), len(classes)
+    collector: DenseCollector | SparseCollector = (
+        SparseCollector(2 * n_splits, layout.groups.of_draws)
+        if is_sparse
+        else DenseCollector((n_splits * n_rows, n_classes, layout.n_columns))
+    )
+    log_class, fit_of = np.empty((n_splits * n_rows, n_classes)), np.empty(n_splits * n_rows, int)
+    counted, at_once = weight > 0, max(1, _CELLS_AT_ONCE // (n_classes * layout.n_columns))
     part = fit.fitted_.parts(X, y, weight)
     with progress("weights", 2 * n_splits) as tick:
         for split, half in enumerate(random_halves(label[counted], n_splits, seed)):
-            for one in (half, ~half):
+            for direction, one in enumerate((half, ~half)):
                 side = np.zeros(n_all, bool)
                 side[counted] = one
-                at = np.flatnonzero(~side[scored.rows])
+                others, k = np.flatnonzero(~side[scored.rows]), 2 * split + direction
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
                     fitted = part(weight * side)
-                    values[split, at] = layout.values(fitted, take_rows(X, scored.rows[at]))
-                _require_finite(values[split, at], scored.rows[at], layout, classes)
-                log_class[split, at] = np.where(scored.classes, _log_class(fitted.fitted_), -np.inf)
+                    for start in range(0, len(others), at_once):
+                        rows = others[start : start + at_once]
+                        values = layout.values(fitted, take_rows(X, scored.rows[rows]))
+                        _require_finite(values, scored.rows[rows], layout, classes)
+                        collector.add(split * n_rows + rows, k, values)
+                log_class[split * n_rows + others] = np.where(scored.classes, _log_class(fitted.fitted_), -np.inf)
+                fit_of[split * n_rows + others] = k
                 tick()
     log_length = _log_lengths(fit.fitted_, X)[scored.rows]
     typical = float(np.average(log_length, weights=scored.weight))
     return classes, CrossFit(
         layout.names,
         layout.column,
-        CrossTerms(values, log_class, log_length - typical, scored.label, scored.weight),
+        collector.finish(
+            log_class=log_class,
+            log_length=np.tile(log_length - typical, n_splits),
+            label=np.tile(scored.label, n_splits),
+            weight=np.tile(scored.weight / n_splits, n_splits),
+            row=np.tile(np.arange(n_rows), n_splits),
+            fit=fit_of,
+        ),
         layout.groups,
         layout.biased,
         fit.fitted_.members is not None,
@@ -225,9 +242,12 @@ def weigh_cross_fit(found: CrossFit, classes: Levels) -> tuple[Weights, np.ndarr
     optima, chosen, exponent = fit_weights(found.terms, found.groups, found.grid, biased=found.biased)
     best, of_draws = optima[chosen], found.groups.of_draws[found.column]
     scaled = found.terms.with_exponent(exponent, found.groups.of_draws)
-    plain = found.terms.averaged() if found.averaged else found.terms
-    plain_losses = log_losses(plain, np.zeros(len(classes)), np.ones(plain.values.shape[-1]))
-    weight, losses = found.terms.weight, corrected_log_losses(scaled, best)
+    if found.averaged and isinstance(found.terms, DenseTerms):
+        plain_losses = found.terms.averaged().log_losses(np.zeros(len(classes)), np.ones(1))
+    else:
+        plain_losses = found.terms.log_losses(np.zeros(len(classes)), np.ones(len(found.groups.of_terms)))
+    prior = Prior.of(found.groups, best.shrinkage, len(classes), biased=found.biased)
+    weight, losses = found.row_weight, scaled.held_out_log_losses(prior, (best.bias, best.weight))
     dependence = found.groups.of_terms[found.column] == 1
     weights = Weights(
         names=found.names,
@@ -300,7 +320,7 @@ class _Layout:
     @classmethod
     def of(cls, fitted: Fitted, kind: Kind) -> _Layout:
         names = term_names(fitted.encoding, fitted.members)
-        common = kind == "temperature" or len(names) == 1 or (kind == "auto" and len(names) > MOST_TERMS)
+        common = kind == "temperature" or len(names) == 1
         if fitted.members is not None:
             names = (AVERAGE,) if common else names
             of_draws = dependence = np.zeros(len(names), bool)
@@ -343,6 +363,11 @@ class _Layout:
                 fitted.encoding, weighted, encoded, n_rows, reading, parts=parts
             ).sum(axis=-1)
         return values
+
+
+def _mean_cells(table: Table) -> int:
+    """Return how many cells of a row differ from what most rows have: of a sparse matrix those that are stored."""
+    return 1 + table.data.nnz // max(1, table.n_rows) if table.is_sparse else len(table.names)
 
 
 @float64

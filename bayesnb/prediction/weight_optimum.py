@@ -2,23 +2,25 @@
 
     s_c(x) = b_c + log π_c + Σ_t w_t ℓ_ct(x),    P(c | x) = softmax(s),    w_t = T_g + τ_g d_t  (t in group g)
 
-with b, d ~ N(0, 1) and T_g ~ N(μ_g, 1). For given τ the objective is concave, and Newton's method finds the one
-optimum. τ is the smallest of a grid against which Laplace's evidence is not strong: within a Bayes factor of 10 of the
-best. The term of a row that is t draws from one simplex is ℓ ((t + 1)/t₀)^-β, t₀ that of a typical row, with β at the
-optimum under τ = 0; β is half normal of scale ½, as rows whose labels are told nearly without error do not bound it.
+with b, d ~ N(0, 1) and T_g ~ N(μ_g, 1). For given τ the objective is concave and has one optimum. τ is the smallest of
+a grid against which Laplace's evidence is not strong: within a Bayes factor of 10 of the best. The term of a row that
+is t draws from one simplex is ℓ ((t + 1)/(t₀ + 1))^-β, t₀ that of a typical row, with β at the optimum under τ = 0; β
+is half normal of scale ½, as rows whose labels are told nearly without error do not bound it.
 
 Each row is scored S times, by S fits to random halves of the other rows, with S-th parts of its weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
+import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int, Num
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_softmax
 
 GRID = ((0.0,), (0.03,), (0.1,), (0.3,), (1.0,))
 GRID_OF_TWO = (
@@ -29,10 +31,10 @@ GRID_OF_TWO = (
 _STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
 _PRECISION_OF_EXPONENT = 4.0
 _LARGEST_EXPONENT = 2.0
-_STEPS = 100
-_DECREMENT = 1e-8  # of the log score, by a step; the next one, which is not taken, would be of the order of its square
-_SMALLEST_STEP = 1e-10
-_CELLS_IN_CACHE = 2**17
+_SPLITS_TOGETHER, _FOLDS = 3, 4
+
+Point = tuple[np.ndarray, np.ndarray]
+"""Biases (C,) and weights (T,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,60 +78,154 @@ class Groups:
 
 
 @dataclass(frozen=True, eq=False)
-class CrossTerms:
-    """Terms of N rows, each by S fits that do not know the row.
+class Prior:
+    """The prior of biases and weights under one τ.
 
     Parameters
     ----------
-    values : (S, N, C, T) array
-        log p(x_t | class) in nats.
-    log_class : (S, N, C) array
-        log P(class).
-    log_length : (N,) array
-        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ a typical one; else 0.
-    label : (N,) int array
-        Index of the class.
-    weight : (N,) array
-        Replication counts.
+    groups : Groups
+    shrinkage : (G,) array
+        τ.
+    into : (C + T, P) sparse array
+        (b, w) as a linear function of the P free parameters, of (b, T, d): no b without biases, d_t where τ_g > 0.
+    mean : (P,) array
+        Prior means of the free parameters, whose prior variances are 1.
+    temperatures : slice
+        Where T is among the free parameters.
     """
 
-    values: Float[np.ndarray, "S N C T"]
-    log_class: Float[np.ndarray, "S N C"]
-    log_length: Float[np.ndarray, "N"]
-    label: Int[np.ndarray, "N"]
-    weight: Num[np.ndarray, "N"]
+    groups: Groups
+    shrinkage: Float[np.ndarray, "G"]
+    into: sp.csr_array
+    mean: Float[np.ndarray, "P"]
+    temperatures: slice
 
-    def with_exponent(self, exponent: float, of_draws: np.ndarray) -> CrossTerms:
-        """Multiply terms of draws by ((t + 1)/t₀)^-β."""
-        if not exponent:
-            return self
-        power = np.where(of_draws, np.exp(-exponent * self.log_length)[:, None], 1.0)
-        return replace(self, values=self.values * power[:, None])
+    @classmethod
+    def of(cls, groups: Groups, shrinkage: np.ndarray, n_classes: int, *, biased: bool) -> Prior:
+        """Return the prior of C biases and T weights."""
+        n_terms, n_groups, tau = len(groups.of_terms), len(groups.mean), shrinkage[groups.of_terms]
+        bias = sp.eye_array(n_classes, n_classes * biased)
+        common = sp.csr_array((np.ones(n_terms), (np.arange(n_terms), groups.of_terms)), (n_terms, n_groups))
+        deviations = sp.diags_array(tau).tocsc()[:, tau > 0]
+        mean = np.zeros(n_classes * biased + n_groups + deviations.shape[1])
+        temperatures = slice(n_classes * biased, n_classes * biased + n_groups)
+        mean[temperatures] = groups.mean
+        into = sp.block_diag([bias, sp.hstack([common, deviations])], format="csr")
+        return cls(groups, shrinkage, sp.csr_array(into), mean, temperatures)
 
-    def averaged(self) -> CrossTerms:
-        """Replace terms, each of a model, by the logarithm of their models' mean probability."""
-        n_terms = self.values.shape[-1]
-        return replace(self, values=logsumexp(self.values, axis=-1, keepdims=True) - np.log(n_terms))
+    def point(self, theta: Float[np.ndarray, "P"]) -> Point:
+        """Return the biases and weights of free parameters."""
+        at = self.into @ theta
+        return at[: len(at) - len(self.groups.of_terms)], at[len(at) - len(self.groups.of_terms) :]
 
-    def take(self, rows: np.ndarray) -> CrossTerms:
-        """Return the terms of some of the rows."""
-        each = self.log_length[rows], self.label[rows], self.weight[rows]
-        return CrossTerms(self.values[:, rows], self.log_class[:, rows], *each)
-
-    def blocks(self) -> Iterator[CrossTerms]:
-        """Yield blocks of rows whose terms fit into a processor's cache."""
-        n_splits, n_rows, n_classes, n_terms = self.values.shape
-        size = max(1, _CELLS_IN_CACHE // max(1, n_splits * n_classes * n_terms))
-        for start in range(0, n_rows, size):
-            yield self.take(slice(start, start + size))  # type: ignore[arg-type]
+    def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
+        """Return the free parameters whose biases and weights are these, or, where τ = 0, nearest to these."""
+        of_terms, tau = self.groups.of_terms, self.shrinkage[self.groups.of_terms]
+        common = np.bincount(of_terms, weight) / np.bincount(of_terms)
+        free = tau > 0
+        return np.concatenate([bias[: self.temperatures.start], common, (weight - common[of_terms])[free] / tau[free]])
 
 
-class Slopes(NamedTuple):
-    """The log score Σ_i v_i log P(y_i | x_i) at (b, w), its gradient (C + T,) and minus its Hessian (C + T, C + T)."""
+@dataclass(frozen=True, eq=False)
+class CrossTerms(ABC):
+    """Terms of N rows, each by S fits that do not know the row: A = S·N scored rows, those of the first split first.
 
-    value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
+    Parameters
+    ----------
+    log_class : (A, C) array
+        log P(class) in nats.
+    log_length : (A,) array
+        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ a typical one; else 0.
+    label : (A,) int array
+        Index of the class.
+    weight : (A,) array
+        Replication counts, divided by S.
+    row : (A,) int array
+        Which row it is.
+    fit : (A,) int array
+        Which of the 2S fits has scored it.
+    """
+
+    log_class: Float[np.ndarray, "A C"]
+    log_length: Float[np.ndarray, "A"]
+    label: Int[np.ndarray, "A"]
+    weight: Num[np.ndarray, "A"]
+    row: Int[np.ndarray, "A"]
+    fit: Int[np.ndarray, "A"]
+
+    @abstractmethod
+    def take(self, index: np.ndarray | slice) -> Self:
+        """Return some of the scored rows."""
+
+    @abstractmethod
+    def scores(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
+        """Compute s_c(x) at (b, w)."""
+
+    @abstractmethod
+    def with_exponent(self, exponent: float, of_draws: np.ndarray) -> Self:
+        """Multiply terms of draws by ((t + 1)/(t₀ + 1))^-β."""
+
+    @abstractmethod
+    def sum_groups(self, groups: Groups) -> CrossTerms:
+        """Return the sums of the terms of each group, in its place."""
+
+    @abstractmethod
+    def climb(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
+        """Find the free parameters at the penalised optimum, from (b, w) on; default: from the prior mean on."""
+
+    @abstractmethod
+    def describe(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
+        """Return the optimum at these free parameters, with standard deviations and evidence."""
+
+    def maximize(self, prior: Prior, start: Point | None = None) -> Optimum:
+        """Find the penalised optimum, from (b, w) on; default: from the prior mean on."""
+        return self.describe(prior, self.climb(prior, start))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, N."""
+        return int(self.row.max()) + 1
+
+    def log_losses(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
+        """Compute the mean of -log P(label | row) over the S fits at (b, w)."""
+        return -self._log_proba_of_label(bias, weight).reshape(-1, self.n_rows).mean(axis=0)
+
+    def log_score(self, bias: np.ndarray, weight: np.ndarray) -> float:
+        """Compute Σ_i v_i log P(y_i | x_i) at (b, w)."""
+        return float(self.weight @ self._log_proba_of_label(bias, weight))
+
+    def held_out_log_losses(self, prior: Prior, start: Point) -> Float[np.ndarray, "N"]:
+        """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
+
+        A row is not only among those that weights are fitted to: half of the fits that score other rows know its label.
+        Weights for it are fitted to what the other fits, those that score it, say of other rows. Rows which the same
+        fits score are held out a quarter at a time; of six splits three are taken together.
+
+        Parameters
+        ----------
+        prior : Prior
+        start : (b, w)
+            The optimum of all rows.
+        """
+        fit, losses = self.fit.reshape(-1, self.n_rows), np.zeros(self.n_rows)
+        together = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
+        for splits in together:
+            patterns, pattern_of = np.unique(fit[splits], axis=1, return_inverse=True)
+            for k, pattern in enumerate(patterns.T):
+                rows = np.flatnonzero(pattern_of == k)
+                rows = rows[np.argsort(self.label[rows], kind="stable")]
+                for held_out in (rows[i::_FOLDS] for i in range(min(_FOLDS, len(rows)))):
+                    others = np.isin(self.fit, pattern) & ~np.isin(self.row, held_out)
+                    terms = self.take(np.flatnonzero(others))
+                    terms = replace(terms, weight=terms.weight * (self.weight.sum() / terms.weight.sum()))
+                    point = prior.point(terms.climb(prior, start))
+                    scored = self.take((splits[:, None] * self.n_rows + held_out).ravel())
+                    losses[held_out] -= scored._log_proba_of_label(*point).reshape(len(splits), -1).mean(axis=0)
+        return losses / len(together)
+
+    def _log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:
+        log_proba = log_softmax(self.scores(bias, weight), axis=-1)
+        return np.take_along_axis(log_proba, self.label[:, None], axis=-1)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,10 +242,6 @@ class Optimum:
         Posterior standard deviations of the weights and temperatures, by Laplace's approximation.
     log_evidence : float
         Laplace's approximation, up to a constant that all τ share.
-    into : (C + T, P) array
-        (b, w) as a linear function of the P free parameters, of (b, T, d): no b without biases, d_t where τ_g > 0.
-    covariance : (P, P) array
-        Of the free parameters: the inverse of minus the Hessian of the penalised log score.
     """
 
     shrinkage: Float[np.ndarray, "G"]
@@ -159,8 +251,6 @@ class Optimum:
     sd: Float[np.ndarray, "T"]
     temperature_sd: Float[np.ndarray, "G"]
     log_evidence: float
-    into: Float[np.ndarray, "C_T P"]
-    covariance: Float[np.ndarray, "P P"]
 
 
 def fit_weights(
@@ -189,170 +279,26 @@ def fit_weights(
     exponent = _exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
     scaled, found = terms.with_exponent(exponent, groups.of_draws), list[Optimum]()
     for tau in grid:
-        start = (found[-1].bias, found[-1].weight) if found else None
-        found.append(maximize(scaled, groups, np.asarray(tau, float), biased=biased, start=start))
+        prior = Prior.of(groups, np.asarray(tau, float), terms.log_class.shape[-1], biased=biased)
+        found.append(scaled.maximize(prior, (found[-1].bias, found[-1].weight) if found else None))
     best = max(one.log_evidence for one in found)
     return found, next(k for k, one in enumerate(found) if one.log_evidence >= best - _STRONG), exponent
-
-
-def maximize(
-    terms: CrossTerms,
-    groups: Groups,
-    tau: np.ndarray,
-    *,
-    biased: bool,
-    start: tuple[np.ndarray, np.ndarray] | None = None,
-) -> Optimum:
-    """Find the optimum under one τ by Newton's method, with steps that are halved until the objective rises.
-
-    Parameters
-    ----------
-    terms, groups, biased
-        As for `fit_weights`.
-    tau : (G,) array
-    start : (b, w), optional
-        Where to begin; default: b = 0 and w = μ.
-    """
-    n_classes, of_terms = terms.values.shape[2], groups.of_terms
-    n_groups = len(groups.mean)
-    each = np.eye(n_classes + len(of_terms))
-    common = np.concatenate([np.zeros((n_classes, n_groups)), np.eye(n_groups)[of_terms]])
-    deviations = each[:, n_classes:] * tau[of_terms]
-    into = np.hstack([each[:, : n_classes * biased], common, deviations[:, tau[of_terms] > 0]])
-    prior_mean = np.zeros(into.shape[1])
-    temperatures = slice(n_classes * biased, n_classes * biased + n_groups)
-    prior_mean[temperatures] = groups.mean
-
-    def evaluate(theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Return the penalised log score, its gradient and minus its Hessian."""
-        at, away = into @ theta, theta - prior_mean
-        value, gradient, hessian = slopes(terms, at[:n_classes], at[n_classes:])
-        return float(value - away @ away / 2), into.T @ gradient - away, into.T @ hessian @ into + np.eye(len(theta))
-
-    theta = prior_mean if start is None else np.linalg.lstsq(into, np.concatenate(start), rcond=None)[0]
-    objective, gradient, precision = evaluate(theta)
-    for _ in range(_STEPS):
-        step, size = np.linalg.solve(precision, gradient), 1.0
-        after = evaluate(theta + step)
-        while after[0] < objective - 1e-13 * abs(objective) and size > _SMALLEST_STEP:
-            size /= 2
-            after = evaluate(theta + size * step)
-        if size <= _SMALLEST_STEP:
-            break
-        decrement, theta = float(gradient @ step), theta + size * step
-        objective, gradient, precision = after
-        if decrement < _DECREMENT:
-            break
-    at, covariance = into @ theta, np.linalg.inv(precision)
-    return Optimum(
-        shrinkage=tau,
-        bias=at[:n_classes],
-        temperature=theta[temperatures],
-        weight=at[n_classes:],
-        sd=np.sqrt(np.einsum("tp,pq,tq->t", into[n_classes:], covariance, into[n_classes:])),
-        temperature_sd=np.sqrt(np.diagonal(covariance)[temperatures]),
-        log_evidence=float(objective - np.linalg.slogdet(precision)[1] / 2),
-        into=into,
-        covariance=covariance,
-    )
 
 
 def _exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
     """Find β at the optimum under common temperatures."""
     from scipy.optimize import minimize_scalar
 
-    start: tuple[np.ndarray, np.ndarray] | None = None
+    prior = Prior.of(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased=biased)
+    start: Point | None = None
 
     def loss(exponent: float) -> float:
         nonlocal start
-        scaled, tau = terms.with_exponent(exponent, groups.of_draws), np.zeros(len(groups.mean))
-        found = maximize(scaled, groups, tau, biased=biased, start=start)
+        scaled = terms.with_exponent(exponent, groups.of_draws)
+        found = scaled.maximize(prior, start)
         start = found.bias, found.weight
         away = found.temperature - groups.mean
         penalty = (found.bias @ found.bias + away @ away + _PRECISION_OF_EXPONENT * exponent**2) / 2
-        return penalty - _log_score(scaled, found.bias, found.weight)
+        return penalty - scaled.log_score(found.bias, found.weight)
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)
-
-
-def slopes(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Slopes:
-    """Compute the log score at (b, w), and its first and second derivatives."""
-    n_classes, n_terms = terms.values.shape[2:]
-    value, gradient = 0.0, np.zeros(n_classes + n_terms)
-    hessian = np.zeros((n_classes + n_terms, n_classes + n_terms))
-    for block in terms.blocks():
-        values = block.values.reshape(-1, n_classes, n_terms)
-        label, row_weight = _repeated(block)
-        log_proba = log_softmax(_scores(block, bias, weight), axis=-1).reshape(-1, n_classes)
-        own, proba = label[:, None] == np.arange(n_classes), np.exp(log_proba)
-        value += float(row_weight @ log_proba[own])
-        rest, mass = row_weight[:, None] * (own - proba), row_weight[:, None] * proba
-        gradient += np.concatenate([rest.sum(axis=0), rest.ravel() @ values.reshape(-1, n_terms)])
-        # Covariances under P(c | x) of the indicators of the classes and of the terms.
-        centered = values - np.einsum("nc,nct->nt", proba, values)[:, None]
-        root = (np.sqrt(mass)[..., None] * centered).reshape(-1, n_terms)
-        mixed = np.einsum("nc,nct->ct", mass, centered)
-        hessian[:n_classes, :n_classes] += np.diag(mass.sum(axis=0)) - mass.T @ proba
-        hessian[:n_classes, n_classes:] += mixed
-        hessian[n_classes:, :n_classes] += mixed.T
-        hessian[n_classes:, n_classes:] += root.T @ root
-    return Slopes(value, gradient, hessian)
-
-
-def log_losses(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
-    """Compute (N,) -log P(label | row) at (b, w), averaged over the fits."""
-    return _of_label(log_softmax(_scores(terms, bias, weight), axis=-1), terms.label)
-
-
-def corrected_log_losses(terms: CrossTerms, optimum: Optimum) -> Float[np.ndarray, "N"]:
-    r"""Compute (N,) the log loss of each row under weights that do not know its label, by one Newton step.
-
-    With A the (S·C, P) design of a row, G = A H⁻¹ Aᵀ and W = v (diag p - p pᵀ) of its scores, v the row's weight over
-    S, the scores without the row are s - G (I - W G)⁻¹ v (e_y - p).
-
-    Parameters
-    ----------
-    terms : CrossTerms
-        As they were fitted, lengths included.
-    optimum : Optimum
-    """
-    n_splits, _, n_classes, _ = terms.values.shape
-    size, found = n_splits * n_classes, []
-    for block in terms.blocks():
-        values, n_rows = np.moveaxis(block.values, 0, 1), len(block.label)
-        classes = np.broadcast_to(np.eye(n_classes), (n_rows, n_splits, n_classes, n_classes))
-        design = (np.concatenate([classes, values], axis=-1) @ optimum.into).reshape(n_rows, size, -1)
-        spread = design @ optimum.covariance @ design.swapaxes(1, 2)
-        scores = np.moveaxis(_scores(block, optimum.bias, optimum.weight), 0, 1)
-        proba = np.exp(log_softmax(scores, axis=-1))
-        weight = (block.weight / n_splits)[:, None, None]
-        curvature = np.zeros((n_rows, n_splits, n_classes, n_splits, n_classes))
-        for s in range(n_splits):
-            p = proba[:, s]
-            curvature[:, s, :, s] = weight * (p[:, :, None] * np.eye(n_classes) - p[:, :, None] * p[:, None])
-        own = block.label[:, None, None] == np.arange(n_classes)
-        rest = (weight * (own - proba)).reshape(n_rows, size, 1)
-        without = np.eye(size) - curvature.reshape(n_rows, size, size) @ spread
-        shift = (spread @ np.linalg.solve(without, rest)).reshape(scores.shape)
-        log_proba = np.moveaxis(log_softmax(scores - shift, axis=-1), 1, 0)
-        found.append(_of_label(log_proba, block.label))
-    return np.concatenate(found)
-
-
-def _log_score(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> float:
-    return -float(terms.weight @ log_losses(terms, bias, weight))
-
-
-def _scores(terms: CrossTerms, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "S N C"]:
-    return bias + terms.log_class + terms.values @ weight
-
-
-def _of_label(log_proba: np.ndarray, label: np.ndarray) -> Float[np.ndarray, "N"]:
-    """Return (N,) minus the mean over the fits of (S, N, C) log probabilities of the labels."""
-    return -np.take_along_axis(log_proba, label[None, :, None], axis=-1)[..., 0].mean(axis=0)
-
-
-def _repeated(terms: CrossTerms) -> tuple[np.ndarray, np.ndarray]:
-    """Return the (S·N,) label and weight of each row in each fit."""
-    n_splits = len(terms.values)
-    return np.tile(terms.label, n_splits), np.tile(terms.weight / n_splits, n_splits)

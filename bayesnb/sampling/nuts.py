@@ -16,6 +16,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
+from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
 from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
@@ -289,7 +290,13 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.groups.mean)]
-    target = WeightsGiven(*crossed.at(weights.exponent, shrinkage), np.array(shrinkage), weights.biased)
+    terms, groups = crossed.at(weights.exponent, shrinkage)
+    if not isinstance(terms, DenseTerms):
+        raise ValueError(
+            f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and draws are of at most {MOST_TERMS}. "
+            "weight_table has intervals of all, by Laplace's approximation."
+        )
+    target = WeightsGiven(terms, groups, np.array(shrinkage), weights.biased)
     samples, transitions = _sample(target.program, target.options(), run, _CERTAIN)
     return assemble_weights(nb, fitted, target.finish(samples, weights.dependence), weights.names, transitions)
 

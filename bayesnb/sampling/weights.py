@@ -13,8 +13,9 @@ import numpyro
 from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 from numpyro.infer import init_to_value
 
+from bayesnb.prediction.dense_terms import DenseTerms
 from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURES, WEIGHT
-from bayesnb.prediction.weight_optimum import CrossTerms, Groups, maximize
+from bayesnb.prediction.weight_optimum import Groups, Prior
 
 _DEVIATION = "deviation"
 
@@ -28,7 +29,7 @@ class WeightsGiven:
 
     Parameters
     ----------
-    terms : CrossTerms
+    terms : DenseTerms
         Terms of rows of typical length, or under τ = 0 the sum of those of each group.
     groups : Groups
         Of these terms.
@@ -38,14 +39,14 @@ class WeightsGiven:
         Whether classes have a bias.
     """
 
-    terms: CrossTerms
+    terms: DenseTerms
     groups: Groups
     shrinkage: np.ndarray
     biased: bool
 
     def program(self) -> None:
         """Declare the sites "temperature", and where there are any "class_bias", "dependence_temperature", "weight"."""
-        n_splits, _, n_classes, n_terms = self.terms.values.shape
+        _, n_classes, n_terms = self.terms.values.shape
         bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
         names = zip(TEMPERATURES, self.groups.mean, strict=False)
         temperature = jnp.stack([numpyro.sample(name, dist.Normal(mean, 1.0)) for name, mean in names])
@@ -57,7 +58,7 @@ class WeightsGiven:
         joint = bias + self.terms.log_class + self.terms.values @ weight
         own = jnp.asarray(self.terms.label)[:, None] == jnp.arange(n_classes)
         log_proba = jnp.sum(jnp.where(own, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
-        numpyro.factor("labels", jnp.sum(log_proba @ self.terms.weight) / n_splits)
+        numpyro.factor("labels", log_proba @ self.terms.weight)
 
     @property
     def _free(self) -> np.ndarray:
@@ -66,18 +67,17 @@ class WeightsGiven:
 
     def options(self) -> dict[str, Any]:
         """Return options of NUTS: it begins at the optimum, with the covariance there for its inverse mass matrix."""
-        found = maximize(self.terms, self.groups, self.shrinkage, biased=self.biased)
-        at: dict[str, Any] = {CLASS_BIAS: found.bias} if self.biased else {}
-        at |= dict(zip(TEMPERATURES, found.temperature, strict=False))
+        prior = Prior.of(self.groups, self.shrinkage, self.terms.log_class.shape[-1], biased=self.biased)
+        theta = self.terms.climb(prior)
+        at: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
+        at |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
         if self.shrinkage.any():
-            of_terms = self.groups.of_terms
-            away = (found.weight - found.temperature[of_terms])[self._free] / self.shrinkage[of_terms][self._free]
-            at[_DEVIATION] = away
+            at[_DEVIATION] = theta[prior.temperatures.stop :]
         sites = tuple(at)
         return {
             "init_strategy": init_to_value(values=at),
             "dense_mass": [sites],
-            "inverse_mass_matrix": {sites: found.covariance},
+            "inverse_mass_matrix": {sites: self.terms.covariance(prior, theta)},
             "target_accept_prob": 0.95,  # where labels are told nearly without error the density has a steep side
         }
 
@@ -88,7 +88,7 @@ class WeightsGiven:
         """
         temperatures = {name: np.asarray(samples[name]) for name in TEMPERATURES if name in samples}
         each = np.stack(list(temperatures.values()), axis=-1)
-        bias = samples[CLASS_BIAS] if self.biased else np.zeros((*each.shape[:-1], self.terms.values.shape[2]))
+        bias = samples[CLASS_BIAS] if self.biased else np.zeros((*each.shape[:-1], self.terms.log_class.shape[-1]))
         weight = samples.get(WEIGHT, each[..., dependence.astype(int)])
         return temperatures | {CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
 

@@ -6,6 +6,7 @@ import warnings
 from copy import copy
 from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -41,6 +42,7 @@ from tests.refusals import refused
 CASES = {
     "categorical": (bnb.CategoricalNB(), LEVELS),
     "gaussian": (bnb.GaussianNB(), NUMBERS),
+    "binary": (bnb.BernoulliNB(), np.where(np.median(NUMBERS, axis=0) < NUMBERS, 1, 0)),
     "tree": (bnb.TAN(gaussian=None), LEVELS),
 }
 
@@ -103,12 +105,16 @@ def terms_of(estimator, rows, *fitted_to) -> bnb.prediction.Terms:
     return margins_and_dependences(weighted, rows, bnb.CategoricalNB().fit(*fitted_to))
 
 
-def objective(scores: bnb.prediction.Terms, label: np.ndarray, tau: float, biased: bool = True, weight=1.0):
-    """Minus the penalised log score of (b, T, d), and its gradient, written out once more; each row in each split."""
+def objective(scores: bnb.prediction.Terms, label: np.ndarray, tau: float, biased: bool = True, weight=1.0, share=None):
+    """Minus the penalised log score of (b, T, d), and its gradient, written out once more; each row in each split.
+
+    `share` (S·N,) are weights of the rows in each split, in place of S-th parts of `weight`.
+    """
     _, n_classes, n_terms = scores.values.shape
     n_splits = len(scores.values) // len(label)
     own = np.tile(np.eye(n_classes)[label], (n_splits, 1))
-    share = np.tile(np.broadcast_to(weight, len(label)), n_splits)[:, None] / n_splits
+    share = np.tile(np.broadcast_to(weight, len(label)), n_splits) / n_splits if share is None else share
+    share = share[:, None]
 
     def value(theta: np.ndarray) -> tuple[float, np.ndarray]:
         b, temperature, d = theta[:n_classes] * biased, theta[n_classes], theta[n_classes + 1 :]
@@ -228,20 +234,30 @@ def test_long_rows_count_for_less():
     np.testing.assert_allclose(nb.predict_log_proba(row)[0], log_softmax(joint), rtol=1e-12)
 
 
-@pytest.mark.parametrize("case", ["categorical", "gaussian"])
-def test_the_expected_loss_is_that_of_weights_without_the_row(case, monkeypatch):
-    """By weights that are fitted again without each row, by another solver, where they may fit most: τ = 1."""
+@pytest.mark.parametrize("case", ["categorical", "gaussian", "binary"])
+def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, monkeypatch):
+    """By weights that another solver fits to other rows and halves without the row; τ = 1 fits most.
+
+    Rows that the same halves score are held out by quarters, those of a class one after the other.
+    """
     monkeypatch.setattr(weight_optimum, "GRID", ((1.0,),))
     estimator, X = CASES[case]
-    nb, scores, losses = bnb.WeightedNB(estimator, "feature").fit(X, LABEL), crossed(estimator, X), []
-    full = solved(scores, CODE, 1.0).x
-    for i in range(N):
-        value, _ = objective(scores, CODE, 1.0, weight=np.arange(N) != i)
-        b, w = np.split(minimize(value, full, jac=True, method="BFGS", options={"gtol": 1e-6}).x, [3])
-        here = np.arange(i, SPLITS * N, N)
-        joint = scores.log_class_prior[here] + b + scores.values[here] @ (w[0] + w[1:])
-        losses.append(-log_softmax(joint, axis=1)[:, CODE[i]].mean())
-    assert nb.expected_log_loss_ == pytest.approx(np.mean(losses), abs=0.01)
+    nb, scores, losses = bnb.WeightedNB(estimator, "feature").fit(X, LABEL), crossed(estimator, X), np.zeros(N)
+    full, half = solved(scores, CODE, 1.0).x, random_halves(CODE, SPLITS, 0)
+    for splits_of in np.arange(SPLITS).reshape(-1, 3):
+        for sides in product([False, True], repeat=3):
+            rows = [i for i in np.argsort(CODE, kind="stable") if tuple(half[splits_of, i]) == sides]
+            for held_out in (rows[quarter::4] for quarter in range(4)):
+                share = np.zeros((SPLITS, N))
+                share[splits_of] = half[splits_of] == np.array(sides)[:, None]
+                share[:, held_out] = 0.0
+                value, _ = objective(scores, CODE, 1.0, share=share.ravel() * (N / share.sum()))
+                b, w = np.split(minimize(value, full, jac=True, method="BFGS", options={"gtol": 1e-6}).x, [3])
+                here = splits_of[:, None] * N + np.array(held_out, int)
+                joint = scores.log_class_prior[here] + b + scores.values[here] @ (w[0] + w[1:])
+                own = np.eye(3)[CODE[held_out]]
+                losses[held_out] -= (own * log_softmax(joint, axis=2)).sum(axis=2).mean(axis=0) * 3 / SPLITS
+    assert nb.expected_log_loss_ == pytest.approx(np.mean(losses), abs=1e-6)
 
 
 def test_halves_have_half_of_each_class():
