@@ -28,7 +28,8 @@ from bayesnb.fitted import Fitted, Members, Request
 from bayesnb.model import NaiveBayes, Statistics, TermWeights
 from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
 from bayesnb.prediction.weight_draws import read_weight_draws
-from bayesnb.prediction.weights import WEIGHTS, Weights, term_names
+from bayesnb.prediction.weights import Weights, term_names
+from bayesnb.selection.left_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")
 NB = TypeVar("NB", bound=NaiveBayesClassifier)

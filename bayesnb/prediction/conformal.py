@@ -18,8 +18,8 @@ from bayesnb.fitted import Classifier, Fitted, Request
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Scores, log_odds_against, scores
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
-from bayesnb.prediction.weights import WEIGHTS, Weighed
-from bayesnb.selection.left_out import counted_rows, of_the_others, require_leave_one_out
+from bayesnb.prediction.weights import Weighed
+from bayesnb.selection.left_out import WEIGHTS, counted_rows, of_the_others, require_leave_one_out
 from bayesnb.selection.permutation import chosen_on_rows
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ class SparseTerms(CrossTerms):
         covariance = common.covariance(none, none.parameters(bias, temperature))
         variance = np.diagonal(covariance)[none.temperatures]
         tau = prior.shrinkage[groups.of_terms]
-        precision = 1 + tau**2 * self._curvature(scores)
+        precision = 1 + tau**2 * self.curvature(scores)
         away = theta - prior.mean
         log_determinant = np.log(precision).sum() - np.linalg.slogdet(covariance)[1]
         return Optimum(
@@ -115,7 +115,7 @@ class SparseTerms(CrossTerms):
             log_evidence=self.log_score(bias, weight) - float(away @ away + log_determinant) / 2,
         )
 
-    def _curvature(self, scores: Float[np.ndarray, "A C"]) -> Float[np.ndarray, "T"]:
+    def curvature(self, scores: Float[np.ndarray, "A C"]) -> Float[np.ndarray, "T"]:
         """Compute Σ_i v_i Var(ℓ_ct) over classes c ~ P(c | x_i): minus the second derivative of the score by w_t."""
         proba, fit, row_weight = np.exp(log_softmax(scores, axis=-1)), self.fit, self.weight
         curvature = np.zeros(self.reference.shape[-1])

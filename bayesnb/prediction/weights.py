@@ -14,9 +14,6 @@ from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE
 from bayesnb.prediction.weight_optimum import Groups
 
-WEIGHTS = "weights of terms"
-"""Name of fitted weights among the choices that a classifier has made on its rows."""
-
 
 @dataclass(frozen=True, eq=False)
 class WeightPath:

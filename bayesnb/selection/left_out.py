@@ -39,6 +39,8 @@ class CountedRows(NamedTuple):
         return CountedRows(own, encoding.rows(own, lambda columns, unknown: None), self.label[mask], self.weight[mask])
 
 
+WEIGHTS = "weights of terms"
+"""Name of fitted weights among the choices that a classifier has made on its rows."""
 FEWEST_EVENTS = 10
 """Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
 

@@ -14,6 +14,7 @@ from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
 from bayesnb.selection.left_out import (
     SCORES,
+    WEIGHTS,
     PriorOf,
     counted_rows,
     joint_of_average,
@@ -174,6 +175,8 @@ def loo(
     ------
     ValueError
         If the rows were not counted, as far as counts tell; if the reading is a mode or the MLE.
+    NotImplementedError
+        If `nb` is a `WeightedNB` whose weights were fitted to rows that it has counted: leave-one-out would keep them.
 
     Notes
     -----
@@ -189,8 +192,9 @@ def loo(
     Leave-one-out takes rows for exchangeable: duplicates of a row vouch for one another, and where time matters the
     future is asked about the past. It is conditional on the prior, and on whatever else was chosen on the rows: a tuned
     α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`, a vocabulary. Each may make
-    it too good; `notes` say so of all but the last, and `permutation_null` tells what the same choice gives for
-    permuted labels. An outlier so far out that it makes up all but 1e-10 of its class's sum of squares costs digits.
+    it too good (30 rows of noise, 40 columns: `TAN("evidence")` states a log loss of 1.20 and has 1.96); `notes` say so
+    of all but the last, and `permutation_null` tells what the same choice gives for permuted labels. An outlier so far
+    out that it makes up all but 1e-10 of its class's sum of squares costs digits.
 
     References
     ----------
@@ -211,6 +215,13 @@ def loo(
     -16.446
     """
     fitted = require_leave_one_out(nb, "loo")
+    if WEIGHTS in fitted.chosen:
+        raise NotImplementedError(
+            f"loo: the weights of {fitted.name} were fitted to these labels, and leave-one-out would keep them: its "
+            "loss would be too low. nb.expected_log_loss_ is the loss to expect on new rows; loo(nb.estimator_, X, y) "
+            "leaves rows out of the classifier without weights; scikit-learn's cross_val_predict(nb, X, y, "
+            "method='predict_proba') has class probabilities of each row."
+        )
     estimate = of_the_others(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
     _, rows, label, weight = counted

@@ -1,0 +1,104 @@
+"""Weights of thousands of terms: differences from reference values, L-BFGS, and a diagonal for the evidence."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import bayesnb as bnb
+from bayesnb.prediction import halves
+from bayesnb.prediction.dense_terms import DenseCollector
+from bayesnb.prediction.sparse_terms import SparseCollector
+from bayesnb.prediction.weight_optimum import Groups, Prior
+from tests.refusals import refused
+
+N, T, C, FITS = 24, 9, 3, 4
+GROUPS = Groups.of(np.arange(T) > 6, np.arange(T) == 4)
+
+
+@pytest.fixture(scope="module")
+def both():
+    """Dense and sparse terms of the same rows: binary columns, a column of numbers (0) and one of draws (4)."""
+    rng = np.random.default_rng(0)
+    table, numbers = rng.normal(size=(FITS, C, T, 2)), rng.normal(size=(2 * N, C, T))
+    code, fit = (rng.random((2 * N, T)) < 0.2).astype(int), np.repeat(np.arange(FITS), N // 2)
+    values = np.take_along_axis(table[fit], code[:, None, :, None], axis=-1)[..., 0]
+    values[:, :, [0, 4]] = numbers[:, :, [0, 4]]
+    dense, sparse = DenseCollector(values.shape), SparseCollector(FITS, GROUPS.of_draws)
+    for k in range(FITS):
+        for block in np.array_split(np.flatnonzero(fit == k), 2):
+            dense.add(block, k, values[block])
+            sparse.add(block, k, values[block])
+    scored = dict(
+        log_class=rng.normal(size=(2 * N, C)),
+        log_length=np.tile(rng.normal(size=N), 2),
+        label=np.tile(rng.integers(0, C, N), 2),
+        weight=np.tile(rng.integers(1, 3, N), 2) / 2,
+        row=np.tile(np.arange(N), 2),
+        fit=fit,
+    )
+    return dense.finish(**scored), sparse.finish(**scored)
+
+
+def test_sparse_terms_are_the_dense_ones(both):
+    (dense, sparse), rng = both, np.random.default_rng(1)
+    bias, weight = rng.normal(size=C), rng.normal(size=T)
+    assert sparse.difference[0].nnz < dense.values[:, 0].size / 2
+    for exponent in (0.0, 0.7):
+        one, other = (terms.with_exponent(exponent, GROUPS.of_draws) for terms in both)
+        np.testing.assert_allclose(other.scores(bias, weight), one.scores(bias, weight), rtol=1e-12)
+        np.testing.assert_allclose(other.sum_groups(GROUPS).values, one.sum_groups(GROUPS).values, rtol=1e-10)
+        some = np.array([5, 2, 30])
+        np.testing.assert_allclose(other.take(some).scores(bias, weight), one.scores(bias, weight)[some], rtol=1e-12)
+
+
+@pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
+def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
+    """And an evidence that is not above the exact one, by Fischer's inequality; that is exact where τ = 0."""
+    prior = Prior.of(GROUPS, np.array(tau), C, biased=True)
+    exact, found = (terms.maximize(prior) for terms in both)
+    for name in ("bias", "weight", "temperature"):
+        np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=1e-6)
+    assert found.log_evidence <= exact.log_evidence + 1e-6
+    if not any(tau):
+        assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-6)
+        np.testing.assert_allclose(found.sd, exact.sd, rtol=1e-6)
+    start = exact.bias, exact.weight
+    one, other = (terms.held_out_log_losses(prior, start) for terms in both)
+    np.testing.assert_allclose(other, one, atol=1e-5)
+
+
+def test_the_diagonal_is_that_of_the_hessian(both):
+    """The curvature of each weight, by the dense Hessian."""
+    dense, sparse = both
+    rng = np.random.default_rng(2)
+    bias, weight = rng.normal(size=C), rng.normal(size=T)
+    expected = np.diagonal(dense.slopes(bias, weight).hessian)[C:]
+    np.testing.assert_allclose(sparse.curvature(sparse.scores(bias, weight)), expected, rtol=1e-10)
+
+
+def words(n_words: int, n_rows: int = 60) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Rows of words, 10 of which tell the class."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, n_rows)
+    rate = np.full((2, n_words), 0.05)
+    rate[1, :10] = 0.4
+    return sp.csr_matrix((rng.random((n_rows, n_words)) < rate[y]).astype(float)), y
+
+
+def test_words_have_a_weight_each(monkeypatch):
+    """Of a sparse matrix by L-BFGS what Newton's method finds for a dense one."""
+    X, y = words(40)
+    dense = bnb.WeightedNB(bnb.BernoulliNB()).fit(X.toarray(), y)
+    monkeypatch.setattr(halves, "MOST_TERMS", 39)
+    nb = bnb.WeightedNB(bnb.BernoulliNB()).fit(X, y)
+    assert nb.shrinkage_ == dense.shrinkage_ > 0
+    np.testing.assert_allclose(nb.weight_, dense.weight_, atol=1e-5)
+    assert nb.expected_log_loss_ == pytest.approx(dense.expected_log_loss_, abs=1e-4)
+
+
+def test_draws_of_so_many_weights_are_refused(monkeypatch):
+    X, y = words(501)
+    monkeypatch.setattr("bayesnb.prediction.weight_optimum.GRID", ((0.3,),))
+    nb = bnb.WeightedNB(bnb.BernoulliNB()).fit(X, y)
+    refused(r"WeightedNB has 501 weights, and draws are of at most 500\. weight_table has", bnb.run_nuts, nb, X=X, y=y)
+    assert len(bnb.weight_table(nb)) == 501
