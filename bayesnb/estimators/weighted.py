@@ -57,9 +57,8 @@ class WeightedNB(NaiveBayesClassifier):
         term for each member, or under "temperature" one, the average.
     weights : {"auto", "feature", "temperature"} or Weights
         "feature": a weight for each term, shrunk to a common temperature by as much as the data say, and a bias for
-        each class. "temperature": one weight for all terms, and no biases. "auto": "feature" for 2 to 256 terms, as
-        more take long (T² numbers a step), else "temperature". Or `weights_` of another `WeightedNB`, fitted to other
-        rows, which `fit` keeps.
+        each class. "temperature": one weight for all terms, and no biases. "auto": "feature" for two terms or more,
+        else "temperature". Or `weights_` of another `WeightedNB`, fitted to other rows, which `fit` keeps.
     max_rows : int, default 100,000
         Most rows whose labels are predicted; of more a sample, stratified by class. Halves are of all rows even so.
     seed : int, default 0
@@ -82,9 +81,9 @@ class WeightedNB(NaiveBayesClassifier):
     length_exponent_ : float
         β; 0 where no term is of rows of several draws.
     expected_log_loss_ : float
-        Mean loss of a label in nats to expect on new rows: that of the other halves' rows, corrected by one Newton step
-        a row for the weights' fit to its label. Fits to half of the rows predict less well than a fit to all, so that
-        it is rather too high. `loo_log_loss_` is its former name, deprecated.
+        Mean loss of a label in nats to expect on new rows: that of each row by fits to halves without it, and weights
+        that are fitted to what these fits say of other rows. Fits to half of the rows predict less well than a fit to
+        all, so that it is rather too high. `loo_log_loss_` is its former name, deprecated.
     weights_ : Weights
         The fitted weights, with the standard deviations that `weight_table` shows.
     estimator_, unweighted : the estimator, fitted, without the weights
@@ -94,13 +93,14 @@ class WeightedNB(NaiveBayesClassifier):
     Notes
     -----
     Three random splits into halves (of 500 rows or fewer six), stratified by class, are fitted in both directions,
-    structure and densities anew in each, with the levels of all rows; a row of weight 2 is in one half. With
-    b ~ N(0, 1), T ~ N(1, 1), of dependences T ~ N(½, 1), and w_t ~ N(T, τ²) the log score of the rows of the other
-    halves, each with an equal part of its weight in each split, has one penalised optimum, which
-    Newton's method finds. Given one half the labels of the other are independent, so that this is a likelihood, and
-    its evidence chooses τ. How many parents a `KDB` has is chosen by `expected_log_loss_`: the fewest within .001 nats,
-    or one standard error, of the least. Leave-one-out scores in its place promise too much: the label of each row is in
-    the tables of all others (on noise, 100 rows and 40 columns, they gave weights with a true loss of .77, halves .70).
+    structure and densities anew in each, with the levels of all rows; a row of weight 2 is in one half. With b ~ N(0,
+    1), T ~ N(1, 1), of dependences T ~ N(½, 1), and w_t ~ N(T, τ²) the log score of the rows of the other halves, each
+    with an equal part of its weight in each split, has one penalised optimum, which Newton's method finds, or beyond
+    500 terms L-BFGS on sparse differences from the most frequent values. Given one half the labels of the other are
+    independent, so that this is a likelihood, and its evidence chooses τ. How many parents a `KDB` has is chosen by
+    `expected_log_loss_`: the fewest within .001 nats, or one standard error, of the least. Leave-one-out scores in its
+    place promise too much: the label of each row is in the tables of all others (on noise, 100 rows and 40 columns,
+    they gave weights with a true loss of .77, halves .70).
 
     The weighted model is no joint distribution of row and label, so that there is no evidence, and no `given="row"`:
     intervals and decisions are `given="data"` by default, and say how the posterior of the parameters moves the
