@@ -199,7 +199,8 @@ class CrossTerms(ABC):
 
         A row is not only among those that weights are fitted to: half of the fits that score other rows know its label.
         Weights for it are fitted to what the other fits, those that score it, say of other rows. Rows which the same
-        fits score are held out a quarter at a time; of six splits three are taken together.
+        fits score are held out a quarter at a time; of six splits three are taken together. Halves are stratified, so
+        that a half's share of a class knows of the row, too: log P(its class) is lowered as if the row were not there.
 
         Parameters
         ----------
@@ -208,6 +209,8 @@ class CrossTerms(ABC):
             The optimum of all rows.
         """
         fit, losses = self.fit.reshape(-1, self.n_rows), np.zeros(self.n_rows)
+        of_class, of_row = np.bincount(self.label, self.weight), np.bincount(self.row, self.weight)
+        shift = np.log1p(-of_row / (of_class[self.label[: self.n_rows]] + 1))
         together = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
         for splits in together:
             patterns, pattern_of = np.unique(fit[splits], axis=1, return_inverse=True)
@@ -220,7 +223,10 @@ class CrossTerms(ABC):
                     terms = replace(terms, weight=terms.weight * (self.weight.sum() / terms.weight.sum()))
                     point = prior.point(terms.climb(prior, start))
                     scored = self.take((splits[:, None] * self.n_rows + held_out).ravel())
-                    losses[held_out] -= scored._log_proba_of_label(*point).reshape(len(splits), -1).mean(axis=0)
+                    scores = scored.scores(*point)
+                    scores[np.arange(len(scores)), scored.label] += shift[scored.row]
+                    log_proba = log_softmax(scores, axis=-1)[np.arange(len(scores)), scored.label]
+                    losses[held_out] -= log_proba.reshape(len(splits), -1).mean(axis=0)
         return losses / len(together)
 
     def _log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:

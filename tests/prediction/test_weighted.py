@@ -238,7 +238,8 @@ def test_long_rows_count_for_less():
 def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, monkeypatch):
     """By weights that another solver fits to other rows and halves without the row; τ = 1 fits most.
 
-    Rows that the same halves score are held out by quarters, those of a class one after the other.
+    Rows that the same halves score are held out by quarters, those of a class one after the other; the class is rarer
+    by the row, as stratified halves know its share.
     """
     monkeypatch.setattr(weight_optimum, "GRID", ((1.0,),))
     estimator, X = CASES[case]
@@ -254,8 +255,9 @@ def test_the_expected_loss_is_that_of_weights_that_do_not_know_the_row(case, mon
                 value, _ = objective(scores, CODE, 1.0, share=share.ravel() * (N / share.sum()))
                 b, w = np.split(minimize(value, full, jac=True, method="BFGS", options={"gtol": 1e-6}).x, [3])
                 here = splits_of[:, None] * N + np.array(held_out, int)
-                joint = scores.log_class_prior[here] + b + scores.values[here] @ (w[0] + w[1:])
                 own = np.eye(3)[CODE[held_out]]
+                joint = scores.log_class_prior[here] + b + scores.values[here] @ (w[0] + w[1:])
+                joint = joint + own * np.log1p(-1 / (np.bincount(CODE) + 1))
                 losses[held_out] -= (own * log_softmax(joint, axis=2)).sum(axis=2).mean(axis=0) * 3 / SPLITS
     assert nb.expected_log_loss_ == pytest.approx(np.mean(losses), abs=1e-6)
 
