@@ -60,7 +60,7 @@ class DenseTerms(CrossTerms):
         n_terms = self.values.shape[-1]
         return replace(self, values=logsumexp(self.values, axis=-1, keepdims=True) - np.log(n_terms))
 
-    def climb(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
+    def find_parameters(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
         """Find the penalised optimum by Newton's method, with steps that are halved until the objective rises."""
         theta = prior.mean if start is None else prior.parameters(*start)
         objective, gradient, precision = self._slopes_of(prior, theta)
@@ -78,7 +78,7 @@ class DenseTerms(CrossTerms):
                 break
         return theta
 
-    def describe(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
+    def optimum_at(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
         (bias, weight), (objective, _, precision) = prior.point(theta), self._slopes_of(prior, theta)
         into, covariance = prior.into.toarray()[len(bias) :], np.linalg.inv(precision)
         return Optimum(
@@ -92,7 +92,7 @@ class DenseTerms(CrossTerms):
         )
 
     def covariance(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Float[np.ndarray, "P P"]:
-        """Return that of the free parameters: the inverse of minus the Hessian of the penalised log score."""
+        """Return the covariance of the free parameters: the inverse of minus the Hessian of the penalised score."""
         return np.linalg.inv(self._slopes_of(prior, theta).hessian)
 
     def _slopes_of(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Slopes:

@@ -49,13 +49,10 @@ class SparseTerms(CrossTerms):
     def with_exponent(self, exponent: float, of_draws: np.ndarray) -> Self:
         if not exponent:
             return self
-        if self.reference[..., of_draws].any():
-            raise ValueError("terms of draws, whose scale differs between rows, have the reference 0.")
-        power = sp.diags_array(np.exp(-exponent * self.log_length))
-        draws, others = sp.diags_array(of_draws.astype(float)), sp.diags_array((~of_draws).astype(float))
-        return replace(
-            self, difference=tuple(sp.csr_array(power @ each @ draws + each @ others) for each in self.difference)
-        )
+        row, term = self.difference[0].tocoo().coords
+        power = np.where(of_draws[term], np.exp(-exponent * self.log_length)[row], 1.0)  # of draws the reference is 0
+        scaled = (sp.csr_array((each.data * power, each.indices, each.indptr), each.shape) for each in self.difference)
+        return replace(self, difference=tuple(scaled))
 
     def sum_groups(self, groups: Groups) -> DenseTerms:
         indicator = np.eye(len(groups.mean))[groups.of_terms]
@@ -63,7 +60,7 @@ class SparseTerms(CrossTerms):
         rows = {each.name: getattr(self, each.name) for each in fields(CrossTerms)}
         return DenseTerms(**rows, values=(self.reference @ indicator)[self.fit] + differences)
 
-    def climb(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
+    def find_parameters(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
         """Find the penalised optimum by L-BFGS."""
         from scipy.optimize import minimize
 
@@ -92,15 +89,17 @@ class SparseTerms(CrossTerms):
         )
         return np.asarray(found.x)
 
-    def describe(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
+    def optimum_at(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
         groups, temperature, (bias, weight) = prior.groups, theta[prior.temperatures], prior.point(theta)
         scores = self.scores(bias, weight)
         # Biases and temperatures, at the probabilities of the optimum: the deviations are part of the constant.
         common = self.sum_groups(groups)
         common = replace(common, log_class=scores - bias - common.values @ temperature)
-        none = Prior.of(groups.summed(), np.zeros(len(temperature)), len(bias), biased=prior.temperatures.start > 0)
-        covariance = common.covariance(none, none.parameters(bias, temperature))
-        variance = np.diagonal(covariance)[none.temperatures]
+        of_common = Prior.of(
+            groups.summed(), np.zeros(len(temperature)), len(bias), biased=prior.temperatures.start > 0
+        )
+        covariance = common.covariance(of_common, of_common.parameters(bias, temperature))
+        variance = np.diagonal(covariance)[of_common.temperatures]
         tau = prior.shrinkage[groups.of_terms]
         precision = 1 + tau**2 * self.curvature(scores)
         away = theta - prior.mean
@@ -162,7 +161,8 @@ class SparseCollector:
     def finish(self, **scored: np.ndarray) -> SparseTerms:
         """Return all terms; `scored` are the other fields of `CrossTerms`."""
         row, term, difference = (np.concatenate(each) for each in zip(*self._entries, strict=True))
-        reference = np.stack([each for each in self._reference if each is not None])
+        known = next(each for each in self._reference if each is not None)
+        reference = np.stack([np.zeros_like(known) if each is None else each for each in self._reference])
         shape = len(scored["label"]), reference.shape[-1]
         by_class = tuple(sp.csr_array((each, (row, term)), shape) for each in difference.T)
         return SparseTerms(**scored, reference=reference, difference=by_class)

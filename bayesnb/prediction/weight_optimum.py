@@ -170,16 +170,16 @@ class CrossTerms(ABC):
         """Return the sums of the terms of each group, in its place."""
 
     @abstractmethod
-    def climb(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
+    def find_parameters(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
         """Find the free parameters at the penalised optimum, from (b, w) on; default: from the prior mean on."""
 
     @abstractmethod
-    def describe(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
+    def optimum_at(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
         """Return the optimum at these free parameters, with standard deviations and evidence."""
 
     def maximize(self, prior: Prior, start: Point | None = None) -> Optimum:
         """Find the penalised optimum, from (b, w) on; default: from the prior mean on."""
-        return self.describe(prior, self.climb(prior, start))
+        return self.optimum_at(prior, self.find_parameters(prior, start))
 
     @property
     def n_rows(self) -> int:
@@ -221,12 +221,10 @@ class CrossTerms(ABC):
                     others = np.isin(self.fit, pattern) & ~np.isin(self.row, held_out)
                     terms = self.take(np.flatnonzero(others))
                     terms = replace(terms, weight=terms.weight * (self.weight.sum() / terms.weight.sum()))
-                    point = prior.point(terms.climb(prior, start))
+                    point = prior.point(terms.find_parameters(prior, start))
                     scored = self.take((splits[:, None] * self.n_rows + held_out).ravel())
-                    scores = scored.scores(*point)
-                    scores[np.arange(len(scores)), scored.label] += shift[scored.row]
-                    log_proba = log_softmax(scores, axis=-1)[np.arange(len(scores)), scored.label]
-                    losses[held_out] -= log_proba.reshape(len(splits), -1).mean(axis=0)
+                    scored.log_class[np.arange(len(scored.label)), scored.label] += shift[scored.row]  # of a copy
+                    losses[held_out] -= scored._log_proba_of_label(*point).reshape(len(splits), -1).mean(axis=0)
         return losses / len(together)
 
     def _log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:

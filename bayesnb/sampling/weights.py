@@ -68,7 +68,7 @@ class WeightsGiven:
     def options(self) -> dict[str, Any]:
         """Return options of NUTS: it begins at the optimum, with the covariance there for its inverse mass matrix."""
         prior = Prior.of(self.groups, self.shrinkage, self.terms.log_class.shape[-1], biased=self.biased)
-        theta = self.terms.climb(prior)
+        theta = self.terms.find_parameters(prior)
         at: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
         at |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
         if self.shrinkage.any():

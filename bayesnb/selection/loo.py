@@ -192,7 +192,7 @@ def loo(
     Leave-one-out takes rows for exchangeable: duplicates of a row vouch for one another, and where time matters the
     future is asked about the past. It is conditional on the prior, and on whatever else was chosen on the rows: a tuned
     α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`, a vocabulary. Each may make
-    it too good (30 rows of noise, 40 columns: `TAN("evidence")` states a log loss of 1.20 and has 1.96); `notes` say so
+    it too good (30 rows of noise, 40 columns: `TAN("evidence")` states a log loss of 1.10 and has 2.01); `notes` say so
     of all but the last, and `permutation_null` tells what the same choice gives for permuted labels. An outlier so far
     out that it makes up all but 1e-10 of its class's sum of squares costs digits.
 
