@@ -23,6 +23,7 @@ def both():
     code, fit = (rng.random((2 * N, T)) < 0.2).astype(int), np.repeat(np.arange(FITS), N // 2)
     values = np.take_along_axis(table[fit], code[:, None, :, None], axis=-1)[..., 0]
     values[:, :, [0, 4]] = numbers[:, :, [0, 4]]
+    values[::3, 0, 4] = 0.0  # the reference of draws, in one of the classes only
     dense, sparse = DenseCollector(values.shape), SparseCollector(FITS, GROUPS.of_draws)
     for k in range(FITS):
         for block in np.array_split(np.flatnonzero(fit == k), 2):
@@ -67,9 +68,10 @@ def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
     np.testing.assert_allclose(other, one, atol=1e-5)
 
 
-def test_the_diagonal_is_that_of_the_hessian(both):
+@pytest.mark.parametrize("exponent", [0.0, 0.7])
+def test_the_diagonal_is_that_of_the_hessian(both, exponent):
     """The curvature of each weight, by the dense Hessian."""
-    dense, sparse = both
+    dense, sparse = (terms.with_exponent(exponent, GROUPS.of_draws) for terms in both)
     rng = np.random.default_rng(2)
     bias, weight = rng.normal(size=C), rng.normal(size=T)
     expected = np.diagonal(dense.slopes(bias, weight).hessian)[C:]
