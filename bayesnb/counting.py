@@ -15,7 +15,9 @@ from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
+from bayesnb.families import LevelCounts
 from bayesnb.model import Statistics, kernel_log_base
+from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
 _CELLS_A_ROW = 2**10  # so that a block of rows is as many classes
 
@@ -83,14 +85,23 @@ def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarr
 
 @float64
 def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
-    """As `count`, for rows that are encoded already.
+    """Count labelled rows that are encoded already; arguments as for `count`.
+
+    Where each column of a network stands given each other one, all pairs of levels are counted at once.
 
     Raises
     ------
     ValueError
         If the squares of a feature's values leave the range of float64.
     """
-    return _count(encoding, rows, _observe, label, weight, cells=len(encoding.classes))
+    network = encoding.blocks[0].network
+    if network is None or len(network.nodes) <= len(network.base.index):
+        return _count(encoding, rows, _observe, label, weight, cells=len(encoding.classes))
+    cells: Any = rows[0]
+    pairs = count_level_pairs(network.base, cells.base, label, weight, len(encoding.classes))
+    others = replace(encoding, blocks=encoding.blocks[1:])
+    rest = _count(others, rows[1:], _observe, label, weight, cells=len(encoding.classes))
+    return replace(rest, blocks=(LevelCounts(lay_out_pairs(network, pairs)), *rest.blocks))
 
 
 def _count(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from bayesnb import counting
 from bayesnb._util.extras import require
 from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
-from bayesnb.encoding import Levels, check_labels
+from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import batch_parts, blank
@@ -22,6 +22,13 @@ _FAN_IN = 8
 
 Blocks = list[Any]
 """For each block what gives an iterable of batches (X, y) or (X, y, sample_weight), when computed."""
+
+
+@dataclass(frozen=True)
+class _Decided:
+    """State of a classifier whose columns are decided, and which has no counts."""
+
+    encoding: Encoding
 
 
 class _Part(NamedTuple):
@@ -101,8 +108,8 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
             if len(found)
             else "X is empty: there was no row to fit to."
         )
-    vars(draft).update({name: value for name, value in vars(columns).items() if name not in vars(draft)})
-    return drafts.commit(nb, draft, counting.declare(counted, found.union(declared)))
+    model = columns.with_counts(counting.declare(counted, found.union(declared)))
+    return drafts.commit_counter(nb, draft, model)
 
 
 def _reduced(start: Any, blocks: Blocks) -> _Part:
@@ -143,11 +150,10 @@ def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _Part:
         return _Part(Levels(()))
     if np.shape(weight) in ((), (n_rows,)) and weight is not None and not np.any(weight):
         return _Part(check_labels(y, n_rows, type(start).__name__)[0])
-    columns = copy.copy(start)
+    columns = start if drafts.is_fitted(start) else drafts.counter(start, X)
     counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
-    if not drafts.is_fitted(start):
-        # Fitted, in that its columns are known; nobody is to ask for its counts.
-        columns.encoding_, columns.statistics_ = counted.encoding, None
+    if not drafts.is_fitted(columns):
+        columns.fitted_ = _Decided(counted.encoding)
     return _Part(counted.encoding.classes, columns, counted)
 
 
@@ -173,7 +179,7 @@ def _decided(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
     fields = ("index", "names", "nodes", "declared")
     return [
         (type(block), block.kind, _ends(block), *(getattr(block, field, None) for field in fields))
-        for block in nb.encoding_.blocks
+        for block in nb.fitted_.encoding.blocks
     ]
 
 

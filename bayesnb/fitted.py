@@ -1,11 +1,11 @@
-"""The contract between classifiers and analyses: what was fitted, computed from once."""
+"""State of a fitted classifier, which analyses read: counts, prior and posterior."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jax
 import numpy as np
@@ -13,12 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
+from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, LevelColumns, Rows, Table, Unknown, priors, report_unknown
-from bayesnb.model import Estimate, NaiveBayes, Statistics
+from bayesnb.encoding import Columns, Encoding, LevelColumns, NodeColumns, Rows, Table, Unknown, priors, report_unknown
+from bayesnb.families import Dirichlet
+from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
+_ROUNDING = 1e-9  # of sums of fractional weights
+
+Output = Callable[[jax.Array], jax.Array]
+"""What is asked of joint scores (n, C), such as `scoring.log_proba`."""
 
 
 class NotOfferedError(NotImplementedError, AttributeError):
@@ -32,7 +39,7 @@ class Classifier(Protocol):
 
     @property
     def fitted_(self) -> Fitted:
-        """What was fitted, made at each call."""
+        """State, which `fit`, `partial_fit`, `forget`, `decay` and `load` make."""
         ...
 
     @property
@@ -59,11 +66,23 @@ class Classifier(Protocol):
     @property
     def log_evidence_(self) -> float: ...
 
-    def with_priors(self, priors: Mapping[str, Any]) -> Any:
-        """A copy with the same counts, under other hyperparameters."""
+    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Any:
+        """Return a copy with the same counts, under other hyperparameters."""
+        ...
+
+    def with_counts(self, counted: Counted) -> Any:
+        """Return a copy that has other counts, under the same hyperparameters and weights."""
         ...
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any: ...
+
+    def fit_parts(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[np.ndarray], Any]:
+        """Return a function of other weights (N,) of these rows, to a copy fitted to them, without weights of terms."""
+        ...
+
+    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Return a copy fitted to other rows, weights of terms included, with the levels that this one knows."""
+        ...
 
     def predict(self, X: Any) -> np.ndarray: ...
 
@@ -74,54 +93,21 @@ class Classifier(Protocol):
     def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
-class Request(NamedTuple):
-    """What is asked of rows: an output of log p(class, row), and how the posterior is read for it.
-
-    Parameters
-    ----------
-    output : function of joint scores (n, C)
-    estimate : {"predictive", "mean", "map", "mle"}, optional
-        Default: the classifier's.
-    class_prior : (C,) array, optional
-        Class probabilities in place of the learned ones.
-    draws : optional
-        To average over in place of reading the posterior.
-    """
-
-    output: Callable[[jax.Array], jax.Array]
-    estimate: Estimate | None = None
-    class_prior: Any = None
-    draws: Any = None
-
-
-class Members(NamedTuple):
-    """The classifiers that another one averages.
-
-    `names` (M,) tell them apart; `average` is log p(class, row) of the average, (N, C), and `each` that of each member,
-    (N, C, M): functions of a table, its rows, and the joint scores of one member. `scores` is `each` of the rows of X:
-    a function of what was fitted, X, the estimate and class probabilities in place of the learned ones.
-    """
-
-    names: tuple[str, ...]
-    average: Callable[..., np.ndarray]
-    each: Callable[..., np.ndarray]
-    scores: Callable[[Fitted, Any, Estimate | None, Any], np.ndarray]
-
-
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fitted classifier as analyses read it; `nb.fitted_` makes it, once a call.
+    """State of a fitted classifier: what was counted, and the posterior that follows.
 
     Prior and posterior are computed when they are first asked for, and once.
 
     Parameters
     ----------
     name : str
-        Of the classifier's type, for messages.
+        Name of the classifier's type, for messages.
     encoding, statistics
         What was counted, and what its axes mean.
-    prior_of : function of what was counted
-        The prior, in which blocks that are derived from the data are functions of the statistics.
+    empirical_prior : NaiveBayes
+        Prior, in which blocks that are derived from the data are functions of the statistics; with the weights of terms
+        where there are any.
     prior_arguments : tuple of str
         For each block the hyperparameter of the classifier that has its prior.
     estimate : {"predictive", "mean", "map", "mle"}
@@ -129,52 +115,34 @@ class Fitted:
     chosen : tuple of str
         What beside the parameters was chosen on the rows that were counted.
     no_posterior : str or None
-        The reason, where there is none. `posterior` is then what predictions read: of EM that of expected counts, of an
-        average of models nothing that any of them has.
-    why_no_evidence : function
-        Of the reason, where there is a posterior and no evidence, and else None.
+        The reason, where there is none. `posterior` is then what predictions read: after EM that of expected counts, of
+        an average of models nothing that any of them has.
+    no_evidence_as_such : str or None
+        The reason, where a classifier of this type has no evidence whatever was counted.
     table : function of X
-        X as a `Table`; refuses one whose columns are not those of `fit`.
-    count_rows : function of an encoding, its rows, labels (N,) and weights (N,)
-        Statistics of these rows.
+        Returns X as a `Table`; refuses one whose columns are not those of `fit`.
     prior_alone : function of columns with parents and of their family
-        The prior of the same features given the class alone.
-    score : function of a `Fitted`, X and a `Request`
-        What predictions say of X.
-    parts : function of X, y and weights (N,)
-        A function of other weights of the same rows, which returns a classifier fitted to them, without weights of
-        terms. Levels are those of this classifier; structure, cells and densities are found anew.
-    refit : function of X, y and weights (N,)
-        A classifier that is fitted to these rows, weights of terms included, with the levels of this classifier.
-    members : Members, optional
-        Of a classifier that averages others: those.
+        Returns the prior of the same features given the class alone.
+    average : Average, optional
+        Models whose probabilities are averaged, in place of the posterior.
     """
 
     name: str
     encoding: Encoding
     statistics: Statistics
-    prior_of: Callable[[Counted], NaiveBayes]
+    empirical_prior: NaiveBayes
     prior_arguments: tuple[str, ...]
     estimate: Estimate
     chosen: tuple[str, ...]
     no_posterior: str | None
-    why_no_evidence: Callable[[], str | None]
+    no_evidence_as_such: str | None
     table: Callable[[Any], Table]
-    count_rows: Callable[[Encoding, tuple[Rows, ...], np.ndarray, np.ndarray], Statistics]
     prior_alone: Callable[[Columns, Any], Any]
-    score: Callable[..., np.ndarray]
-    parts: Callable[[Any, Any, Any], Callable[[np.ndarray], Classifier]]
-    refit: Callable[[Any, Any, Any], Classifier]
-    members: Members | None = None
-
-    @cached_property
-    def empirical_prior(self) -> NaiveBayes:
-        """The prior, in which blocks that are derived from the data are functions of the statistics."""
-        return self.prior_of(self.counted)
+    average: Average | None = None
 
     @cached_property
     def prior(self) -> NaiveBayes:
-        """With one entry a class and level; priors derived from the data as these have them."""
+        """Prior with one entry a class and level; priors derived from the data as these have them."""
         return self.empirical_prior.derive(self.statistics)
 
     @cached_property
@@ -182,40 +150,73 @@ class Fitted:
         """`prior.update(statistics)`."""
         return scoring.update(self.prior, self.statistics)
 
+    @cached_property
+    def improper_posterior(self) -> NaiveBayes:
+        """Posterior under the improper prior by which the posterior mean is the maximum likelihood estimate."""
+        return scoring.update(self.prior.improper(), self.statistics)
+
     @property
     def counted(self) -> Counted:
         """Encoding and statistics, as what merges."""
         return Counted(self.encoding, self.statistics)
 
     @property
+    def weights(self) -> TermWeights | None:
+        """Weights of the terms of rows."""
+        return self.empirical_prior.weights
+
+    @cached_property
+    def no_evidence(self) -> str | None:
+        """Why there is a posterior but no evidence, where that is so."""
+        if self.no_posterior is not None or self.no_evidence_as_such is not None:
+            return self.no_evidence_as_such
+        if any(self.encoding.term_map.plus < 0):
+            return (
+                "numbers have densities, and ratios of tables of their cells beside them, and this product has no "
+                "evidence in closed form; numbers='gaussian' leaves them out of the structure."
+            )
+        missing = [
+            name
+            for columns, counted in zip(self.encoding.blocks, self.statistics.blocks, strict=True)
+            if columns.network is not None
+            for name in columns.network.missing_on_arcs(counted, self.statistics.class_count)
+        ]
+        if not missing:
+            return None
+        return (
+            f"cells are missing on the arcs to {missing[:8]}, and their sum over what they may have been has no closed "
+            "form; drop those rows, or give the missing cells a level of their own."
+        )
+
+    @cached_property
     def log_evidence(self) -> float:
         """log p(X, y), parameters integrated out; a `NotOfferedError` where there is none in closed form."""
-        if reason := self.no_posterior or self.why_no_evidence():
+        if reason := self.no_posterior or self.no_evidence:
             raise NotOfferedError(f"log_evidence_: {reason}")
         return float(scoring.log_evidence(self.encoding, self.prior, self.statistics))
 
-    @property
+    @cached_property
     def class_log_prior(self) -> np.ndarray:
         """(C,) log of the posterior mean of each class probability."""
         return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
 
     def read(self, estimate: Estimate | None = None, class_prior: Any = None) -> tuple[NaiveBayes, Estimate]:
-        """What scores rows, and how it is read; `class_prior` (C,) in place of the learned one."""
+        """Return what scores rows, and how it is read; `class_prior` (C,) stands in place of the learned one."""
         estimate = self.estimate if estimate is None else estimate
         require_estimate(estimate)
-        model = scoring.update(self.prior.improper(), self.statistics) if estimate == "mle" else self.posterior
+        model = self.improper_posterior if estimate == "mle" else self.posterior
         if class_prior is not None:
             classes = priors.class_distribution(class_prior, 1.0, len(self.encoding.classes))
             model = replace(model, class_prior=classes)
         return model, "mean" if estimate == "mle" else estimate
 
     def encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
-        """The rows of X, and how many they are."""
+        """Return the encoded rows of X, and their number."""
         table = self.table(X)
         return self.rows(table), table.n_rows
 
     def rows(self, table: Table, *, alone: bool = False) -> tuple[Rows, ...]:
-        """The rows of a table under the encoding; values that are no level are told.
+        """Return the rows of a table under the encoding, and warn of values that are no level.
 
         `alone` are features without their parents.
         """
@@ -223,14 +224,72 @@ class Fitted:
         return replace(self.encoding, blocks=blocks).rows(table, self._report_unknown)
 
     def label_index(self, y: Any, n_rows: int) -> np.ndarray:
-        """(N,) index of the class of each row; refuses labels that are no class."""
+        """Return (N,) the index of the class of each row; refuse labels that are no class."""
         return self.encoding.label_index(y, n_rows, self.name)
 
     def log_proba(self, X: Any) -> np.ndarray:
-        """(N, C) log P(class | row), as `predict_log_proba` has it."""
-        found = self.score(self, X, Request(scoring.log_proba))
-        warn_undefined(np.isnan(found[:, 0]))
-        return found
+        """Compute (N, C) log P(class | row), as `predict_log_proba` has it."""
+        log_proba = self.score(X, scoring.log_proba)
+        warn_undefined(np.isnan(log_proba[:, 0]))
+        return log_proba
+
+    def score(self, X: Any, output: Output, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+        """Apply `output`, a function of `scoring`, to the (N, C) joint log probabilities of the rows of X.
+
+        Parameters
+        ----------
+        X : rows
+        output : function of joint scores (n, C)
+        estimate : {"predictive", "mean", "map", "mle"}, optional
+            Default: the classifier's.
+        class_prior : (C,) array, optional
+            Class probabilities in place of the learned ones.
+        """
+        if self.average is None:
+            return self.score_rows(*self.encode(X), output, estimate, class_prior)
+        each = self.weights is not None and self.weights.of_members
+        joint = self.score_members(X, estimate, class_prior, each=each)
+        if self.weights is not None:
+            joint = self.weights.of_average(joint, self.log_class(estimate, class_prior))
+        return scoring.read_scores(joint, output)
+
+    def score_rows(
+        self, rows: tuple[Rows, ...], n: int, output: Output, estimate: Estimate | None = None, class_prior: Any = None
+    ) -> np.ndarray:
+        """Apply `output` to the joint log probabilities of n encoded rows, by the posterior; arguments as `score`."""
+        estimate, encoding = self.estimate if estimate is None else estimate, self.encoding
+        model, reading = self.read(estimate, class_prior)
+        if estimate not in ("mle", "map") or all(columns.network is None for columns in encoding.blocks):
+            return scoring.score_rows(encoding, model, rows, n, reading, output)
+        scores = scoring.score_rows(encoding, model, rows, n, reading, scoring.joint)
+        if np.isnan(scores).any():
+            # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
+            # something else makes the row impossible, such as the parent itself.
+            blocks = tuple(
+                family if columns.network is None else fill_empty_tables(columns.network, family, reading)
+                for columns, family in zip(encoding.blocks, model.blocks, strict=True)
+            )
+            others = scoring.score_rows(encoding, replace(model, blocks=blocks), rows, n, reading, scoring.joint)
+            scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
+        return scoring.read_scores(scores, output)
+
+    def score_members(
+        self, X: Any, estimate: Estimate | None = None, class_prior: Any = None, *, each: bool
+    ) -> np.ndarray:
+        """Compute log p(class, row) of an average: its own, (N, C), or that of `each` member, (N, C, M)."""
+        table, average = self.table(X), self.average
+        assert average is not None
+
+        def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+            return member.score_rows(rows, int(which.sum()), scoring.joint, estimate, class_prior)
+
+        rows = self.rows(table) if average.members else ()
+        return average.each(table, rows, joint) if each else average.mean(table, rows, joint)
+
+    def log_class(self, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+        """Compute (C,) log P(class) under a reading, without biases."""
+        model, reading = self.read(estimate, class_prior)
+        return scoring.log_class(replace(model, weights=None), reading)
 
     def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
         note = ""
@@ -246,6 +305,104 @@ class Fitted:
             odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
             note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
         report_unknown(columns, unknown, note)
+
+
+Joint = Callable[[Fitted, tuple[Rows, ...], np.ndarray], np.ndarray]
+"""log p(class, row) by a member of an average, of encoded rows, and which rows of the table those are (N,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Average:
+    """Models with one parent for all columns, whose probabilities are averaged row by row.
+
+    Parameters
+    ----------
+    names : (M,) tuple of str
+        Names of the members' parents.
+    members : (M,) tuple of Fitted
+    occurrences : (M,) tuple of (L + 1,) arrays
+        Weight of the rows with each value of the member's parent; the last entry, -inf, is that of a missing cell.
+    min_count : float
+        A member votes on a row whose value of the parent occurred in rows of this weight.
+    without_members : Fitted
+        Naive Bayes, for rows on which no member votes.
+    """
+
+    names: tuple[str, ...]
+    members: tuple[Fitted, ...]
+    occurrences: tuple[np.ndarray, ...]
+    min_count: float
+    without_members: Fitted
+
+    def mean(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
+        """Compute (N, C) log of the mean over the voting members of p(class, row).
+
+        Parameters
+        ----------
+        table, rows
+            Rows, as they are and under the encoding of the average.
+        joint : Joint
+        less : (N,) array, optional
+            What to take off the occurrences of a row's values: the weight of a row that is left out.
+        """
+        shape = table.n_rows, len(self.without_members.encoding.classes)
+        total, votes = np.full(shape, -np.inf), np.zeros(table.n_rows)
+        for vote, scores in self._votes(table, rows, joint, less):
+            if scores is not None:
+                total = scoring.log_add(total, scores, vote)
+                votes += vote
+        none = votes == 0
+        if none.any():
+            total[none], votes[none] = self._without_members(table, joint, none), 1
+        return total - np.log(votes)[:, None]
+
+    def each(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
+        """Compute (N, C, M) log p(class, row) by each member, or the mean of these where a member does not vote."""
+        everyone = np.ones(table.n_rows, bool)
+        if not self.members:
+            return self._without_members(table, joint, everyone)[..., None]
+        votes, scores = zip(*self._votes(table, rows, joint, less), strict=True)
+        vote: np.ndarray = np.stack(votes, axis=-1)
+        nothing = np.zeros((table.n_rows, len(self.without_members.encoding.classes)))
+        joints = np.stack([nothing if each is None else each for each in scores], axis=-1)
+        none = np.logical_not(vote.any(axis=1))
+        if none.any():
+            joints[none], vote[none] = self._without_members(table, joint, none)[..., None], True
+        vote = vote[:, None]
+        mean = np.where(vote, joints, 0.0).sum(axis=2, keepdims=True) / vote.sum(axis=2, keepdims=True)
+        return np.where(vote, joints, mean)
+
+    def _without_members(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
+        """Compute log p(class, row) by naive Bayes, for rows on which no member votes."""
+        naive = self.without_members
+        return joint(naive, naive.encoding.rows(table.take(none), lambda columns, unknown: None), none)
+
+    def _votes(
+        self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float
+    ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+        """Yield for each member which rows it votes on (N,), and its log p(class, row) (N, C) if it votes on any."""
+        if not self.members:
+            return
+        cells: Any
+        cells, *rest = rows
+        base, everyone = cells.base.coded(table.n_rows), np.ones(table.n_rows, bool)
+        with progress("AODE", len(self.members), "members") as tick:
+            for p, (member, occurrences) in enumerate(zip(self.members, self.occurrences, strict=True)):
+                columns: Any = member.encoding.blocks[0]
+                seen = occurrences[base.factors.raw[:, p]]
+                vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
+                yield vote, joint(member, (columns.coded(base), *rest), everyone) if vote.any() else None
+                tick()
+
+
+@float64
+def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
+    """Return the posterior, uniform given those values of parents for which there is no estimate."""
+    log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
+    if not np.isnan(log_theta).any():
+        return family
+    has_parents = np.repeat([len(node) > 1 for node in columns.nodes], columns.sizes())
+    return replace(family, concentration=np.where(has_parents & np.isnan(log_theta), 2.0, family.concentration))
 
 
 def require_estimate(estimate: Any) -> None:
@@ -299,6 +456,6 @@ def require_posterior(nb: Classifier, who: str) -> Fitted:
 def require_evidence(nb: Classifier, who: str) -> Fitted:
     """As `require_posterior`, where log p(X, y) is needed in closed form too."""
     fitted = require_posterior(nb, who)
-    if (reason := fitted.why_no_evidence()) is not None:
-        raise NotImplementedError(f"{who}: {reason}")
+    if fitted.no_evidence is not None:
+        raise NotImplementedError(f"{who}: {fitted.no_evidence}")
     return fitted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import re
 from collections import Counter
@@ -123,7 +122,7 @@ def fit_stream(
                 X, y, weight = (take(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
             if weight is None or np.any(weight):
-                drafts.add(draft, copy.copy(draft), X, y, weight, declared, grow=True)
+                drafts.count_on(draft, X, y, weight, declared)
             else:  # such rows leave their classes, as in `fit`
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
             if not passed_over:
@@ -145,7 +144,7 @@ def fit_stream(
         _save(draft, declared, checkpoint, counted, first_rows.digests)
     for name in (_ROWS_COUNTED, _FIRST_ROWS):
         vars(draft).pop(name, None)
-    return drafts.commit(nb, draft, declare(drafts.counted_by(draft), declared))
+    return drafts.take_over(nb, draft.with_counts(declare(draft.fitted_.counted, declared)))
 
 
 def read_table(
@@ -365,7 +364,7 @@ def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
 def _save(
     draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
 ) -> int:
-    drafts.commit(draft, draft, declare(drafts.counted_by(draft), declared))
+    drafts.take_over(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
     return rows
@@ -374,7 +373,7 @@ def _save(
 def _require_known(draft: Any, X: Any, y: Any, where: str) -> None:
     """Refuse rows that the checkpoint cannot have counted: of other columns, or with labels that it does not have."""
     try:
-        drafts.checked(draft, X)
+        draft.fitted_.table(X)
         found, _ = check_labels(y, None, type(draft).__name__)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
-from bayesnb._util.progress import progress
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
+from bayesnb.encoding import Encoding, Node, NodeColumns
+from bayesnb.estimators import drafts
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
-from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.estimators.pair_counted import PairCounted
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Fitted, Members, NotOfferedError, Request
+from bayesnb.fitted import Average, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes
 
 _LEVELS = "levels"
-_ROUNDING = 1e-9  # of sums of fractional weights
-
-Joint = Callable[[Any, tuple[Rows, ...], np.ndarray], np.ndarray]
 
 
 class AODE(PairCounted):
@@ -114,8 +107,8 @@ class AODE(PairCounted):
     def members_(self) -> list[SPODE]:
         """A fitted classifier for each categorical column as the parent of all others."""
         self._require_fitted("members_")
-        columns = self._nodes
-        return [] if columns is None else [self._member(columns, p) for p in range(len(columns.base.index))]
+        n = 0 if self._nodes is None else len(self._nodes.base.index)
+        return [self._member(self.fitted_.counted, p) for p in range(n)]
 
     @property
     def parents_(self) -> NoReturn:
@@ -142,94 +135,16 @@ class AODE(PairCounted):
             "ask its members_, or use TAN or SPODE."
         )
 
-    def _average(
-        self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0
-    ) -> np.ndarray:
-        """(N, C) log of the mean over the members of p(class, row); arguments as for `_votes`."""
-        total, votes = np.full((table.n_rows, len(self.encoding_.classes)), -np.inf), np.zeros(table.n_rows)
-        for vote, scores in self._votes(table, encoded, joint, less):
-            if vote.any():
-                total = scoring.log_add(total, scores, vote)
-                votes += vote
-        none = votes == 0
-        if none.any():
-            total[none], votes[none] = self._without_members(table, joint, none), 1
-        return total - np.log(votes)[:, None]
-
-    def _each(
-        self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0
-    ) -> np.ndarray:
-        """(N, C, M) log p(class, row) of each member; of one that does not vote the mean of those that do."""
-        if self._nodes is None:
-            return self._without_members(table, joint, np.ones(table.n_rows, bool))[..., None]
-        found = list(self._votes(table, encoded, joint, less))
-        scores, votes = (np.stack(parts, axis=-1) for parts in ([s for _, s in found], [v for v, _ in found]))
-        none = np.asarray(~votes.any(axis=1))
-        if none.any():
-            scores[none], votes[none] = self._without_members(table, joint, none)[..., None], True
-        votes = votes[:, None]
-        mean = np.where(votes, scores, 0.0).sum(axis=2, keepdims=True) / votes.sum(axis=2, keepdims=True)
-        return np.where(votes, scores, mean)
-
-    def _without_members(self, table: Table, joint: Joint, none: np.ndarray) -> np.ndarray:
-        """log p(class, row) of naive Bayes, of the rows in which no column may be a parent."""
-        naive = self._naive()
-        rows = naive.encoding_.rows(table.take(none), lambda columns, unknown: None)
-        return joint(naive, rows, none)
-
-    def _votes(
-        self, table: Table, encoded: tuple[Rows, ...], joint: Joint, less: np.ndarray | float
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each member which rows it votes on (N,), and log p(class, row) (N, C) if it votes on any.
-
-        Parameters
-        ----------
-        table, encoded
-            The rows, as they are and under the encoding.
-        joint : function of a member, encoded rows, and which rows of the table those are (N,)
-            Of log p(class, row) of that member.
-        less : (N,) array
-            What to take off the counts of a row's values before they are held against `min_count`.
-        """
-        everyone = np.ones(table.n_rows, bool)
-        columns = self._nodes
-        if columns is not None:
-            cells: Any
-            cells, *rest = encoded
-            base = cells.base.coded(table.n_rows)
-            members = self.members_
-            with progress("AODE", len(members), "members") as tick:
-                for p, member in enumerate(members):
-                    own: Any = member.encoding_.blocks[0]
-                    # A missing cell has code -1, the last entry.
-                    seen = np.append(self._counts_of(columns, p).sum(axis=0), -np.inf)[base.factors.raw[:, p]]
-                    vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                    rows = own.coded(base), *rest
-                    nothing = np.zeros((table.n_rows, len(self.encoding_.classes)))
-                    yield vote, joint(member, rows, everyone) if vote.any() else nothing
-                    tick()
-
-    def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
-        if request.draws is not None:
-            raise NotImplementedError(f"draws: {self.no_posterior}")
-        joint = self._over_members(self._average, fitted, X, request.estimate, request.class_prior)
-        return scoring.read_scores(joint, request.output)
-
-    def _over_members(
-        self, of_members: Callable[..., np.ndarray], fitted: Fitted, X: Any, estimate: Estimate | None, class_prior: Any
-    ) -> np.ndarray:
-        """`_average` or `_each` of the rows of X."""
-
-        def joint(member: StructuredNB, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
-            return member._read(member.fitted_, rows, int(which.sum()), Request(scoring.joint, estimate, class_prior))
-
-        table = fitted.table(X)
-        return of_members(table, () if self._nodes is None else fitted.rows(table), joint)
-
-    @property
-    def _members(self) -> Members:  # type: ignore[override]
-        names = ("naive Bayes",) if self._nodes is None else tuple(self._nodes.base.names)
-        return Members(names, self._average, self._each, partial(self._over_members, self._each))
+    def _average(self, counted: Counted) -> Average:
+        columns = next((c.network for c in counted.encoding.blocks if c.network is not None), None)
+        n = 0 if columns is None else len(columns.base.index)
+        return Average(
+            names=("naive Bayes",) if columns is None else tuple(columns.base.names),
+            members=tuple(self._member(counted, p).fitted_ for p in range(n)),
+            occurrences=tuple(np.append(_counts_of(counted, p).sum(axis=0), -np.inf) for p in range(n)),
+            min_count=self.min_count,
+            without_members=self._naive(counted).fitted_,
+        )
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
@@ -261,38 +176,45 @@ class AODE(PairCounted):
         own.class_alpha = 1.0
         return super(AODE, own)._empirical_prior(counted)
 
-    def _counts_of(self, columns: NodeColumns, p: int) -> np.ndarray:
-        """(C, levels) of a column alone."""
-        at = columns.start()[p * (len(columns.base.index) + 1)]
-        return self.statistics_.blocks[0].count[:, at : at + columns.base.sizes()[p]]
-
-    def _member(self, columns: NodeColumns, p: int) -> SPODE:
+    def _member(self, counted: Counted, p: int) -> SPODE:
+        """Return the member whose parent is column p of the network."""
+        columns: Any = counted.encoding.blocks[0].network
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         member = SPODE(columns.base.names[p], **self._shared(int(columns.base.sizes()[p])))
-        own = slice(bounds[p * n], bounds[(p + 1) * n])
-        return self._fitted(member, replace(columns, nodes=columns.nodes[p * n : (p + 1) * n]), own)
+        nodes = replace(columns, nodes=columns.nodes[p * n : (p + 1) * n])
+        return self._fitted(member, counted, nodes, slice(bounds[p * n], bounds[(p + 1) * n]))
 
-    def _naive(self) -> NetworkNB:
-        """What is left where no column may be a parent."""
-        naive, columns = NetworkNB(**self._shared(1)), self._nodes
+    def _naive(self, counted: Counted) -> NetworkNB:
+        """Return what is left where no column may be a parent."""
+        naive, columns = NetworkNB(**self._shared(1)), counted.encoding.blocks[0].network
         if columns is None:
-            naive.encoding_, naive.statistics_ = self.encoding_, self.statistics_
-            return naive
+            return self._with_features(naive, counted)
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
-        return self._fitted(naive, self._of_tables.without_parents(columns.base), np.concatenate(alone))
+        return self._fitted(naive, counted, self._of_tables.without_parents(columns.base), np.concatenate(alone))
 
     def _shared(self, n_levels: int) -> dict[str, Any]:
         """Hyperparameters of a member whose parent has so many levels."""
         own = {name: value for name, value in self.get_params(deep=False).items() if name != "min_count"}
         return own | ({"class_alpha": float(n_levels)} if isinstance(self.class_alpha, str) else {})
 
-    def _fitted(self, member: Any, columns: NodeColumns, own: Any) -> Any:
-        """A member with its part of the statistics."""
-        first, *rest = self.statistics_.blocks
-        member.encoding_ = replace(self.encoding_, blocks=(columns, *self.encoding_.blocks[1:]))
-        member.statistics_ = replace(self.statistics_, blocks=(LevelCounts(first.count[:, own]), *rest))
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(member, name, getattr(self, name))
+    def _fitted(self, member: Any, counted: Counted, columns: NodeColumns, levels: Any) -> Any:
+        """Return a member with its part of the counts, those of these `levels` of the pairs."""
+        encoding, (pairs, *rest) = counted.encoding, counted.statistics.blocks
+        blocks = LevelCounts(pairs.count[:, levels]), *rest
+        statistics = replace(counted.statistics, blocks=blocks)
+        return self._with_features(
+            member, Counted(replace(encoding, blocks=(columns, *encoding.blocks[1:])), statistics)
+        )
+
+    def _with_features(self, member: Any, counted: Counted) -> Any:
+        drafts.copy_features(member, self)
+        member.fitted_ = member._state(counted)
         return member
+
+
+def _counts_of(counted: Counted, p: int) -> np.ndarray:
+    """Return (C, L) counts of the levels of a column alone."""
+    columns: Any = counted.encoding.blocks[0].network
+    at = columns.start()[p * (len(columns.base.index) + 1)]
+    return counted.statistics.blocks[0].count[:, at : at + columns.base.sizes()[p]]

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 import jax
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import counting
 from bayesnb._util.arguments import require_number, shown
@@ -23,20 +22,18 @@ from bayesnb.encoding import (
     Table,
     Unknown,
     check_labels,
-    check_table,
     check_weights,
     describe_unknown,
     priors,
     report_unknown,
 )
 from bayesnb.estimators import drafts
-from bayesnb.estimators.display import Displayed
-from bayesnb.estimators.predictions import Predictions
-from bayesnb.fitted import Fitted, Members, require_estimate
-from bayesnb.model import Estimate, NaiveBayes, Statistics
+from bayesnb.estimators.predictions import FittedClassifier
+from bayesnb.fitted import Average, Fitted, require_estimate
+from bayesnb.model import NaiveBayes
 
 
-class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
+class NaiveBayesClassifier(FittedClassifier):
     """Base of the classifiers; `fit` counts, all else is a function of the posterior.
 
     A subclass says which columns it reads, `_columns`, and has its hyperparameters in `__init__`.
@@ -45,11 +42,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
     alpha: Any
     class_alpha: Any
     class_prior: Any
-    estimate: Estimate
     prior: Any
-    encoding_: Encoding
-    statistics_: Statistics
-    n_features_in_: int
+    _counts_margins = False  # whether columns that have parents are counted by themselves, too
 
     # -- fitting ---------------------------------------------------------------------------------
 
@@ -81,8 +75,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         >>> nb.classes_, nb.class_count_
         (array(['in', 'out'], dtype='<U3'), array([1., 2.]))
         """
-        draft = drafts.blank(self)
-        drafts.commit(self, draft, drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True))
+        draft = drafts.fit(drafts.blank(self), X, y, sample_weight)
+        drafts.take_over(self, draft)
         self._warn_of_counts()
         return self
 
@@ -155,8 +149,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
                 raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
             report_unknown(columns, unknown)
 
-        counted = Counted(encoding, draft._count_rows(encoding, encoding.rows(table, policy), label, weight))
-        return drafts.commit(self, draft, counting.remove(drafts.counted_by(draft), counted), on_top=True)
+        counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
+        return drafts.commit(self, draft, counting.remove(draft.fitted_.counted, counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
         """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade.
@@ -175,65 +169,33 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 
     # -- the posterior ---------------------------------------------------------------------------
 
-    @property
-    def fitted_(self) -> Fitted:
-        """What analyses take: encoding, statistics, and the prior and posterior that follow from them."""
-        check_is_fitted(self)
-        own = copy.copy(self)  # a later fit is not to change what this is
+    def _state(self, counted: Counted) -> Fitted:
+        """Return what is fitted if rows have left these counts."""
+        unfitted = drafts.without_state(self)
         return Fitted(
-            name=type(own).__name__,
-            encoding=own.encoding_,
-            statistics=own.statistics_,
-            prior_of=own._empirical_prior,
-            prior_arguments=tuple(map(own._prior_argument, own.encoding_.blocks)),
-            estimate=own.estimate,
-            chosen=own._chosen,
-            no_posterior=own.no_posterior,
-            why_no_evidence=lambda: own.no_evidence,
-            table=own._table,
-            count_rows=own._count_rows,
-            prior_alone=own._prior_alone,
-            score=own._score,
-            parts=own._parts,
-            refit=own._refit,
-            members=own._members,
+            name=type(self).__name__,
+            encoding=counted.encoding,
+            statistics=counted.statistics,
+            empirical_prior=self._empirical_prior(counted),
+            prior_arguments=tuple(map(self._prior_argument, counted.encoding.blocks)),
+            estimate=self.estimate,
+            chosen=self._choices(counted.encoding),
+            no_posterior=self.no_posterior,
+            no_evidence_as_such=None,
+            table=unfitted._table,
+            prior_alone=unfitted._prior_alone,
+            average=self._average(counted),
         )
 
-    @property
-    def prior_(self) -> NaiveBayes:
-        """The prior, with one entry a class and level; "within" and "pooled" ones as the data have them."""
-        return self.fitted_.prior
-
-    @property
-    def posterior_(self) -> NaiveBayes:
-        """`prior_.update(statistics_)`."""
-        return self.fitted_.posterior
-
-    @property
-    def log_evidence_(self) -> float:
-        """log p(X, y), parameters integrated out, multinomial coefficients and -log x! included.
-
-        -inf under a prior with a zero concentration. Under a prior derived from the data this is the
-        evidence given that prior; with fractional weights it is a pseudo-evidence.
-
-        Raises
-        ------
-        NotOfferedError
-            Where there is no exact posterior, and so no evidence in closed form: a NotImplementedError, and an
-            AttributeError, as there is no such attribute then.
-        """
-        return self.fitted_.log_evidence
+    def _average(self, counted: Counted) -> Average | None:
+        """Return the models whose probabilities a classifier averages."""
+        return None
 
     @property
     def no_posterior(self) -> str | None:
         """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
         if "unlabeled_weight_" in vars(self):
             return "rows without a label were counted in shares by EM, and such counts give no exact posterior."
-        return None
-
-    @property
-    def no_evidence(self) -> str | None:
-        """Why there is a posterior but no evidence, where that is so."""
         return None
 
     #: Why the rows cannot be counted with responsibilities, as EM does, where that is so.
@@ -247,41 +209,22 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """The classifier whose terms these are, with the same counts: itself, where they have no weights."""
         return self
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Class labels, in the order of every array's class axis."""
-        self._require_fitted("classes_")
-        return self.encoding_.classes.array()
-
-    @property
-    def n_parameters_(self) -> int:
-        """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
-        self._require_fitted("n_parameters_")
-        model = self.fitted_.prior
-        return model.class_prior.n_free() + sum(block.n_free() for block in model.blocks)
-
-    @property
-    def class_count_(self) -> np.ndarray:
-        """(C,) weight of the rows of each class."""
-        self._require_fitted("class_count_")
-        return self.statistics_.class_count
-
-    @property
-    def class_log_prior_(self) -> np.ndarray:
-        """(C,) log of the posterior mean of each class probability."""
-        self._require_fitted("class_log_prior_")
-        return self.fitted_.class_log_prior
-
     # -- for subclasses --------------------------------------------------------------------------
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Blocks of columns, with declared levels only."""
         raise NotImplementedError
 
-    def with_priors(self, priors: Mapping[str, Any]) -> Self:
-        """A copy with the same counts, under other hyperparameters, by their names.
+    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+        """Return a copy with the same counts, under other hyperparameters, by their names.
 
-        What it has chosen of the columns is named in the copy, so that a later fit chooses no other.
+        What the classifier has chosen of the columns is named in the copy, so that a later fit chooses no other.
+
+        Parameters
+        ----------
+        priors : dict {name: value}
+        chosen : tuple of str
+            What of these was chosen on the rows that were counted.
 
         Examples
         --------
@@ -293,18 +236,34 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         other = copy.copy(self)
         for name, value in priors.items():
             setattr(other, name, value)
+        if chosen:
+            other.tuned_ = chosen
+        return other.with_counts(self.fitted_.counted) if drafts.is_fitted(self) else other
+
+    def with_counts(self, counted: Counted) -> Self:
+        """Return a copy that has other counts, such as those of one more row, under the same hyperparameters.
+
+        Parameters
+        ----------
+        counted : Counted
+            Encoding and statistics, of the same columns.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().fit([["sun"], ["rain"]], ["out", "in"])
+        >>> twice = nb.fitted_.counted._replace(statistics=nb.statistics_.merge(nb.statistics_))
+        >>> nb.with_counts(twice).class_count_
+        array([2., 2.])
+        """
+        other = copy.copy(self)
+        other.fitted_ = other._state(counted)
         return other
 
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         """The encoding and its rows once more, with what else labelled rows say of it."""
-        return encoding, rows
-
-    def _with_margins(
-        self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return the encoding and rows that `WeightedNB` counts: with margins of columns that have parents."""
         return encoding, rows
 
     def _warn_of_counts(self) -> None:
@@ -314,26 +273,46 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """Return an unfitted copy, whose hyperparameters say what `fit` has chosen by scores, such as k of `KDB`."""
         return drafts.blank(self)
 
-    def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:
-        """Return a function of weights (N,) to a copy fitted to some of these rows, see `Fitted`."""
+    def fit_parts(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[np.ndarray], Self]:
+        """Return a function that fits copies to some of these rows, for halves and folds.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows. Rows of weight zero take no part in any copy.
+
+        Returns
+        -------
+        function of weights (N,) of the rows
+            Returns a copy that is fitted to them. Levels are those that this classifier knows; structure, cells and
+            densities are found anew.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bayesnb import CategoricalNB
+        >>> X, y = [["sun"], ["rain"], ["sun"]], ["out", "in", "out"]
+        >>> fit = CategoricalNB().fit(X, y).fit_parts(X, y)
+        >>> fit(np.array([1.0, 0.0, 0.0])).class_count_  # in, out
+        array([0., 1.])
+        """
         return drafts.parts(self._settled(), self, X, y, sample_weight)
 
-    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Return a copy fitted to other rows, with the levels that this one knows."""
-        return self._parts(X, y, sample_weight)(check_weights(sample_weight, len(y)))
+    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Return a copy that is fitted to other rows, with the levels that this classifier knows.
+
+        Examples
+        --------
+        >>> from bayesnb import CategoricalNB
+        >>> nb = CategoricalNB().fit([["sun"], ["rain"]], ["out", "in"])
+        >>> nb.refit([["sun"]], ["out"]).categories_
+        [array(['rain', 'sun'], dtype='<U4')]
+        """
+        return self.fit_parts(X, y, sample_weight)(check_weights(sample_weight, len(y)))
 
     def _candidates(self) -> list[Self]:
         """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""
         return [drafts.blank(self)]
-
-    def _count_rows(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> Statistics:
-        return counting.count_rows(encoding, rows, label, weight)
-
-    #: Of a classifier that averages others: their joint scores, averaged row by row.
-    #: Those, and what they say one by one.
-    _members: Members | None = None
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         """The prior of the features of a block given the class alone, from the one given their parents too."""
@@ -350,9 +329,8 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 
     # -- shared machinery ------------------------------------------------------------------------
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        """What beside the parameters was chosen on the rows that were counted, such as by `tune_alpha`."""
+    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+        """Return what beside the parameters was chosen on the rows that were counted, such as by `tune_alpha`."""
         return getattr(self, "tuned_", ())
 
     def _check(self) -> None:
@@ -360,16 +338,18 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
 
         Hyperparameters pass the checks of `fit`: they make the columns, and the prior.
         """
-        counted = drafts.counted_by(self)
+        counted = self.fitted_.counted
         counting.check(counted)
         check_features(self, self.encoding_)
         columns = self._columns(self.encoding_.blank(type(self).__name__))
         if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
-        prior = drafts.derived_prior(self, counted)
+        prior, used = self._state(counted).prior, self.fitted_.prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
             raise ValueError("its prior is not finite.")
+        if not jax.tree.all(jax.tree.map(np.array_equal, prior, used)):
+            raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
             raise ValueError(f"unlabeled_weight_ is {shown(weight)}.")
@@ -383,12 +363,6 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         """Return whether what was fitted has such columns, as they are before anything is learned."""
         return same_layout(columns, self.encoding_.blocks)
 
-    def _table(self, X: Any, reset: bool = False) -> Table:
-        table = check_table(X, type(self).__name__)
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        names = getattr(self, "feature_names_in_", None)
-        return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
-
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """The prior, in which blocks that are derived from the data are functions of the statistics."""
         encoding, statistics = counted
@@ -401,12 +375,26 @@ class NaiveBayesClassifier(Predictions, ClassifierMixin, Displayed):
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
-    def _require_fitted(self, name: str) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {shown(name)} before fit.")
+    def _counter(self, X: Any) -> Self:
+        return drafts.blank(self)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "statistics_" in vars(self)
+    def _with_counter(self, model: Self) -> Self:
+        return model
+
+    def _count_on(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+        drafts.add(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
+
+    def _stored(self) -> dict[str, Any]:
+        state = {name: value for name, value in vars(self).items() if name.endswith("_") and name != "fitted_"}
+        return {**state, "encoding_": self.encoding_, "statistics_": self.statistics_}
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        for name, value in stored.items():
+            if name not in ("encoding_", "statistics_"):
+                setattr(self, name, value)
+        counted = Counted(stored["encoding_"], stored["statistics_"])
+        counting.check(counted)
+        self.fitted_ = self._state(counted)
 
 
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:

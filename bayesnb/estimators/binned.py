@@ -109,9 +109,8 @@ class BinnedNB(NaiveBayesClassifier):
         self._require_fitted("edges_")
         return edges_of(self.encoding_.blocks)
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        return (*(cells_chosen(self) if self.__sklearn_is_fitted__() else ()), *super()._chosen)
+    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+        return (*chosen_cells(self.edges, encoding), *super()._choices(encoding))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -158,12 +157,11 @@ def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
     }
 
 
-def cells_chosen(nb: Any) -> tuple[str, ...]:
-    """ "the cells of numbers", if the rows gave the ends of the cells of a binned column, and `nb.edges` did not."""
-    edges = nb.edges
-    given = len(edges) if isinstance(edges, Mapping) else sum(own is not None for own in edges or ())
-    binned = sum(len(columns.names) for columns in nb.encoding_.blocks if columns.kind == "binned")
+def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:
+    """Return "the cells of numbers" if rows gave the ends of the cells of a binned column, and `edges` did not."""
+    given = len(edges) if isinstance(edges, Mapping) else sum(ends is not None for ends in edges or ())
+    binned = sum(len(columns.names) for columns in encoding.blocks if columns.kind == "binned")
     return ("the cells of numbers",) if binned > given else ()
 
 
-__all__ = ["BinnedNB", "cell_columns", "cells_chosen", "edges_of", "most_probable_cuts"]
+__all__ = ["BinnedNB", "cell_columns", "chosen_cells", "edges_of", "most_probable_cuts"]

@@ -57,7 +57,7 @@ class Displayed(BaseEstimator):
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
         shown = BaseEstimator()
-        for name in {*vars(self), "classes_", "class_count_"} - {"encoding_", "statistics_"}:
+        for name in {*vars(self), "classes_", "class_count_"} - {"fitted_", "model_"}:
             if hasattr(self, name):
                 setattr(shown, name, getattr(self, name))
         return BaseEstimator._get_fitted_attr_html(shown, doc_link)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
+from itertools import compress
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -21,16 +23,18 @@ from bayesnb.encoding import (
     check_weights,
     index_of_labels,
 )
-from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.fitted import Fitted
+from bayesnb.model import NaiveBayes
 
 _commits = Lock()
+_ANY = object()
 
 
 class Counting(Protocol):
     """A classifier whose state is an encoding and statistics, and how it reads rows."""
 
-    encoding_: Encoding
-    statistics_: Statistics
+    fitted_: Fitted
+    _counts_margins: bool
 
     def _table(self, X: Any, reset: bool = False) -> Table: ...
 
@@ -40,15 +44,17 @@ class Counting(Protocol):
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]: ...
 
-    def _count_rows(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> Statistics: ...
-
     def _empirical_prior(self, counted: Counted) -> NaiveBayes: ...
 
+    def _state(self, counted: Counted) -> Fitted: ...
 
-class Checked(Protocol):
-    """A classifier that knows what belongs together in its state."""
+
+class Stored(Protocol):
+    """A classifier whose state can be written to a file and read from one."""
+
+    def _stored(self) -> dict[str, Any]: ...
+
+    def _restore(self, stored: dict[str, Any]) -> None: ...
 
     def _check(self) -> None: ...
 
@@ -57,22 +63,28 @@ NB = TypeVar("NB", bound=Counting)
 
 
 def is_fitted(nb: Counting) -> bool:
-    """Whether anything was counted."""
-    return "statistics_" in vars(nb)
-
-
-def counted_by(nb: Counting) -> Counted:
-    """What a fitted classifier has counted."""
-    return Counted(nb.encoding_, nb.statistics_)
+    """Return whether anything was counted."""
+    return "fitted_" in vars(nb)
 
 
 def derived_prior(nb: Counting, counted: Counted) -> NaiveBayes:
-    """The prior that the hyperparameters say, where this was counted; raises where they cannot be used."""
+    """Return the prior that the hyperparameters say, where this was counted; raise where they cannot be used."""
     return nb._empirical_prior(counted).derive(counted.statistics)
 
 
-def check(nb: Checked) -> None:
-    """Raise ValueError unless what was fitted fits together: what `save` asks of a classifier, and `load` of a file."""
+def stored(nb: Stored) -> dict[str, Any]:
+    """Return what a file has of a fitted classifier beside its hyperparameters, by name."""
+    return nb._stored()
+
+
+def restore(nb: Stored, values: dict[str, Any]) -> None:
+    """Give a classifier the state of a file; raise ValueError unless its parts fit together."""
+    nb._restore(values)
+    nb._check()
+
+
+def check(nb: Stored) -> None:
+    """Raise ValueError unless what was fitted fits together: what `save` asks of a classifier."""
     nb._check()
 
 
@@ -83,6 +95,52 @@ def blank(nb: NB) -> NB:
     for name in fitted:
         delattr(draft, name)
     return draft
+
+
+def without_state(nb: NB) -> NB:
+    """Return a copy that knows the columns of `fit`, and nothing of what was counted."""
+    draft = copy.copy(nb)
+    for name in ("fitted_", "model_"):
+        vars(draft).pop(name, None)
+    return draft
+
+
+def copy_features(nb: Any, other: Any) -> None:
+    """Give a classifier the number and names of the columns that another one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if name in vars(other):
+            setattr(nb, name, vars(other)[name])
+
+
+def with_counts_of(nb: NB, other: NB) -> NB:
+    """Return a classifier with the columns and counts of another one of its type, under its own hyperparameters."""
+    draft = copy.copy(nb)
+    copy_features(draft, other)
+    draft.fitted_ = draft._state(other.fitted_.counted)
+    return draft
+
+
+def with_margins(nb: NB) -> NB:
+    """Return an unfitted classifier that counts columns which have parents by themselves, too."""
+    nb._counts_margins = True
+    return nb
+
+
+def without_margins(nb: NB) -> NB:
+    """Return a fitted classifier without the margins of levels that stand beside tables given parents."""
+    if not nb._counts_margins:
+        return nb
+    plain, (encoding, statistics) = copy.copy(nb), nb.fitted_.counted
+    plain._counts_margins = False
+    keep = [columns.beside is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
+    blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
+    plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts)))
+    return plain
+
+
+def fit(nb: NB, X: Any, y: Any, sample_weight: Any) -> NB:
+    """Count rows with a classifier that is not fitted, and become fitted."""
+    return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(()), grow=True))
 
 
 def checked(nb: Counting, X: Any) -> Table:
@@ -107,13 +165,13 @@ def count_table(
 ) -> Counted:
     """The same of checked rows; `columns` are those of `table` where it has only some of the rows that decide them."""
     if columns is None:
-        columns = nb.encoding_.blocks if is_fitted(nb) else nb._columns(table)
+        columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
     keep = weight > 0
     if not keep.all():
         table, label, weight = table.take(keep), label[keep], weight[keep]
     learned, rows = Encoding(classes, columns).learn(table)
     encoding, rows = nb._structured(learned, table, rows, label, weight)
-    return counting.prune(Counted(encoding, nb._count_rows(encoding, rows, label, weight)))
+    return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
 
 
 def parts(nb: NB, like: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], NB]:
@@ -126,40 +184,63 @@ def parts(nb: NB, like: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)
-    levels = {j: own for block in like.encoding_.blocks for j, own in block.known_levels().items()}
+    levels = {j: own for block in like.fitted_.encoding.blocks for j, own in block.known_levels().items()}
     columns = tuple(block.learn(block.open(counted)).with_levels(levels) for block in blank(nb)._columns(counted))
-    known = {name: value for name, value in vars(like).items() if name in ("n_features_in_", "feature_names_in_")}
 
     def fit(weight: np.ndarray) -> NB:
         part = blank(nb)
-        vars(part).update(known)
-        part.encoding_, part.statistics_ = count_table(part, classes, table, label, weight, columns)
+        copy_features(part, like)
+        part.fitted_ = part._state(count_table(part, classes, table, label, weight, columns))
         return part
 
     return fit
 
 
 def commit(nb: NB, draft: NB, counted: Counted, *, on_top: bool = False) -> NB:
-    """Take over the draft's state, once everything in it is known to be good.
+    """Give a classifier the state of its draft, which has counted rows.
 
     A draft that counts `on_top` of a copy is refused if that is no longer what is there.
     """
-    derived_prior(draft, counted)
+    before, fitted = vars(draft).get("fitted_") if on_top else _ANY, draft._state(counted)
+    fitted.prior  # noqa: B018  computed here, so that what cannot be used raises before anything is changed
+    draft.fitted_ = fitted
+    return take_over(nb, draft, before)
+
+
+def take_over(nb: NB, draft: NB, before: Any = _ANY) -> NB:
+    """Give a classifier the attributes of its fitted draft; refuse if its state is no longer the one `before`."""
     with _commits:
-        if on_top and vars(nb).get("statistics_") is not vars(draft).get("statistics_"):
+        if before is not _ANY and vars(nb).get("fitted_") is not before:
             raise RuntimeError(
                 f"This {type(nb).__name__} was changed by another thread meanwhile, and what that has counted "
                 "would be lost: nothing was changed by this call. Take a lock around the calls, or let each thread "
                 "fit an estimator of its own (bayesnb.distributed.fit merges such counts)."
             )
-        draft.encoding_, draft.statistics_ = counted
         for name in set(vars(nb)) - set(vars(draft)):
             delattr(nb, name)
         vars(nb).update(vars(draft))
     return nb
 
 
+def counter(nb: Any, X: Any) -> Any:
+    """Return the unfitted classifier that counts rows such as X: a copy, or of a `WeightedNB` that of its estimator."""
+    return nb._counter(X)
+
+
+def commit_counter(nb: NB, draft: Any, model: Any) -> NB:
+    """Give a classifier the counts of a fitted one, which `counter` has made of its draft."""
+    fitted = draft._with_counter(model)
+    fitted.fitted_.prior  # noqa: B018  as in `commit`
+    return take_over(nb, fitted)
+
+
+def count_on(nb: Any, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+    """Count further rows, whose labels may be new ones."""
+    nb._count_on(X, y, sample_weight, classes)
+
+
 def add(nb: NB, draft: NB, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> NB:
     """Count rows on top of what the draft has, and become it."""
-    own = count_batch(draft, X, y, sample_weight, classes, grow=grow)
-    return commit(nb, draft, counting.merge(counted_by(draft), own) if is_fitted(draft) else own, on_top=True)
+    batch = count_batch(draft, X, y, sample_weight, classes, grow=grow)
+    first = not is_fitted(draft)
+    return commit(nb, draft, batch if first else counting.merge(draft.fitted_.counted, batch), on_top=True)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_number, shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Table
+from bayesnb.encoding import Columns, Encoding, Table
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.estimators.display import require_unnested
@@ -127,9 +127,8 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        return (*super()._chosen, *self._base()._chosen)
+    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+        return (*super()._choices(encoding), *getattr(self._base(), "tuned_", ()))
 
     def _base(self) -> NaiveBayesClassifier:
         require_unnested(self)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,6 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
-from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators import drafts
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
@@ -215,8 +213,8 @@ class KDB(LearnedStructure):
             warnings.simplefilter("ignore", UserWarning)  # the fit to all rows tells
             for side in sides:
                 part = copy.copy(full)
-                part.encoding_, part.statistics_ = drafts.count_table(
-                    part, encoding.classes, table, label, weight * side, fresh
+                part.fitted_ = part._state(
+                    drafts.count_table(part, encoding.classes, table, label, weight * side, fresh)
                 )
                 of_limits = range(most + 1) if any_k else [most]
                 losses = losses + _losses(part.fitted_, of_limits, table.take(~side), label[~side], weight[~side])
@@ -234,7 +232,7 @@ class KDB(LearnedStructure):
     def _settled(self) -> Self:
         copied = drafts.blank(self)
         if self.k == "auto":
-            copied.k, copied.max_features = self.k_, None
+            copied.k, copied.max_features = self.k_, None if self.max_features == "auto" else self.max_features
         return copied
 
     def _candidates(self) -> list[Self]:
@@ -281,7 +279,7 @@ def _losses(fitted: Fitted, most: Sequence[int], table: Table, label: np.ndarray
     sizes = [len(columns.index) for columns in encoding.blocks]
     total = np.zeros((len(most), len(nodes)))
     size = max(1, _CHUNK // (len(encoding.classes) * encoding.n_terms))
-    limited = [replace(fitted, prior_of=partial(_limited, fitted.prior_of, k)).posterior for k in most]
+    limited = [replace(fitted, empirical_prior=_limited(fitted.empirical_prior, k)).posterior for k in most]
     for start in range(0, len(label), size):
         part = np.zeros(len(label), bool)
         part[start : start + size] = True
@@ -300,9 +298,8 @@ def _losses(fitted: Fitted, most: Sequence[int], table: Table, label: np.ndarray
     return np.where(np.isnan(total), np.inf, total)
 
 
-def _limited(prior_of: Callable[[Counted], NaiveBayes], most: int, counted: Counted) -> NaiveBayes:
-    """A prior under which no feature of the network has more than so many parents."""
-    prior = prior_of(counted)
+def _limited(prior: NaiveBayes, most: int) -> NaiveBayes:
+    """Return the prior under which no feature of the network has more than `most` parents."""
     tree, *others = prior.blocks
     return replace(prior, blocks=(tree.limit(most), *others))
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.utils.metaestimators import available_if
 
+from bayesnb.encoding import Encoding
 from bayesnb.estimators.network_base import StructuredNB
 
 
@@ -15,9 +16,8 @@ class LearnedStructure(StructuredNB):
     _learned: ClassVar[str]
     """What `fit` finds."""
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        return (self._learned, *super()._chosen)
+    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+        return (self._learned, *super()._choices(encoding))
 
     def _has_structure(self) -> bool:
         if not self.__sklearn_is_fitted__():

@@ -8,12 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from bayesnb import families
+from bayesnb import counting, families
 from bayesnb._util.arguments import require_choice, shown
+from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.binned import BinnedNB, cell_columns, cells_chosen, edges_of
+from bayesnb.estimators.binned import BinnedNB, cell_columns, chosen_cells, edges_of
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
@@ -159,11 +160,12 @@ class MixedNB(NaiveBayesClassifier):
         self._require_fitted("edges_")
         return edges_of(self.encoding_.blocks)
 
-    def with_priors(self, priors: Mapping[str, Any]) -> Self:
-        other = super().with_priors(priors)
-        for kind in ("gaussian", "binned") if self.numbers == "auto" else ():
-            setattr(other, kind, [name for name, own in self.kinds_.items() if own == kind] or None)
-        return other
+    def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+        kinds = {
+            kind: [name for name, of_column in self.kinds_.items() if of_column == kind] or None
+            for kind in (("gaussian", "binned") if self.numbers == "auto" else ())
+        }
+        return super().with_priors({**kinds, **priors}, chosen)
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         if table.is_sparse:
@@ -201,14 +203,11 @@ class MixedNB(NaiveBayesClassifier):
         given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
         return self.numbers == "auto" and not given
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        if not self.__sklearn_is_fitted__():  # it stands in another classifier, which has the counts
-            return super()._chosen
-        kinds = [kind for kind in self.kinds_.values() if kind in ("gaussian", "binned")]
+    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+        kinds = [block.kind for block in encoding.blocks for _ in block.index if block.kind in ("gaussian", "binned")]
         undecided = len(kinds) > len(_as_list(self.gaussian)) + len(_as_list(self.binned))
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
-        return (*densities, *cells_chosen(self), *super()._chosen)
+        return (*densities, *chosen_cells(self.edges, encoding), *super()._choices(encoding))
 
     def _better_binned(
         self, encoding: Encoding, table: Table, undecided: Sequence[int], label: np.ndarray, weight: np.ndarray
@@ -220,9 +219,8 @@ class MixedNB(NaiveBayesClassifier):
         for block in (normal, cell_columns(table, tuple(undecided), self.cells, self.edges)):
             columns, rows = _learned(block, table)
             alone = drafts.blank(self)
-            alone.encoding_ = Encoding(encoding.classes, (columns,))
-            alone.statistics_ = alone._count_rows(alone.encoding_, (rows,), label, weight)
-            fits.append(alone.fitted_)
+            of_block = Encoding(encoding.classes, (columns,))
+            fits.append(alone._state(Counted(of_block, counting.count_rows(of_block, (rows,), label, weight))))
         gain = gains(fits[0], fits[1], table, label, weight)
         return [j for j, own in zip(undecided, gain, strict=True) if own > _ROUNDING]
 

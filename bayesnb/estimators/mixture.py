@@ -230,6 +230,13 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         em.check_options(self.max_iter, self.tol, self.seed)
         self._base()
 
+    def _stored(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name.endswith("_")}
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        for name, value in stored.items():
+            setattr(self, name, value)
+
     def _check(self) -> None:
         """Raise ValueError unless what was fitted fits together, as `NaiveBayesClassifier._check` does."""
         self._check_hyperparameters()

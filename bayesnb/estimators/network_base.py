@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
@@ -35,9 +34,8 @@ from bayesnb.estimators.binned import cell_columns
 from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.estimators.mixed import MixedNB, is_number
-from bayesnb.estimators.queries import Queries, with_estimates
+from bayesnb.estimators.queries import Queries
 from bayesnb.families import Dirichlet, NormalInverseGamma
-from bayesnb.fitted import Fitted, Request, require_estimate
 from bayesnb.model import NaiveBayes, TermWeights
 
 NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
@@ -155,28 +153,6 @@ class StructuredNB(Queries, NaiveBayesClassifier):
         """The categorical columns, if there are any."""
         return next((c.network for c in self.encoding_.blocks if c.network is not None), None)
 
-    @property
-    def no_evidence(self) -> str | None:
-        if not self.__sklearn_is_fitted__():
-            return None
-        if any(self.encoding_.term_map.plus < 0):
-            return (
-                "numbers have densities, and ratios of tables of their cells beside them, and this product has no "
-                "evidence in closed form; numbers='gaussian' leaves them out of the structure."
-            )
-        missing = [
-            name
-            for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
-            if columns.network is not None
-            for name in columns.network.missing_on_arcs(counted, self.statistics_.class_count)
-        ]
-        if not missing:
-            return None
-        return (
-            f"cells are missing on the arcs to {missing[:8]}, and their sum over what they may have been has no closed "
-            "form; drop those rows, or give the missing cells a level of their own."
-        )
-
     def _columns(self, table: Table) -> tuple[Columns, ...]:
         """Blocks of columns before anything is learned: those of levels, and numbers."""
         require_choice("numbers", self.numbers, ("gaussian", "binned"))
@@ -195,7 +171,7 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        if self.__sklearn_is_fitted__():
+        if drafts.is_fitted(self):
             return encoding, rows
         if self._cuts_numbers:
             encoding, rows = self._cut(encoding, table, rows, label, weight)
@@ -216,16 +192,16 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             return encoding, rows
         encoding, rows = self._with_densities(encoding, table, rows, label, weight)
         network: Any = encoding.blocks[0].network
-        return _add_columns(
+        encoding, rows = _add_columns(
             RootColumns, encoding, rows, table, _numbers_of(network, _children(network, with_parents=True))
         )
+        return self._with_margins(encoding, rows, table) if self._counts_margins else (encoding, rows)
 
     def _with_margins(
         self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
     ) -> tuple[Encoding, tuple[Rows, ...]]:
+        """Return the encoding and rows with the margins of levels that have parents, as `WeightedNB` counts them."""
         network: Any = encoding.blocks[0].network
-        if network is None or not self._has_margins:
-            return encoding, rows
         levels, children = (
             [j for j in own if j not in _numbers_of(network, own)]
             for own in (_children(network, with_parents=with_parents) for with_parents in (False, True))
@@ -314,10 +290,11 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def _cuts_numbers(self) -> bool:
         return self.numbers == "binned" and isinstance(self.gaussian, str)
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        cut = drafts.is_fitted(self) and bool(self.edges_)
-        return ("the cells and densities of numbers", *super()._chosen) if cut else super()._chosen
+    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+        network = encoding.blocks[0].network
+        cut = network is not None and any(cuts is not None for cuts in network.base.cuts)
+        others = super()._choices(encoding)
+        return ("the cells and densities of numbers", *others) if cut else others
 
     def _cut(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
@@ -337,25 +314,6 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     ) -> list[np.ndarray]:
         """Return the ends of the cells of each column of numbers: quantiles, which do not know the labels."""
         return [np.zeros(0) if edges is None else edges for edges in numbers.edges]
-
-    def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
-        estimate = fitted.estimate if request.estimate is None else request.estimate
-        require_estimate(estimate)
-        if estimate not in ("mle", "map"):
-            return super()._read(fitted, rows, n, request)
-        scores = super()._read(fitted, rows, n, request._replace(output=scoring.joint))
-        if np.isnan(scores).any():
-            # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
-            # something else makes the row impossible, such as the parent itself.
-            model, reading = fitted.read(estimate, request.class_prior)
-            blocks = [
-                family if columns.network is None else with_estimates(columns.network, family, reading)
-                for columns, family in zip(fitted.encoding.blocks, model.blocks, strict=True)
-            ]
-            model = replace(model, blocks=tuple(blocks))
-            others = scoring.score_rows(fitted.encoding, model, rows, n, reading, scoring.joint)
-            scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
-        return scoring.read_scores(scores, request.output)
 
     def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
         columns = encoding.blocks[0]

@@ -223,6 +223,13 @@ class PolyaNB(ClassifierMixin, Displayed):
         correct = self.encoding_.classes.index(found.values)[label] == choice
         return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
 
+    def _stored(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name.endswith("_")}
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        for name, value in stored.items():
+            setattr(self, name, value)
+
     def _check(self) -> None:
         """Raise ValueError unless what was fitted fits together, as `NaiveBayesClassifier._check` does."""
         encoding = self.encoding_

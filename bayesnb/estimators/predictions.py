@@ -1,43 +1,106 @@
-"""Rows to class probabilities: what every classifier reads off its posterior."""
+"""Classifiers with a posterior: its attributes, and class probabilities of rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
 from bayesnb._util.lazy import computed, lazily
-from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
-from bayesnb.fitted import Fitted, Request, warn_undefined
-from bayesnb.model import Estimate
+from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
+from bayesnb.estimators.display import Displayed
+from bayesnb.fitted import Fitted, Output, warn_undefined
+from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.given_draws import read_draws, score_draws
 
 
-def _labels(nb: Predictions, no_rows: Any) -> np.ndarray:
+def _labels(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
     return _scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
 
 
-def _indices(nb: Predictions, no_rows: Any) -> np.ndarray:
+def _indices(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
     return _scores(nb, no_rows)[:, 0].astype(np.int64)
 
 
-def _scores(nb: Predictions, no_rows: Any) -> np.ndarray:
+def _scores(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
     """What is given for a table of no rows, whose columns are checked."""
     check_is_fitted(nb)
     validate_data(nb, no_rows, reset=False, skip_check_array=True)
     return np.empty((0, len(nb.classes_)))
 
 
-class Predictions:
-    """The predicting half of `NaiveBayesClassifier`, which has the state: an encoding, and a posterior of counts."""
+class FittedClassifier(ClassifierMixin, Displayed):
+    """Base of what predicts from a state, `fitted_`: the posterior as attributes, and class probabilities of rows."""
 
     estimate: Estimate
-    encoding_: Encoding
-    fitted_: Any
-    classes_: Any
+    fitted_: Fitted
+    n_features_in_: int
+    _no_evidence: str | None = None  # why there is none, whatever was counted
+
+    @property
+    def encoding_(self) -> Encoding:
+        """Meaning of the axes of `statistics_`: classes, and the columns with their levels."""
+        return self._state_of("encoding_").encoding
+
+    @property
+    def statistics_(self) -> Statistics:
+        """Sufficient statistics of the rows that were counted."""
+        return self._state_of("statistics_").statistics
+
+    @property
+    def prior_(self) -> NaiveBayes:
+        """Prior with one entry a class and level; "within" and "pooled" ones as the data have them."""
+        return self._state_of("prior_").prior
+
+    @property
+    def posterior_(self) -> NaiveBayes:
+        """`prior_.update(statistics_)`."""
+        return self._state_of("posterior_").posterior
+
+    @property
+    def log_evidence_(self) -> float:
+        """log p(X, y), parameters integrated out, multinomial coefficients and -log x! included.
+
+        -inf under a prior with a zero concentration. Under a prior derived from the data this is the
+        evidence given that prior; with fractional weights it is a pseudo-evidence.
+
+        Raises
+        ------
+        NotOfferedError
+            Where there is no exact posterior, and so no evidence in closed form: a NotImplementedError, and an
+            AttributeError, as there is no such attribute then.
+        """
+        return self._state_of("log_evidence_").log_evidence
+
+    @property
+    def no_evidence(self) -> str | None:
+        """Why there is a posterior but no evidence, where that is so."""
+        return self.fitted_.no_evidence if self.__sklearn_is_fitted__() else self._no_evidence
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Class labels, in the order of every array's class axis."""
+        return self._state_of("classes_").encoding.classes.array()
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
+        model = self._state_of("n_parameters_").prior
+        return model.class_prior.n_free() + sum(block.n_free() for block in model.blocks)
+
+    @property
+    def class_count_(self) -> np.ndarray:
+        """(C,) weight of the rows of each class."""
+        return self._state_of("class_count_").statistics.class_count
+
+    @property
+    def class_log_prior_(self) -> np.ndarray:
+        """(C,) log of the posterior mean of each class probability."""
+        return self._state_of("class_log_prior_").class_log_prior
 
     @lazily(_labels)
     def predict(
@@ -71,7 +134,7 @@ class Predictions:
         array([[-0.39, -1.13],
                [-0.69, -0.69]])
         """
-        log_proba = self._score(self.fitted_, X, Request(scoring.log_proba, estimate, class_prior, draws))
+        log_proba = self._score(X, scoring.log_proba, estimate, class_prior, draws)
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
@@ -141,7 +204,7 @@ class Predictions:
         array([[0.27, 0.15],
                [0.13, 0.45]])
         """
-        return self._score(self.fitted_, X, Request(scoring.joint, estimate, class_prior))
+        return self._score(X, scoring.joint, estimate, class_prior)
 
     def score(
         self,
@@ -168,32 +231,56 @@ class Predictions:
 
     # -- shared machinery ------------------------------------------------------------------------
 
-    def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
-        """What is asked of the rows of X."""
-        output, estimate, class_prior, draws = request
-        if draws is not None and estimate is not None:
+    def _score(
+        self, X: Any, output: Output, estimate: Estimate | None, class_prior: Any, draws: Any = None
+    ) -> np.ndarray:
+        """Apply `output`, a function of `scoring`, to the joint log probabilities of the rows of X."""
+        check_is_fitted(self)
+        if draws is None:
+            return self.fitted_.score(X, output, estimate, class_prior)
+        return self._score_draws(draws, X, output, estimate, class_prior)
+
+    def _score_draws(
+        self, draws: Any, X: Any, output: Output, estimate: Estimate | None, class_prior: Any
+    ) -> np.ndarray:
+        """Apply `output` to log of the average of p(class, row) over draws of the parameters."""
+        fitted = self.fitted_
+        if fitted.average is not None:
+            raise NotImplementedError(f"draws: {fitted.no_posterior}")
+        if estimate is not None:
             raise ValueError(
                 f"estimate={shown(estimate)} reads the posterior, and draws= stand for it: pass one of them."
             )
-        if draws is not None:
-            drawn = read_draws(fitted, draws)
-            if class_prior is not None:
-                known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
-                drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
-            return score_draws(fitted, X, drawn, output)
-        return self._read(fitted, *fitted.encode(X), request)
-
-    def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
-        """What is asked of n encoded rows, without draws."""
-        model, reading = fitted.read(request.estimate, request.class_prior)
-        return scoring.score_rows(fitted.encoding, model, rows, n, reading, request.output)
+        drawn = read_draws(fitted, draws)
+        if class_prior is not None:
+            known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
+            drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
+        return score_draws(fitted, X, drawn, output)
 
     @lazily(_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Index of the class that `predict` returns."""
-        fitted = self.fitted_
-        choice = self._score(fitted, X, Request(scoring.decision, estimate, class_prior, draws))
+        choice = self._score(X, scoring.decision, estimate, class_prior, draws)
         undefined = choice < 0
         warn_undefined(undefined)
-        a_priori = fitted.class_log_prior if class_prior is None and undefined.any() else class_prior
+        a_priori = self.fitted_.class_log_prior if class_prior is None and undefined.any() else class_prior
         return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
+
+    def _table(self, X: Any, reset: bool = False) -> Table:
+        """Return X as a table; refuse other columns than those of `fit`, or where this is `fit`, `reset` them."""
+        table = check_table(X, type(self).__name__)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        names = getattr(self, "feature_names_in_", None)
+        return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
+
+    def _state_of(self, name: str) -> Fitted:
+        """Return what was fitted; raise AttributeError where attribute `name` is asked for before."""
+        self._require_fitted(name)
+        return self.fitted_
+
+    def _require_fitted(self, name: str) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {shown(name)} before fit.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "fitted_" in vars(self)

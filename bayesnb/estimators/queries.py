@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_mapping, shown
-from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding, Levels, NodeColumns
-from bayesnb.families import Dirichlet
-from bayesnb.fitted import Fitted
-from bayesnb.model import Estimate
+from bayesnb.fitted import Fitted, fill_empty_tables
 from bayesnb.uncertainty.proper import CLASS
 
 if TYPE_CHECKING:
@@ -122,7 +118,7 @@ class Queries:
         for columns, family in zip(fitted.encoding.blocks, fitted.posterior.blocks, strict=True):
             if (network := columns.network) is not None:
                 # A value of the parents that a class never had has probability 0 there, whatever follows from it.
-                estimated = with_estimates(network, family, "mean")
+                estimated = fill_empty_tables(network, family, "mean")
                 theta = np.exp(scoring.plug_in(estimated).log_theta)
                 names = network.base.names
                 for (child, *parents), table in zip(network.nodes, network.tables(theta), strict=True):
@@ -132,14 +128,4 @@ class Queries:
         return found
 
 
-@float64
-def with_estimates(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
-    """The posterior, uniform given those values of parents for which there is no estimate."""
-    log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
-    if not np.isnan(log_theta).any():
-        return family
-    has_parents = np.repeat([len(node) > 1 for node in columns.nodes], columns.sizes())
-    return replace(family, concentration=np.where(has_parents & np.isnan(log_theta), 2.0, family.concentration))
-
-
-__all__ = ["Queries", "with_estimates"]
+__all__ = ["Queries"]

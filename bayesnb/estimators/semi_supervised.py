@@ -190,7 +190,7 @@ def fit_em(
     )  # from here on its columns, and a structure that labelled rows gave them, are known
     for _, part, w in given:
         if w.any():
-            counted = counting.merge(counted, in_first_class(draft, classes, draft.encoding_.blocks, part, w))
+            counted = counting.merge(counted, in_first_class(draft, classes, draft.fitted_.encoding.blocks, part, w))
     encoding, prior = counted.encoding, drafts.derived_prior(draft, counted)
     unlabeled = [em.Unlabeled.of(encoding, *part) for part in given if part[2].any()]
     statistics = counting.count_rows(encoding, encoding.rows(labeled, em.told_already), label[known], weights[known])

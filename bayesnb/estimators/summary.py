@@ -99,7 +99,7 @@ def _notes(nb: Any) -> Iterator[str]:
     if nb.no_posterior is not None:
         yield f"No exact posterior: {nb.no_posterior}"
         return
-    chosen = nb._chosen
+    chosen = nb.fitted_.chosen
     yield _HOLDS
     if chosen:
         yield f"Given {' and '.join(chosen)}, chosen on these rows too."

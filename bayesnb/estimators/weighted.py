@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import compress
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, check_weights
+from bayesnb.encoding import Encoding, Levels, check_weights
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
-from bayesnb.fitted import Fitted, Members, Request
-from bayesnb.model import NaiveBayes, Statistics, TermWeights
+from bayesnb.estimators.predictions import FittedClassifier
+from bayesnb.fitted import Output
+from bayesnb.model import Estimate
 from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
+from bayesnb.prediction.terms import term_names
 from bayesnb.prediction.weight_draws import read_weight_draws
-from bayesnb.prediction.weights import Weights, term_names
+from bayesnb.prediction.weights import Weights
 from bayesnb.selection.left_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")
-NB = TypeVar("NB", bound=NaiveBayesClassifier)
-_COUNTED = ("encoding_", "statistics_", "n_features_in_", "feature_names_in_", "tuned_")
+_STATE = {"fitted_", "model_"}
+Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
 
 
-class WeightedNB(NaiveBayesClassifier):
+class WeightedNB(FittedClassifier):
     r"""Class probabilities one can believe: the terms of a classifier, weighted by how they predict other rows.
 
     Features depend on each other, so that naive Bayes counts the same evidence more than once and is far too sure. Here
@@ -134,6 +134,7 @@ class WeightedNB(NaiveBayesClassifier):
     """
 
     weights_: Weights | None
+    model_: NaiveBayesClassifier  # the estimator, fitted, with margins of columns that have parents
 
     def __init__(self, estimator: Any = None, weights: Any = "auto", *, max_rows: int = 100_000, seed: int = 0) -> None:
         self.estimator = estimator
@@ -145,80 +146,108 @@ class WeightedNB(NaiveBayesClassifier):
     @property
     def estimate(self) -> Any:  # type: ignore[override]
         """How the posterior is read: as the estimator reads it."""
-        return self._base().estimate
+        return self._inner.estimate
 
     # -- fitting ---------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit weights to halves of the rows of X, and count all of them.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+        y : array-like of shape (N,)
+            Labels of any hashable type.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts: a row of weight 2 is that row twice, in one half. Rows of weight zero leave their class
+            and nothing else.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If the data or a hyperparameter cannot be used; the estimator is left as it was.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> nb = WeightedNB(GaussianNB()).fit(*load_iris(return_X_y=True))
+        >>> nb.class_count_, nb.weights_.n_rows
+        (array([50., 50., 50.]), 150)
+        """
         self._require_arguments()
-        self._fit(X, y, sample_weight, None)
+        base = self._counter(X)
+        draft = self._learn(base, X, y, sample_weight, lambda candidate: drafts.fit(candidate, X, y, sample_weight))
+        drafts.take_over(self, draft)
         self.unweighted._warn_of_counts()
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
-        """Fit; with the levels of another fitted classifier, if one is given."""
-        base = drafts.blank(self._base(X))
-        candidates = base._candidates() if self._finds else [base]
-        found = self._choose_candidate(candidates, X, y, sample_weight, like) if self._finds else None
-        if found is None:  # weights are given, or the rows are too few
-            model, weights = self._count(candidates[0], X, y, sample_weight, like), self.weights
-            draft = self._around(model)
-            draft.weights_ = None if self._finds else weights
-        else:
-            draft = self._around(found[0])
-            draft.weights_ = found[1]
-        return drafts.commit(self, draft, drafts.counted_by(draft))
+    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Return a copy that is fitted to other rows, weights included, with the levels that this classifier knows.
 
-    def _choose_candidate(
-        self, candidates: Sequence[NaiveBayesClassifier], X: Any, y: Any, sample_weight: Any, like: Self | None
-    ) -> tuple[Self, Weights] | None:
-        """Return the simplest good candidate, counted, and its weights; None, with a warning, if rows are too few.
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> WeightedNB(GaussianNB()).fit(X[::2], y[::2]).refit(X, y).class_count_
+        array([50., 50., 50.])
+        """
+        known, weight = self.model_, check_weights(sample_weight, len(y))
+
+        def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
+            return drafts.parts(candidate, known, X, y, sample_weight)(weight)
+
+        return self._learn(self._counter(X), X, y, sample_weight, fit)
+
+    def _learn(self, base: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, fit: Fit) -> Self:
+        """Return a fitted copy, with the simplest good candidate for the base and its weights.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than those
-        before.
+        before. Weights that are given stay.
         """
-        found: list[tuple[Self, Weights]] = []
+        if not self._finds:
+            return self._around(fit(base), self.weights)
+        models: list[NaiveBayesClassifier] = []
+        found: list[Weights] = []
         losses: list[np.ndarray] = []
-        for candidate in candidates:
-            model = self._count(candidate, X, y, sample_weight, like)
-            if (one := self._fit_weights(model, X, y, sample_weight)) is None:
-                return None
-            weights, of_rows, row_weight = one
-            found.append((model, weights))
+        row_weight = np.empty(0)
+        for candidate in base._candidates():
+            models.append(fit(candidate))
+            if (weighed := self._fit_weights(models[-1], X, y, sample_weight)) is None:
+                return self._around(drafts.with_counts_of(base, models[-1]), None)
+            weights, of_rows, row_weight = weighed
+            found.append(weights)
             losses.append(of_rows)
-            if len(found) > 2 and min(w.log_loss for _, w in found[-2:]) >= min(w.log_loss for _, w in found[:-2]):
+            if len(found) > 2 and min(w.log_loss for w in found[-2:]) >= min(w.log_loss for w in found[:-2]):
                 break
-        return found[choose_simplest(losses, row_weight)]
-
-    def _count(self, candidate: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, like: Self | None) -> Self:
-        """Return a copy around an unfitted estimator that has counted rows, and has no weights."""
-        draft = drafts.blank(self)
-        draft.estimator, draft.weights = candidate, "auto"
-        if like is not None:
-            return drafts.parts(draft, like, X, y, sample_weight)(check_weights(sample_weight, len(y)))
-        counted = drafts.count_batch(draft, X, y, sample_weight, Levels(()), grow=True)
-        return drafts.commit(copy.copy(draft), draft, counted)
-
-    def _parts(self, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], Self]:
-        """Return a function that counts some of the rows, by weights (N,) of them, with the levels of all."""
-        settled = drafts.blank(self)
-        settled.estimator, settled.weights = self.unweighted._settled(), "auto"
-        return drafts.parts(settled, self, X, y, sample_weight)
-
-    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """Return a copy that is fitted to other rows, weights included, with the levels that this one knows."""
-        return drafts.blank(self)._fit(X, y, sample_weight, self)
-
-    fit.__doc__ = f"{NaiveBayesClassifier.fit.__doc__}".replace(
-        "Count the rows of X.", "Fit weights to halves of the rows of X, and count all of them."
-    )
+        chosen = choose_simplest(losses, row_weight)
+        return self._around(drafts.with_counts_of(base, models[chosen]), found[chosen])
 
     def _counts(self) -> bool:
-        return callable(self._base().partial_fit)  # or it says why not
+        return callable(self._inner.partial_fit)  # or it says why not
 
     @available_if(_counts)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Count further rows; the weights stay as they are. As `NaiveBayesClassifier.partial_fit`.
+        """Count further rows, and keep the weights; before the first `weigh` there are none.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows, as for `fit`.
+        classes : array-like, optional
+            All labels that may come; required at the first call. Later calls may declare more.
+
+        Raises
+        ------
+        ValueError
+            If the data cannot be used; if `classes` is missing at the first call; if a label was not declared.
+        RuntimeError
+            If another thread has changed the estimator since the call began; these rows were not counted.
 
         Examples
         --------
@@ -230,7 +259,62 @@ class WeightedNB(NaiveBayesClassifier):
         (array([50., 50., 50.]), 75)
         """
         self._require_arguments()
-        return super().partial_fit(X, y, classes, sample_weight)
+        return self._change(lambda model: model.partial_fit(X, y, classes, sample_weight), X)
+
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove rows that were counted, the inverse of `partial_fit`, and keep the weights.
+
+        Raises
+        ------
+        ValueError
+            If a count would become negative, or a value was never counted; nothing is changed.
+        RuntimeError
+            If another thread has changed the estimator since the call began; nothing is changed.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> WeightedNB(GaussianNB()).fit(X, y).forget(X[:10], y[:10]).class_count_
+        array([40., 50., 50.])
+        """
+        check_is_fitted(self)
+        return self._change(lambda model: model.forget(X, y, sample_weight))
+
+    def decay(self, factor: float) -> Self:
+        """Let every counted row weigh `factor` times as much, 0 < factor <= 1, and keep the weights of terms.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> WeightedNB(GaussianNB()).fit(*load_iris(return_X_y=True)).decay(0.5).class_count_
+        array([25., 25., 25.])
+        """
+        check_is_fitted(self)
+        return self._change(lambda model: model.decay(factor))
+
+    def _change(self, change: Callable[[NaiveBayesClassifier], object], X: Any = None) -> Self:
+        """Change what was counted, and keep the weights."""
+        before = vars(self).get("fitted_")
+        model = self._counter(X) if before is None else copy.copy(self.model_)
+        change(model)
+        return drafts.take_over(self, self._around(model, vars(self).get("weights_")), before)
+
+    def with_counts(self, counted: Counted) -> Self:
+        """Return a copy that has other counts, such as those of one more row, under the same weights.
+
+        Examples
+        --------
+        >>> from bayesnb import GaussianNB, WeightedNB
+        >>> from sklearn.datasets import load_iris
+        >>> nb = WeightedNB(GaussianNB()).fit(*load_iris(return_X_y=True))
+        >>> twice = nb.fitted_.counted._replace(statistics=nb.statistics_.merge(nb.statistics_))
+        >>> nb.with_counts(twice).class_count_
+        array([100., 100., 100.])
+        """
+        return self._around(self.model_.with_counts(counted), self.weights_)
 
     def weigh(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the weights, to rows such as those that were counted.
@@ -263,23 +347,21 @@ class WeightedNB(NaiveBayesClassifier):
         """
         check_is_fitted(self)
         self._require_arguments()
-        draft, base = copy.copy(self), self.estimator_
-        table = base._table(X)
-        base.fitted_.label_index(y, table.n_rows)
-        found = self._fit_weights(self, X, y, sample_weight) if self._finds else (self.weights,)
-        draft.weights_ = None if found is None else found[0]
-        return drafts.commit(self, draft, drafts.counted_by(draft), on_top=True)
+        before, fitted = self.model_, self.fitted_
+        fitted.label_index(y, fitted.table(X).n_rows)
+        weighed = self._fit_weights(before, X, y, sample_weight) if self._finds else (self.weights,)
+        draft = self._around(before, None if weighed is None else weighed[0])
+        return drafts.take_over(self, draft, fitted)
 
     def _fit_weights(
-        self, model: Self, X: Any, y: Any, sample_weight: Any
+        self, model: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any
     ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
         """Return weights of a model, and (N,) expected losses and weights of rows; None if the rows are too few."""
         options = self.weights, int(self.max_rows), self.seed
         try:
             classes, crossed = cross_fit(model, X, y, sample_weight, *options)
         except TooFewRowsError as reason:
-            name = type(model.unweighted).__name__
-            warn(f"{name} is not weighted: {reason} Its predictions are those of the plain model.")
+            warn(f"{type(model).__name__} is not weighted: {reason} Its predictions are those of the plain model.")
             return None
         return *weigh_cross_fit(crossed, classes), crossed.row_weight
 
@@ -294,7 +376,9 @@ class WeightedNB(NaiveBayesClassifier):
     @property
     def unweighted(self) -> NaiveBayesClassifier:
         """The estimator, with what was counted, fitted or not."""
-        return self._base()
+        if not self.__sklearn_is_fitted__():
+            return drafts.blank(self._base())
+        return drafts.without_margins(self.model_)
 
     @property
     def weight_(self) -> np.ndarray:
@@ -306,15 +390,14 @@ class WeightedNB(NaiveBayesClassifier):
     def term_names_(self) -> tuple[str, ...]:
         """(T,) what each term is about."""
         self._require_fitted("term_names_")
-        found = vars(self).get("weights_")
-        return term_names(self.encoding_, self._members) if found is None else found.names
+        return term_names(self.fitted_) if self.weights_ is None else self.weights_.names
 
     @property
     def class_bias_(self) -> np.ndarray:
         """(C,) what is added to the log probability of each class, in nats."""
-        self._require_fitted("class_bias_")
-        found = self._term_weights(self.encoding_)
-        return np.zeros(len(self.encoding_.classes)) if found is None else np.asarray(found.class_bias)
+        found = self._found("class_bias_")
+        classes = self.fitted_.encoding.classes
+        return np.zeros(len(classes)) if found is None else found.of_classes(classes, found.class_bias)
 
     @property
     def temperature_(self) -> float:
@@ -360,14 +443,17 @@ class WeightedNB(NaiveBayesClassifier):
 
     def _found(self, name: str) -> Weights | None:
         self._require_fitted(name)
-        return vars(self).get("weights_")
+        return self.weights_
+
+    _no_evidence = (
+        "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
+        "of the model without weights is estimator_.log_evidence_."
+    )
 
     @property
-    def no_evidence(self) -> str | None:
-        return (
-            "its terms are weighted, which leaves no joint distribution of rows and labels, and so no evidence; that "
-            "of the model without weights is estimator_.log_evidence_."
-        )
+    def no_posterior(self) -> str | None:
+        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        return self._inner.no_posterior
 
     no_counts = "weights are fitted to halves of the rows; make one of its base."
     no_em = (
@@ -375,7 +461,7 @@ class WeightedNB(NaiveBayesClassifier):
         "is fitted to the labelled rows."
     )
 
-    # -- as the estimator does it ----------------------------------------------------------------
+    # -- shared machinery ------------------------------------------------------------------------
 
     def _require_arguments(self) -> None:
         if not isinstance(self.weights, Weights) and not (isinstance(self.weights, str) and self.weights in _KINDS):
@@ -385,107 +471,83 @@ class WeightedNB(NaiveBayesClassifier):
         require_integer("max_rows", self.max_rows)
         require_seed(self.seed)
 
-    def _base(self, X: Any = None) -> Any:
-        """Return the estimator, with what was counted; by default one for X: rows, or their encoding."""
+    def _base(self, X: Any = None) -> NaiveBayesClassifier:
+        """Return the estimator; by default one for X: rows, or their encoding."""
         require_unnested(self)
         base = self.estimator
         if base is None:
-            counts = _holds_counts(self.encoding_ if drafts.is_fitted(self) else X)
-            base = MultinomialNB() if counts else KDB(gaussian="dtype", max_features=None)
+            return MultinomialNB() if _holds_counts(X) else KDB(gaussian="dtype", max_features=None)
         if not isinstance(base, NaiveBayesClassifier):
             kind = "a class" if isinstance(base, type) else f"a {type(base).__module__}.{type(base).__name__}"
             wanted = "a classifier of bayesnb, such as MixedNB()"
             raise ValueError(f"estimator={shown(base)} must be {wanted}; it is {kind}.")
-        if not drafts.is_fitted(self):
-            return drafts.blank(base)
-        base = _with_counts(drafts.blank(base), self)
-        base.encoding_, base.statistics_ = _without_margins(drafts.counted_by(self))
         return base
 
-    def _around(self, base: NaiveBayesClassifier) -> Self:
-        """A copy of this with what a fitted estimator has."""
-        return _with_counts(drafts.blank(self), base)
-
-    def _columns(self, table: Table) -> tuple[Columns, ...]:
-        return self._base(table)._columns(table)
-
-    def _structured(
-        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> tuple[Encoding, tuple[Rows, ...]]:
-        base = self._base(table)
-        if not drafts.is_fitted(self):
-            encoding, rows = base._structured(encoding, table, rows, label, weight)
-        return base._with_margins(encoding, rows, table)
-
-    def _count_rows(
-        self, encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
-    ) -> Statistics:
-        return self._base(encoding)._count_rows(encoding, rows, label, weight)
-
-    def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        prior = self._base(counted.encoding)._empirical_prior(counted)
-        weights = self._term_weights(counted.encoding)
-        return prior if weights is None else replace(prior, weights=weights)
-
-    def _term_weights(self, encoding: Encoding) -> TermWeights | None:
-        found = vars(self).get("weights_")
-        return None if found is None else found.of(encoding, self._members)
-
-    def _prior_argument(self, columns: Columns) -> str:
-        return self._base()._prior_argument(columns)
-
-    def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        return self._base()._prior_alone(columns, family)
-
     @property
-    def _members(self) -> Members | None:  # type: ignore[override]
-        return self._base()._members
+    def _inner(self) -> NaiveBayesClassifier:
+        """The classifier whose terms are weighted, fitted if this one is."""
+        return self.model_ if self.__sklearn_is_fitted__() else self._base()
 
-    @property
-    def no_posterior(self) -> str | None:
-        return self._base().no_posterior
+    def _counter(self, X: Any) -> NaiveBayesClassifier:
+        """Return an unfitted copy of the estimator that counts margins, too."""
+        return drafts.with_margins(drafts.blank(self._base(X)))
 
-    @property
-    def _chosen(self) -> tuple[str, ...]:
-        mine = (WEIGHTS,) if vars(self).get("weights_") is not None and self._finds else ()
-        return (*self._base()._chosen, *mine)
+    def _around(self, model: NaiveBayesClassifier, weights: Weights | None) -> Self:
+        """Return a copy with the counts of a fitted model, and with weights of its terms."""
+        draft = drafts.blank(self)
+        draft.model_, draft.weights_ = model, weights
+        drafts.copy_features(draft, model)
+        fitted = model.fitted_
+        prior = fitted.empirical_prior
+        draft.fitted_ = replace(
+            fitted,
+            name=type(self).__name__,
+            empirical_prior=prior if weights is None else replace(prior, weights=weights.of(fitted)),
+            chosen=(*fitted.chosen, WEIGHTS) if weights is not None and self._finds else fitted.chosen,
+            no_evidence_as_such=self._no_evidence,
+            table=drafts.without_state(draft)._table,
+        )
+        return draft
+
+    def _with_counter(self, model: NaiveBayesClassifier) -> Self:
+        return self._around(model, None)
+
+    def _count_on(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+        self._change(lambda model: drafts.count_on(model, X, y, sample_weight, classes), X)
 
     @property
     def _finds(self) -> bool:
         """Whether weights are found, or given."""
         return not isinstance(self.weights, Weights)
 
+    def _stored(self) -> dict[str, Any]:
+        others = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        return {**drafts.stored(self.model_), **{name: others[name] for name in others.keys() - _STATE}}
+
+    def _restore(self, stored: dict[str, Any]) -> None:
+        own = {name: stored[name] for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
+        model = self._counter(stored["encoding_"])
+        drafts.restore(model, {name: value for name, value in stored.items() if name not in own})
+        drafts.take_over(self, self._around(model, own.pop("weights_", None)))
+        for name, value in own.items():
+            setattr(self, name, value)
+
     def _check(self) -> None:
-        self._base()._check()
         self._require_arguments()
-        counting.check(drafts.counted_by(self))
-        if (found := vars(self).get("weights_")) is not None:
-            found.check()
-            self._term_weights(self.encoding_)
+        self.model_._check()
+        if self.weights_ is not None:
+            self.weights_.check()
 
-    def _read(self, fitted: Fitted, rows: tuple[Rows, ...], n: int, request: Request) -> np.ndarray:
-        return self._base()._read(fitted, rows, n, request)
-
-    def _score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
-        found = vars(self).get("weights_")
-        drawn = None if found is None or request.draws is None else read_weight_draws(found, request.draws)
-        if fitted.members is None:
-            return super()._score(fitted, X, request) if drawn is None else drawn.score(fitted, X, request)
-        base, weights, known = self._base(), fitted.prior.weights, (request.estimate, request.class_prior)
-        if weights is None or (request.draws is not None and drawn is None):
-            return base._score(base.fitted_, X, request)
-        if weights.of_members:
-            joint = fitted.members.scores(base.fitted_, X, *known)
-        else:
-            joint = base._score(base.fitted_, X, Request(scoring.joint, *known))
-        log_class = scoring.log_class(*base.fitted_.read(*known))
+    def _score_draws(
+        self, draws: Any, X: Any, output: Output, estimate: Estimate | None, class_prior: Any
+    ) -> np.ndarray:
+        drawn = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if drawn is None:
-            return scoring.read_scores(weights.of_average(joint, log_class), request.output)
-        terms = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
-        return drawn.score_terms(fitted, terms, log_class, request.output)
+            return super()._score_draws(draws, X, output, estimate, class_prior)
+        return drawn.score(self.fitted_, X, output, estimate, class_prior)
 
     def __sklearn_tags__(self) -> Any:
-        tags = self._base().__sklearn_tags__()
+        tags = self._inner.__sklearn_tags__()
         if self.estimator is None:  # a matrix of counts is taken too
             tags.input_tags.sparse = True
         return tags
@@ -496,21 +558,3 @@ def _holds_counts(X: Any) -> bool:
     if isinstance(X, Encoding):
         return X.blocks[0].one_simplex
     return bool(getattr(X, "is_sparse", sp.issparse(X)))
-
-
-def _without_margins(counted: Counted) -> Counted:
-    """Return what was counted without the margins of levels that stand beside tables given parents."""
-    encoding, statistics = counted
-    keep = [columns.beside is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
-    if all(keep):
-        return counted
-    blocks = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
-    return Counted(replace(encoding, blocks=blocks[0]), replace(statistics, blocks=blocks[1]))
-
-
-def _with_counts(nb: NB, other: NaiveBayesClassifier) -> NB:
-    """`nb`, with what another has counted."""
-    for name in _COUNTED:
-        if name in vars(other):
-            setattr(nb, name, vars(other)[name])
-    return nb

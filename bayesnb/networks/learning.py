@@ -13,6 +13,8 @@ from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet
 
+_ROUNDING = 1e-9  # of sums of fractional weights
+
 
 def count_level_pairs(
     columns: LevelColumns, rows: CodedRows, label: np.ndarray, weight: np.ndarray, n_classes: int
@@ -51,6 +53,21 @@ def count_level_pairs(
 
     plain = indicators if (weights == 1).all() else weighted
     return count_pairs(plain, indicators, bounds, (n_levels, n_levels))
+
+
+def lay_out_pairs(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
+    """Return the counts of nodes with one parent or none, from (C, L, L) counts of pairs of levels."""
+    levels = [slice(s, s + n) for s, n in zip(columns.base.start(), columns.base.sizes(), strict=True)]
+    alone, counts = np.diagonal(pairs, axis1=1, axis2=2), []
+    for child, *parents in columns.nodes:
+        table = alone[:, None, levels[child]]
+        for p in parents:
+            given = pairs[:, levels[p], levels[child]]
+            missing = table - given.sum(axis=1, keepdims=True)
+            missing[missing < _ROUNDING * table] = 0.0
+            table = np.concatenate([given, missing], axis=1)[:, : columns.given()[p]]
+        counts.append(table.reshape(len(pairs), -1))
+    return np.concatenate(counts, axis=1)
 
 
 def mutual_information(counts: np.ndarray, sizes: np.ndarray) -> np.ndarray:

@@ -146,12 +146,11 @@ class Decoder:
         if self.estimators > _MOST_ESTIMATORS:  # repr takes twice as long with each that stands in another
             raise CorruptModelError(f"it holds more than {_MOST_ESTIMATORS} classifiers.")
         nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
-        for name, value in tree["fitted"].items():
+        for name in tree["fitted"]:
             if not is_fitted_name(cls, name):
                 raise CorruptModelError(f"it sets {cls.__name__}.{name}, which fit does not.")
-            setattr(nb, name, self.decode(value))
         if tree["fitted"]:
-            drafts.check(nb)
+            drafts.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
         return nb
 
 

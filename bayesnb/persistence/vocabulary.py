@@ -104,7 +104,8 @@ _ZONE = re.compile(r"tzlocal\(\)|UTC[+-]\d\d:\d\d|[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-
 
 def is_fitted_name(cls: type, name: str) -> bool:
     """Whether an attribute is something that `fit` stores."""
-    return name.endswith("_") and not name.startswith("_") and not hasattr(cls, name)
+    is_state = name in ("encoding_", "statistics_")  # properties of a classifier
+    return name.endswith("_") and not name.startswith("_") and hasattr(cls, name) == is_state
 
 
 def strange_label(levels: encoding.Levels) -> tuple[Any] | None:

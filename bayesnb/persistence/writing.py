@@ -9,7 +9,8 @@ import numpy as np
 
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
-from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_fitted_name, is_zone, require_keys, strange_label
+from bayesnb.estimators import drafts
+from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_zone, require_keys, strange_label
 
 
 def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: Vocabulary) -> Any:
@@ -52,7 +53,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: Vocabul
         return {
             TAG: kind.__name__,
             "parameters": {k: inner(v, f".{k}") for k, v in value.get_params(deep=False).items()},
-            "fitted": {k: inner(getattr(value, k), f".{k}") for k in vars(value) if is_fitted_name(kind, k)},
+            "fitted": {k: inner(v, f".{k}") for k, v in drafts.stored(value).items()},
         }
     raise TypeError(
         f"save: {where} is {value!r}, a {kind.__name__}, which no file can have: labels and levels may be str, int, "

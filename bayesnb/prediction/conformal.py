@@ -14,7 +14,7 @@ from bayesnb._util.html import card, table
 from bayesnb._util.progress import progress
 from bayesnb._util.threads import in_threads
 from bayesnb.encoding import check_labels
-from bayesnb.fitted import Classifier, Fitted, Request
+from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Scores, log_odds_against, scores
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
@@ -180,7 +180,7 @@ class FullRanks:
             Some are taken at a time, side by side.
         """
         table = self.fitted.table(X)
-        against = log_odds_against(self.fitted.score(self.fitted, X, Request(scoring.joint, self.estimate)))
+        against = log_odds_against(self.fitted.score(X, scoring.joint, self.estimate))
         found, size = np.empty((2, *against.shape)), self.scores.size
 
         def rank(part: slice) -> slice:

@@ -9,7 +9,6 @@ probabilities, and nothing else: M candidate rows are one model of M classes, ea
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
@@ -20,6 +19,7 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
+from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known
@@ -61,8 +61,8 @@ class Scores(Protocol):
 
 def scores(nb: Classifier, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> Scores:
     """The scores of the counted rows; with `by_class` those of other classes than the candidate's are left aside."""
-    if fitted.members is not None:
-        return OfAverage(copy.copy(nb), counted, estimate, by_class)
+    if fitted.average is not None:
+        return OfAverage(nb, counted, estimate, by_class)
     encoding, prior = fitted.encoding, fitted.empirical_prior
     model = encoding, scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
     if scoring.update_apart(prior, fitted.statistics).classes_share_parameters:
@@ -158,7 +158,7 @@ class OfAverage:
         fitted, label = self.nb.fitted_, self.counted.label
         rows, found = fitted.encoding.rows(candidates, lambda columns, unknown: None), np.zeros((2, *against.shape))
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
-            added = fitted.count_rows(fitted.encoding, rows, np.full(1, y, np.int32), np.ones(1))
+            added = counting.count_rows(fitted.encoding, rows, np.full(1, y, np.int32), np.ones(1))
             odds = self._with(fitted.statistics.merge(added))[np.arange(len(label)), label]
             weight = self.counted.weight * (label == y) if self.by_class else self.counted.weight
             with np.errstate(over="ignore"):
@@ -168,10 +168,8 @@ class OfAverage:
 
     def _with(self, statistics: Statistics) -> np.ndarray:
         """(N, C) log odds against each class, given the other rows of these."""
-        draft: Any = copy.copy(self.nb)
-        draft.statistics_ = statistics
-        fitted = draft.fitted_
-        joint = joint_of_average(fitted, fitted.members, _singly(self.counted), self.estimate, "derived")
+        fitted = self.nb.with_counts(Counted(self.nb.fitted_.encoding, statistics)).fitted_
+        joint = joint_of_average(fitted, _singly(self.counted), self.estimate, "derived")
         return log_odds_against(joint)
 
 

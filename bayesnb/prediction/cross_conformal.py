@@ -12,7 +12,7 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
-from bayesnb.fitted import Fitted, Request
+from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import log_odds_against
 from bayesnb.prediction.weights import Weighed
@@ -117,7 +117,7 @@ def cross_ranks(
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                again = nb.fitted_.refit(X, y, weight * (fold_of != k))
+                again = nb.refit(X, y, weight * (fold_of != k))
                 known = {value: c for c, value in enumerate(again.classes_.tolist())}
                 position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
                 fold = Fold(again.fitted_, position, np.empty(0), label[rows], weight[rows])
@@ -140,5 +140,5 @@ def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
 
 def _log_odds(fold: Fold, X: Any, estimate: Estimate) -> np.ndarray:
     """Return (M, C) log odds against each class of the classifier, by the fit without a fold."""
-    joint = fold.fitted.score(fold.fitted, X, Request(scoring.joint, estimate))
+    joint = fold.fitted.score(X, scoring.joint, estimate)
     return log_odds_against(np.where(fold.position < 0, -np.inf, joint[:, fold.position]))

@@ -27,9 +27,9 @@ from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import JointLikelihood, TermWeights
 from bayesnb.prediction.dense_terms import MOST_TERMS, DenseCollector, DenseTerms
 from bayesnb.prediction.sparse_terms import SparseCollector
-from bayesnb.prediction.terms import AVERAGE, terms
+from bayesnb.prediction.terms import AVERAGE, term_names, terms
 from bayesnb.prediction.weight_optimum import CrossTerms, Groups, Prior, fit_weights
-from bayesnb.prediction.weights import WeightPath, Weights, term_names
+from bayesnb.prediction.weights import WeightPath, Weights
 from bayesnb.selection.left_out import FEWEST_EVENTS
 
 Kind = Literal["feature", "temperature", "auto"]
@@ -186,7 +186,7 @@ def cross_fit(
     classes, label = check_labels(y, n_all, name)
     weight = check_weights(sample_weight, n_all)
     layout = _Layout.of(fit.fitted_, kind)
-    is_sparse = layout.n_columns > MOST_TERMS and fit.fitted_.members is None
+    is_sparse = layout.n_columns > MOST_TERMS and fit.fitted_.average is None
     cells = len(classes) * (_mean_cells(fit.fitted_.table(X)) if is_sparse else layout.n_columns)
     scored = scored_rows(classes, label, weight, min(max_rows, max(1, _MOST_CELLS // cells)), seed, name)
     n_splits = max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // len(scored.rows)))
@@ -199,7 +199,7 @@ def cross_fit(
     )
     log_class, fit_of = np.empty((n_splits * n_rows, n_classes)), np.empty(n_splits * n_rows, int)
     counted, at_once = weight > 0, max(1, _CELLS_AT_ONCE // (n_classes * layout.n_columns))
-    part = fit.fitted_.parts(X, y, weight)
+    part = fit.fit_parts(X, y, weight)
     with progress("weights", 2 * n_splits) as tick:
         for split, half in enumerate(random_halves(label[counted], n_splits, seed)):
             for direction, one in enumerate((half, ~half)):
@@ -232,7 +232,7 @@ def cross_fit(
         ),
         layout.groups,
         layout.biased,
-        fit.fitted_.members is not None,
+        fit.fitted_.average is not None,
         typical if layout.groups.of_draws.any() else 0.0,
     )
 
@@ -319,9 +319,9 @@ class _Layout:
 
     @classmethod
     def of(cls, fitted: Fitted, kind: Kind) -> _Layout:
-        names = term_names(fitted.encoding, fitted.members)
+        names = term_names(fitted)
         common = kind == "temperature" or len(names) == 1
-        if fitted.members is not None:
+        if fitted.average is not None:
             names = (AVERAGE,) if common else names
             of_draws = dependence = np.zeros(len(names), bool)
         else:

@@ -17,7 +17,7 @@ from bayesnb.encoding import Columns, Encoding
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Known
 from bayesnb.families.terms import weighted
-from bayesnb.fitted import Classifier, Fitted, Request, require_posterior
+from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.reasons import row_labels
 from bayesnb.uncertainty.proper import require_proper
@@ -109,7 +109,7 @@ def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | No
         )
     require_proper(encoding, fitted.posterior)
     wanted = encoding.positions(range(encoding.n_features) if features is None else features)
-    log_proba = fitted.score(fitted, X, Request(scoring.log_proba, "predictive"))
+    log_proba = fitted.score(X, scoring.log_proba, "predictive")
     rows = encoding.rows(fitted.table(X), lambda columns, unknown: None)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
     found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]

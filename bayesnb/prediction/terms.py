@@ -9,16 +9,16 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.pair_counts import require_memory
-from bayesnb.fitted import Classifier, Fitted, Members
+from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.left_out import (
     TERMS,
     CountedRows,
     PriorOf,
-    average_left_out,
     counted_rows,
     left_out,
     log_class_without,
+    members_left_out,
     of_the_others,
     require_leave_one_out,
 )
@@ -106,10 +106,9 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
-    if (members := fitted.members) is not None:
-        joint = members.scores(fitted, X, estimate, None)
-        log_class = scoring.log_class(*nb.unweighted.fitted_.read(estimate))
-        return _of_members(fitted, members, joint, np.broadcast_to(log_class, joint.shape[:2]))
+    if fitted.average is not None:
+        joint = fitted.score_members(X, estimate, each=True)
+        return _of_members(fitted, joint, np.broadcast_to(fitted.log_class(estimate), joint.shape[:2]))
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_memory(n, fitted)
@@ -171,13 +170,18 @@ def loo_terms(
 
 def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived") -> Terms:
     """Compute `loo_terms` of rows that are known to be counted."""
-    log_class, members, encoding = log_class_without(fitted, counted), fitted.members, fitted.encoding
-    if members is not None:
-        return _of_members(fitted, members, average_left_out(members.each, counted, estimate, prior), log_class)
-    by_blocks = replace(fitted, prior_of=lambda counted: _by_blocks(fitted, fitted.prior_of(counted)))
+    log_class, average, encoding = log_class_without(fitted, counted), fitted.average, fitted.encoding
+    if average is not None:
+        return _of_members(fitted, members_left_out(average, counted, estimate, prior, each=True), log_class)
+    by_blocks = replace(fitted, empirical_prior=_by_blocks(fitted, fitted.empirical_prior))
     values = left_out(by_blocks, counted, estimate, prior, TERMS)
     classes = encoding.classes.array()
     return Terms(_combined(fitted, values), _biased(fitted, log_class), encoding.term_map.names, classes)
+
+
+def term_names(fitted: Fitted) -> tuple[str, ...]:
+    """Return (T,) what each term of a classifier is about: columns, or the members of an average of models."""
+    return fitted.encoding.term_map.names if fitted.average is None else fitted.average.names
 
 
 def _by_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
@@ -194,12 +198,12 @@ def _combined(fitted: Fitted, values: np.ndarray) -> np.ndarray:
     return terms_of.combine(values) * terms_of.gather(weights.of_terms(sizes))
 
 
-def _of_members(fitted: Fitted, members: Members, joint: np.ndarray, log_class: np.ndarray) -> Terms:
-    """The terms of an average of models, of log p(class, row) of each (N, C, M)."""
-    values, weights = joint - log_class[..., None], fitted.prior.weights
-    if weights is not None:
-        values = values * weights.blocks[0]
-    return Terms(values, _biased(fitted, log_class), members.names, fitted.encoding.classes.array())
+def _of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
+    """Return the terms of an average of models, from log p(class, row) of each (N, C, M)."""
+    values = joint - log_class[..., None]
+    if fitted.weights is not None:
+        values = values * fitted.weights.blocks[0]
+    return Terms(values, _biased(fitted, log_class), term_names(fitted), fitted.encoding.classes.array())
 
 
 def _biased(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:

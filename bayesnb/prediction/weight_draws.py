@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb.fitted import Fitted, Request
-from bayesnb.model import TermWeights
+from bayesnb.fitted import Fitted, Output
+from bayesnb.model import Estimate, TermWeights
 from bayesnb.prediction.weights import Weights
 from bayesnb.uncertainty.given_draws import checked, sites_of
 
 CLASS_BIAS, WEIGHT = "class_bias", "weight"
 TEMPERATURES = "temperature", "dependence_temperature"
-
-Output = Callable[[jax.Array], jax.Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,13 +34,21 @@ class WeightDraws:
     class_bias: np.ndarray
     weight: np.ndarray
 
-    def score(self, fitted: Fitted, X: Any, request: Request) -> np.ndarray:
-        """Return what is asked of the rows of X, of log of the average (N, C) of P(class | row).
+    def score(
+        self, fitted: Fitted, X: Any, output: Output, estimate: Estimate | None = None, class_prior: Any = None
+    ) -> np.ndarray:
+        """Apply `output` to log of the average (N, C) of P(class | row), for the rows of X.
 
         P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
         """
-        model, reading = fitted.read(request.estimate, request.class_prior)
         encoding, (bias, weight) = fitted.encoding, self._of(fitted)
+        if fitted.average is not None:
+            each = fitted.weights is not None and fitted.weights.of_members
+            joint = fitted.score_members(X, estimate, class_prior, each=each)
+            log_class = fitted.log_class(estimate, class_prior)
+            values = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
+            return scoring.average_of_terms(values, log_class, bias, weight, output)
+        model, reading = fitted.read(estimate, class_prior)
         sizes = [len(columns.term_names) for columns in encoding.blocks]
         exponents = [self.weights.exponent if columns.one_simplex else None for columns in encoding.blocks]
         typical = np.where(
@@ -55,11 +59,7 @@ class WeightDraws:
             weight = encoding.term_map.spread(np.broadcast_to(weight, (len(weight), len(self.weights.names))))
         rows, n = fitted.encode(X)
         model = replace(model, weights=units)
-        return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, request.output)
-
-    def score_terms(self, fitted: Fitted, values: np.ndarray, log_class: np.ndarray, output: Output) -> np.ndarray:
-        """The same of terms (N, C, T) and log P(class) (C,) that are there already."""
-        return scoring.average_of_terms(values, log_class, *self._of(fitted), output)
+        return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, output)
 
     def _of(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
         """Biases (S, C') of the classes that there are now, and weights (S, T), or (S, 1) where all are alike."""

@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from bayesnb.counting import require_numbers
-from bayesnb.encoding import Encoding, Levels
-from bayesnb.fitted import Classifier, Members, require_fitted
+from bayesnb.encoding import Levels
+from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.model import TermWeights
-from bayesnb.prediction.terms import AVERAGE
+from bayesnb.prediction.terms import AVERAGE, term_names
 from bayesnb.prediction.weight_optimum import Groups
 
 
@@ -176,20 +176,21 @@ class Weights:
             )
         return np.where(at < 0, 0.0, bias[..., np.maximum(at, 0)])
 
-    def of(self, encoding: Encoding, members: Members | None) -> TermWeights:
-        """As models take them; classes that came later have no bias. `members` are those of an average of models.
+    def of(self, fitted: Fitted) -> TermWeights:
+        """Return the weights for the model of a classifier; classes that came later have no bias.
 
         Raises
         ------
         ValueError
             If the terms are others.
         """
-        names = self.names if members is not None and self.names == (AVERAGE,) else term_names(encoding, members)
+        encoding, is_average = fitted.encoding, fitted.average is not None
+        names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
             other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
             raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
         bias = self.of_classes(encoding.classes, self.class_bias)
-        if members is not None:
+        if is_average:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
         sizes = [len(columns.term_names) for columns in encoding.blocks]
         exponents = [self.exponent if columns.one_simplex else None for columns in encoding.blocks]
@@ -233,8 +234,3 @@ def require_weights(nb: Classifier, who: str) -> Weights:
             "weighed, or were too few. nb.weigh(X, y) finds them, from rows that were counted."
         )
     return found
-
-
-def term_names(encoding: Encoding, members: Members | None) -> tuple[str, ...]:
-    """(T,) what each term of a classifier is about, or of an average of models its members."""
-    return encoding.term_map.names if members is None else members.names

@@ -18,7 +18,7 @@ from bayesnb._util.threads import in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
 from bayesnb.families import LevelCounts
-from bayesnb.fitted import Classifier, Fitted, Members, require_fitted
+from bayesnb.fitted import Average, Classifier, Fitted, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
 
 PriorOf = Literal["derived", "fixed"]
@@ -46,10 +46,10 @@ FEWEST_EVENTS = 10
 
 
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
-    """What was fitted: of an average of models too, as leaving out is exact in each of them."""
+    """Return what was fitted: of an average of models too, as leaving out is exact in each of them."""
     require_fitted(nb, who)
     fitted = getattr(nb, "fitted_", None)  # PolyaNB has none
-    if fitted is None or (nb.no_posterior is not None and fitted.members is None):
+    if fitted is None or (nb.no_posterior is not None and fitted.average is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return fitted
 
@@ -77,7 +77,7 @@ def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -
     label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
     rows = fitted.encoding.rows(table)
-    given = Counted(fitted.encoding, fitted.count_rows(fitted.encoding, rows, label, weight))
+    given = Counted(fitted.encoding, counting.count_rows(fitted.encoding, rows, label, weight))
     try:
         counting.remove(fitted.counted, given)
     except ValueError as error:
@@ -143,26 +143,26 @@ def left_out(
     return _in_place(done)
 
 
-def average_left_out(
-    of_members: Callable[..., np.ndarray], counted: CountedRows, estimate: Estimate, prior: PriorOf
+def members_left_out(
+    average: Average, counted: CountedRows, estimate: Estimate, prior: PriorOf, *, each: bool
 ) -> np.ndarray:
-    """Log p(class, row | the other rows) by the `average` of `Members`, (N, C), or of `each` of them, (N, C, M)."""
+    """Compute log p(class, row | the other rows) of an average, (N, C), or of `each` of its members, (N, C, M)."""
     table, rows, label, weight = counted
 
-    def joint_of(member: Classifier, rows: tuple[Any, ...], which: np.ndarray) -> np.ndarray:
-        own = CountedRows(table.take(which), rows, label[which], weight[which])
-        return left_out(member.fitted_, own, estimate, prior, SCORES)[:, 0]
+    def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
+        of_member = CountedRows(table.take(which), rows, label[which], weight[which])
+        return left_out(member, of_member, estimate, prior, SCORES)[:, 0]
 
-    return of_members(table, rows, joint_of, less=weight)
+    combine = average.each if each else average.mean
+    return combine(table, rows, joint, less=weight)
 
 
-def joint_of_average(
-    fitted: Fitted, members: Members, counted: CountedRows, estimate: Estimate, prior: PriorOf
-) -> np.ndarray:
-    """(N, C) scores of an average of models, its terms weighted, each row by the posteriors of the other rows."""
-    weights = fitted.prior.weights
-    of_members = members.each if weights is not None and weights.of_members else members.average
-    joint = average_left_out(of_members, counted, estimate, prior)
+def joint_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
+    """Compute (N, C) scores of an average of models, its terms weighted, each row by the posteriors of the others."""
+    average, weights = fitted.average, fitted.weights
+    assert average is not None
+    each = weights is not None and weights.of_members
+    joint = members_left_out(average, counted, estimate, prior, each=each)
     return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
 
 

@@ -227,8 +227,8 @@ def loo(
     _, rows, label, weight = counted
     each = np.arange(len(label))
     row = np.full(len(label), np.nan)
-    if fitted.members is not None:
-        joint = joint_of_average(fitted, fitted.members, counted, estimate, prior)
+    if fitted.average is not None:
+        joint = joint_of_average(fitted, counted, estimate, prior)
         log_proba = scoring.read_scores(joint, scoring.log_proba)
     else:
         joint, log_proba = left_out(fitted, counted, estimate, prior, SCORES).swapaxes(0, 1)

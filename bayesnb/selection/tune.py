@@ -329,8 +329,7 @@ def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source:
     for argument, family in zip(fitted.prior_arguments, float64(_prior)(source, others).blocks, strict=True):
         if others.keys() & family.tunable.keys():
             own[argument] = family
-    tuned: Any = nb.with_priors(own)
     # What the copy names among its hyperparameters was chosen on these rows all the same.
-    named = [what for what in nb.fitted_.chosen if what not in tuned.fitted_.chosen]
-    tuned.tuned_ = (*named, *values)
-    return tuned
+    known = nb.with_priors(own).fitted_.chosen
+    named = [choice for choice in nb.fitted_.chosen if choice not in known]
+    return nb.with_priors(own, (*named, *values))
