@@ -25,7 +25,6 @@ from bayesnb.estimators import (
     NaiveBayesMixture,
     NetworkNB,
     PoissonNB,
-    PolyaNB,
     TreeAveragedNB,
     WeightedNB,
 )
@@ -84,7 +83,6 @@ __all__ = [
     "NetworkNB",
     "NormalInverseGamma",
     "PoissonNB",
-    "PolyaNB",
     "TreeAveragedNB",
     "WeightedNB",
     "__version__",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,44 +17,52 @@ from bayesnb._util.warnings import warn
 from bayesnb.persistence.words import read_words, write_words
 
 _INTEGER = (int, np.integer)
-_TOKENISING = (
-    "strip_accents",
-    "lowercase",
-    "preprocessor",
-    "tokenizer",
-    "stop_words",
-    "token_pattern",
-    "ngram_range",
-    "analyzer",
-    "binary",
-    "dtype",
-)
 
 
-class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[call-arg]
+class BagOfWords(CountVectorizer):
     """scikit-learn's `CountVectorizer` with a trained word for the unknown.
 
-    `fit` makes the dictionary, and nothing adds to it later. A word outside it counts as the reserved word `<UNK>`, in
-    training as in `transform`: so a rare word of the training documents teaches what a rare word says of the class,
-    and a new one is read accordingly.
+    `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
+    A word outside the dictionary counts as the reserved word `<UNK>`, in training as in `transform`: so a rare word of
+    the training documents teaches what a rare word says of the class, and a new word is read accordingly.
 
     Parameters
     ----------
     unknown : str or None, default "<UNK>"
-        Name of the reserved word, the last column. None drops words outside the dictionary: `CountVectorizer`.
+        Name of the reserved word, the last column. None drops words outside the dictionary, as `CountVectorizer` does.
     binary : bool, default False
         Presence in place of counts; the reserved word is present where any word outside the dictionary is.
     min_df : int or float, default 2
-        Words in fewer documents (of a float: than this share) are outside the dictionary.
+        Least number of documents (a float: share of the documents) in which a word of the dictionary occurs. Rarer
+        words are outside the dictionary.
     max_df : int or float, default 1.0
-        Words in more documents are dropped, as stop words are; they do not count as unknown.
+        Greatest number of documents (a float: share of the documents) in which a word of the dictionary occurs. More
+        frequent words are dropped, as stop words are, and do not count as unknown.
     max_features : int, optional
-        Only so many of the most frequent words; the others are outside the dictionary.
+        Greatest number of words in the dictionary, besides the reserved word. The most frequent words are taken; the
+        others are outside the dictionary.
     vocabulary : list, set or dict {word: column}, optional
-        The dictionary, given. `fit` then learns how often the reserved word occurs, and `min_df`, `max_df` and
-        `max_features` are not used.
-    strip_accents, lowercase, preprocessor, tokenizer, stop_words, token_pattern, ngram_range, analyzer, dtype
-        As for `CountVectorizer`. Of n-grams, each that is not in the dictionary is an unknown word.
+        Words of the dictionary, where they are chosen beforehand. `fit` then learns how often the reserved word occurs,
+        and `min_df`, `max_df` and `max_features` are not used.
+    strip_accents : {"ascii", "unicode"} or callable, optional
+        How accents are removed from characters. None keeps accents.
+    lowercase : bool, default True
+        Whether letters are converted to lower case before words are found.
+    preprocessor : callable, optional
+        Function of a document that replaces the removal of accents and the conversion to lower case.
+    tokenizer : callable, optional
+        Function of a preprocessed document that returns its words, in place of `token_pattern`.
+    stop_words : "english" or list of str, optional
+        Words that are dropped; they do not count as unknown.
+    token_pattern : str, default r"(?u)\\b\\w\\w+\\b"
+        Regular expression of a word: two or more word characters by default.
+    ngram_range : tuple (least, most), default (1, 1)
+        Lengths of the n-grams that are counted. Each n-gram that is not in the dictionary is an unknown word.
+    analyzer : {"word", "char", "char_wb"} or callable, default "word"
+        Whether n-grams are of words, of characters, or of characters within words; or a function of a document that
+        returns all that is counted.
+    dtype : type, default numpy.int64
+        Type of the counts.
 
     Attributes
     ----------
@@ -85,6 +93,8 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
     ['cash', 'now', '<UNK>']
     >>> words.transform(["cash for you"]).toarray()
     array([[1, 0, 2]])
+    >>> words.build_analyzer()("Cash for you")
+    ['cash', '<UNK>', '<UNK>']
     >>> BagOfWords().fit_transform(["win cash now", "cash now"]).toarray().tolist()  # of the same texts
     [[1, 1, 1], [1, 1, 0]]
     >>> import tempfile
@@ -113,24 +123,37 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         analyzer: Any = "word",
         dtype: Any = np.int64,
     ) -> None:
+        super().__init__(
+            binary=binary,
+            min_df=min_df,
+            max_df=max_df,
+            max_features=max_features,
+            vocabulary=vocabulary,
+            strip_accents=strip_accents,
+            lowercase=lowercase,
+            preprocessor=preprocessor,
+            tokenizer=tokenizer,
+            stop_words=stop_words,
+            token_pattern=token_pattern,
+            ngram_range=ngram_range,
+            analyzer=analyzer,
+            dtype=dtype,
+        )
         self.unknown = unknown
-        self.binary = binary
-        self.min_df = min_df
-        self.max_df = max_df
-        self.max_features = max_features
-        self.vocabulary = vocabulary
-        self.strip_accents = strip_accents
-        self.lowercase = lowercase
-        self.preprocessor = preprocessor
-        self.tokenizer = tokenizer
-        self.stop_words = stop_words
-        self.token_pattern = token_pattern
-        self.ngram_range = ngram_range
-        self.analyzer = analyzer
-        self.dtype = dtype
 
-    def fit(self, raw_documents: Iterable[str], y: Any = None) -> Self:
-        """Make the dictionary, in one pass over any iterable of documents.
+    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sp.csr_array:
+        """Make the dictionary, in one pass over any iterable of documents, and count the words of each document.
+
+        Parameters
+        ----------
+        raw_documents : iterable of str
+            Documents; whatever a `preprocessor`, `tokenizer` or `analyzer` of the user's own takes.
+        y : ignored
+
+        Returns
+        -------
+        (N, V) csr_array
+            Counts, as `transform` returns for the same documents.
 
         Raises
         ------
@@ -139,21 +162,16 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
         ValueError
             If no word is left for the dictionary; if `raw_documents` is a string or a table.
         """
-        self.fit_transform(raw_documents)
-        return self
-
-    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sp.csr_array:
-        """As `fit`, and return the documents as `transform` would, in the same pass."""
         if self.unknown is not None and not isinstance(self.unknown, str):
             raise ValueError(f"unknown={self.unknown!r} must be the name of the reserved word, or None for none.")
+        fitted = copy.copy(self)  # An error leaves `self` as it was.
         if self.vocabulary is None:
-            vocabulary, too_frequent, X = self._learn(raw_documents)
+            X = fitted._learn(raw_documents)
         else:
-            vocabulary, too_frequent = self._with_unknown(_as_vocabulary(self.vocabulary)), frozenset[Hashable]()
-            X = self._count(raw_documents, vocabulary, too_frequent)
-        self.vocabulary_ = vocabulary
-        self.too_frequent_ = too_frequent
-        self.unknown_count_ = 0 if self.unknown is None else int(X[:, [-1]].sum())
+            fitted._take_dictionary(_columns(self.vocabulary), frozenset())
+            X = fitted._count(raw_documents)
+        fitted.unknown_count_ = 0 if self.unknown is None else int(X[:, [-1]].sum())
+        self.__dict__.update(vars(fitted))
         return X
 
     def transform(self, raw_documents: Iterable[str]) -> sp.csr_array:
@@ -169,20 +187,36 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             If words are unknown and no document of `fit` had an unknown one: see Notes of the class.
         """
         check_is_fitted(self)
-        X = self._count(raw_documents, self.vocabulary_, self.too_frequent_)
-        if self.unknown is not None and self.unknown_count_ == 0 and (found := int(X[:, [-1]].sum())):
+        X = self._count(raw_documents)
+        if self.unknown is not None and self.unknown_count_ == 0 and (count := int(X[:, [-1]].sum())):
             warn(
-                f"{found} word{'s are' if found > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
+                f"{count} word{'s are' if count > 1 else ' is'} not in the dictionary, and {self.unknown!r} never "
                 "occurred in training: a classifier knows nothing of it but the prior, and each such word favours the "
                 "class with fewer words in training. Fit with min_df=2, so that rare words train it, or drop unknown "
                 "words with unknown=None."
             )
         return X
 
+    def build_analyzer(self) -> Callable[[Any], list[Hashable]]:
+        """Return the function that lists the words of a document, with `unknown` for each word outside the dictionary.
+
+        Before `fit`, or if `unknown` is None, the function lists all words, as that of `CountVectorizer` does.
+        """
+        analyze, unknown = super().build_analyzer(), self.unknown
+        if unknown is None or not self.__sklearn_is_fitted__():
+            return analyze
+        vocabulary, too_frequent = self.vocabulary_, self.too_frequent_
+
+        def with_unknown(document: Any) -> list[Hashable]:
+            words = (word for word in analyze(document) if word not in too_frequent)
+            return [word if word in vocabulary else unknown for word in words]
+
+        return with_unknown
+
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """(V,) words, in the order of the columns; the reserved word last."""
         check_is_fitted(self)
-        return np.array(sorted(self.vocabulary_, key=self.vocabulary_.__getitem__), dtype=object)
+        return super().get_feature_names_out(input_features)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write options and dictionary as one JSON file; what was there is replaced once all is written.
@@ -236,16 +270,19 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
 
     # -- counting --------------------------------------------------------------------------------
 
-    def _learn(self, raw_documents: Iterable[str]) -> tuple[dict[Hashable, int], frozenset[Hashable], sp.csr_array]:
-        """Dictionary, words that are too frequent for it, and the documents under it."""
+    def _learn(self, raw_documents: Iterable[str]) -> sp.csr_array:
+        """Choose the dictionary among all words of the documents, and return the documents' counts under it."""
         for name in ("min_df", "max_df"):
             _check_frequency(name, getattr(self, name))
         limit = self.max_features
         if limit is not None:
             require_integer("max_features", limit)
-        every = self._vectorizer()
-        X = sp.csr_array(every.fit_transform(self._checked(raw_documents)))
-        words = every.get_feature_names_out()
+        options = self.get_params(deep=False)
+        for name in ("unknown", "min_df", "max_df", "max_features"):
+            del options[name]
+        counter = CountVectorizer(**options)
+        X = sp.csr_array(counter.fit_transform(self._documents(raw_documents)))
+        words = counter.get_feature_names_out()
         frequency = np.bincount(X.indices, minlength=len(words))
         least, most = (v if isinstance(v, _INTEGER) else v * X.shape[0] for v in (self.min_df, self.max_df))
         if most < least:
@@ -261,45 +298,31 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
                 f"No word is left for the dictionary: of {len(words)} words in {X.shape[0]} documents none is in at "
                 f"least min_df={self.min_df!r} and at most max_df={self.max_df!r} of them. Change these."
             )
-        vocabulary = self._with_unknown({word: j for j, word in enumerate(words[keep])})
+        self._take_dictionary({word: j for j, word in enumerate(words[keep])}, frozenset(words[too_frequent]))
         selected = X[:, keep]
         if self.unknown is not None:
             outside = X[:, ~keep & ~too_frequent].sum(axis=1)
             if self.binary:
                 outside = np.minimum(outside, 1)
             selected = sp.hstack([selected, sp.csr_array(outside[:, None].astype(X.dtype))], format="csr")
-        return vocabulary, frozenset(words[too_frequent]), selected
+        return selected
 
-    def _count(
-        self, raw_documents: Iterable[str], vocabulary: dict[Hashable, int], too_frequent: frozenset[Hashable]
-    ) -> sp.csr_array:
-        analyze, unknown = self._vectorizer().build_analyzer(), self.unknown
+    def _take_dictionary(self, vocabulary: dict[Hashable, int], too_frequent: frozenset[Hashable]) -> None:
+        """Set the columns of the words, the reserved word last, and the words that are dropped."""
+        if self.unknown is not None:
+            if self.unknown in vocabulary:
+                raise ValueError(
+                    f"vocabulary has the reserved word {self.unknown!r}; leave it out, or rename `unknown`."
+                )
+            vocabulary = {**vocabulary, self.unknown: len(vocabulary)}
+        self.vocabulary_, self.too_frequent_ = vocabulary, too_frequent
 
-        def with_unknown(document: str) -> list[Hashable]:
-            words = (word for word in analyze(document) if word not in too_frequent)
-            return [word if word in vocabulary else unknown for word in words]
+    def _count(self, raw_documents: Iterable[str]) -> sp.csr_array:
+        """Count the words of documents under the dictionary."""
+        return sp.csr_array(super().transform(self._documents(raw_documents)))
 
-        counter = CountVectorizer(
-            analyzer=analyze if unknown is None else with_unknown,
-            vocabulary=vocabulary,
-            binary=self.binary,
-            dtype=self.dtype,
-        )
-        return sp.csr_array(counter.transform(self._checked(raw_documents)))
-
-    def _vectorizer(self) -> CountVectorizer:
-        """That counts every word."""
-        return CountVectorizer(**{name: getattr(self, name) for name in _TOKENISING})
-
-    def _with_unknown(self, vocabulary: dict[Hashable, int]) -> dict[Hashable, int]:
-        if self.unknown is None:
-            return vocabulary
-        if self.unknown in vocabulary:
-            raise ValueError(f"vocabulary has the reserved word {self.unknown!r}; leave it out, or rename `unknown`.")
-        return {**vocabulary, self.unknown: len(vocabulary)}
-
-    def _checked(self, raw_documents: Iterable[str]) -> Iterator[str]:
-        """The documents one by one; a user's own functions may take other things than strings."""
+    def _documents(self, raw_documents: Iterable[Any]) -> Iterator[Any]:
+        """Yield the documents; raise unless each is a string, or a function of the user's own takes it."""
         if isinstance(raw_documents, str | bytes):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
         if (
@@ -310,21 +333,16 @@ class BagOfWords(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  
             raise ValueError(
                 f"raw_documents is a {type(raw_documents).__name__}; pass an iterable of documents, such as one column."
             )
-        own = any(callable(f) for f in (self.preprocessor, self.tokenizer, self.analyzer))
-        return _strings(raw_documents, own)
+        takes_anything = any(map(callable, (self.preprocessor, self.tokenizer, self.analyzer)))
+        for i, document in enumerate(raw_documents):
+            if not takes_anything and not isinstance(document, str):
+                raise TypeError(
+                    f"raw_documents[{i}] is {document!r}, a {type(document).__name__}; it must be a string."
+                )
+            yield document
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        return tags
-
-
-def _strings(documents: Iterable[Any], anything: bool) -> Iterator[Any]:
-    for i, document in enumerate(documents):
-        if not anything and not isinstance(document, str):
-            raise TypeError(f"raw_documents[{i}] is {document!r}, a {type(document).__name__}; it must be a string.")
-        yield document
+    def __sklearn_is_fitted__(self) -> bool:
+        return "too_frequent_" in vars(self)
 
 
 def _check_frequency(name: str, value: Any) -> None:
@@ -336,39 +354,27 @@ def _check_frequency(name: str, value: Any) -> None:
         )
 
 
-def _as_vocabulary(words: Any) -> dict[Hashable, int]:
-    """Words to columns; of a set in sorted order, as `CountVectorizer` takes it."""
+def _columns(words: Any) -> dict[Hashable, int]:
+    """Return the columns of the words of a user's dictionary; raise ValueError where `CountVectorizer` refuses it."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"vocabulary={words!r} must be a list or set of words, or a dict {{word: column}}.")
-    if isinstance(words, Mapping):
-        columns = {word: int(column) for word, column in words.items()}
-        if sorted(columns.values()) != list(range(len(columns))):
-            raise ValueError(f"vocabulary: the columns of its {len(columns)} words must be 0, …, {len(columns) - 1}.")
-    else:
-        listed = sorted(words) if isinstance(words, set | frozenset) else list(words)
-        columns = {word: j for j, word in enumerate(listed)}
-        if len(columns) < len(listed):
-            twice = next(word for j, word in enumerate(listed) if columns[word] != j)
-            raise ValueError(f"vocabulary has the word {twice!r} twice.")
-    if not columns:
-        raise ValueError("vocabulary is empty.")
-    return columns
+    counter = CountVectorizer(vocabulary=sorted(words) if isinstance(words, Set) else words)
+    counter.get_feature_names_out()  # The dictionary is checked when the names are asked for.
+    return counter.vocabulary_
 
 
 def _writable(name: str, value: Any) -> Any:
-    """The value as JSON has it."""
+    """Return an option as JSON has it; raise ValueError for a function, which no file can have."""
+    if callable(value) and name != "dtype":
+        raise ValueError(
+            f"{name}: {value!r} cannot be written to a file. Functions and objects would need pickle; save what they "
+            "make of the documents, or leave them out."
+        )
     if name == "dtype":
         return np.dtype(value).name
     if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, list | tuple) and all(isinstance(v, str | int) for v in value):
-        return list(value)
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise ValueError(
-        f"{name}: {value!r} cannot be written to a file. Functions and objects would need pickle; save what they make "
-        "of the documents, or leave them out."
-    )
+        return value.item()
+    return list(value) if isinstance(value, tuple) else value
 
 
 __all__ = ["BagOfWords"]

@@ -30,9 +30,10 @@ LOST_MAIL = 20  # what a wanted message called spam costs, where spam let throug
 WORDS = 8  # shown a message
 PROB = 0.9
 MORAL = """
-Models: multinomial and Pólya are hardly to be told apart on messages this short (accuracy .983 both, standard error
-.003; log loss .100 both); Bernoulli is behind (.980, .129). All state more than they keep: the multinomial .991. With a
-loss the difference shows as money: where lost mail costs 20, .015 a message is expected and .041 observed.
+Models: the multinomial has an accuracy of .983 (standard error .003) and a log loss of .100; Bernoulli is behind (.980,
+.129). Both state more than they keep: the multinomial .991. With a loss the difference shows as money: where lost mail
+costs 20, .015 a message is expected and .041 observed. A temperature, `WeightedNB`, lowers the log loss to .065, at an
+accuracy of .980 and a stated confidence of .984.
 
 Reasons: a weight that rests on nine occurrences in spam and none in ham has an interval of four nats, one that rests on
 164 and 38 of 0.6. The interval says how well the data determine the weight, if naive Bayes holds. It does not say that
@@ -51,7 +52,7 @@ without counts.
 def compare(X, y, X_test, y_test) -> None:
     """Three models on the same words."""
     table = bnb.compare_estimates(
-        bnb.MultinomialNB(), X, y, X_test, y_test, baselines=[bnb.BernoulliNB(), bnb.PolyaNB()]
+        bnb.MultinomialNB(), X, y, X_test, y_test, baselines=[bnb.BernoulliNB(), bnb.WeightedNB(bnb.MultinomialNB())]
     )
     print(f"Multinomial in four readings, and two other models; {len(y_test):,} test messages")
     print(table[["accuracy", "brier", "log_loss", "confidence", "impossible_rows"]].round(4).to_string())

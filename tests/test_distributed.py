@@ -223,7 +223,7 @@ def test_what_cannot_be_fitted(monkeypatch):
     nb.set_params(alpha=-1.0)
     refused("alpha", fit, nb, X, Y)
     assert vars(nb) == before | {"alpha": -1.0}
-    for other in (bnb.TAN(), bnb.PolyaNB(), bnb.NaiveBayesMixture()):
+    for other in (bnb.TAN(), bnb.NaiveBayesMixture()):
         refused(r"distributed\.fit needs partial_fit", fit, other, X, Y, error=TypeError)
     monkeypatch.setitem(sys.modules, "dask", None)
     refused(r"pip install 'bayesnb\[dask\]'", fit, bnb.CategoricalNB(), X, Y, error=ImportError)

@@ -425,7 +425,6 @@ X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
     [
         (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),
         (bnb.AODE(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
-        (bnb.PolyaNB(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
         (bnb.CategoricalNB(), np.where(Y8 == 1, 1, -1), {}, ValueError, "the only label is 1"),
         (bnb.CategoricalNB(), np.full(8, -1), {}, ValueError, "no row has a label"),
         (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),

@@ -14,7 +14,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 # contracts of the project, as far as they are there; a name that leaves this list is a broken promise.
 FIXED = """
     Dirichlet NormalInverseGamma GammaPoisson NaiveBayes CategoricalNB BernoulliNB MultinomialNB GaussianNB PoissonNB
-    ExponentialNB GammaExponential MixedNB TAN SPODE AODE NetworkNB FeatureAveragedNB PolyaNB NaiveBayesMixture
+    ExponentialNB GammaExponential MixedNB TAN SPODE AODE NetworkNB FeatureAveragedNB NaiveBayesMixture
     posterior_draws parameter_table
     predict_interval decompose_uncertainty log_odds_moments compare_estimates learning_curve loo tune_alpha bayes_factor
     decide check_independence prior_sensitivity run_nuts to_arviz fit_em fit_stream distributed save load
@@ -47,7 +47,6 @@ X = np.array([[0, 1], [1, 0], [0, 0], [1, 1], [2, 1], [0, 1]] * 4)
 Y = np.array(list("ababab") * 4)
 REFUSED = {
     "AODE": {"prior_", "posterior_", "parents_", "log_evidence_"},
-    "PolyaNB": {"log_evidence_"},
     "TreeAveragedNB": {"parents_", "query"},
     "WeightedNB": {"log_evidence_"},
     "GaussianNB": set(),

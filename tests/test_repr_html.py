@@ -129,7 +129,7 @@ OTHERS = {
     "tree": (lambda: bnb.TAN().fit(LEVELS, HALF), [["categorical", "2", "alpha = 1.0"]]),
     "average": (lambda: bnb.AODE().fit(LEVELS, HALF), [["categorical", "2", "alpha = 1.0"]]),
     "features": (lambda: bnb.FeatureAveragedNB().fit(LEVELS, HALF), [["categorical", "2", "alpha = 1.0"]]),
-    "Polya": (lambda: bnb.PolyaNB().fit([[3, 0], [0, 2]], ["<b>", "x"]), [["multinomial", "2", "alpha = 1.0"]]),
+    "words": (lambda: bnb.MultinomialNB().fit([[3, 0], [0, 2]], ["<b>", "x"]), [["multinomial", "2", "alpha = 1.0"]]),
     "mixture": (
         lambda: bnb.NaiveBayesMixture(1, estimator=bnb.CategoricalNB(), n_init=1).fit(LEVELS),
         [["0", "20", "100%"], ["converged", "yes"]],

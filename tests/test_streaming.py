@@ -144,7 +144,7 @@ def test_bad_streams(tmp_path):
     for parts, options, error, message in cases:
         refused(message, bnb.fit_stream, fitted, iter(parts), progress=False, error=error, **options)
         assert vars(fitted) == before
-    for nb in (bnb.TAN(), bnb.PolyaNB(), bnb.NaiveBayesMixture()):
+    for nb in (bnb.TAN(), bnb.NaiveBayesMixture()):
         refused("fit_stream needs partial_fit", bnb.fit_stream, nb, [], progress=False, error=TypeError)
     path = tmp_path / "checkpoint"
     bnb.fit_stream(bnb.CategoricalNB(), batches(LEVELS, LABELS, 60), checkpoint=path, progress=False)

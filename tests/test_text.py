@@ -242,10 +242,10 @@ def test_pipeline_clone_and_parameters():
         (DOCUMENTS, {"min_df": True}, ValueError, "min_df=True must be"),
         (DOCUMENTS, {"max_features": 0}, ValueError, "max_features=0 must be"),
         (DOCUMENTS, {"unknown": 0}, ValueError, "unknown=0 must be the name"),
-        (DOCUMENTS, {"vocabulary": []}, ValueError, "vocabulary is empty"),
+        (DOCUMENTS, {"vocabulary": []}, ValueError, "empty vocabulary passed to fit"),
         (DOCUMENTS, {"vocabulary": "cash"}, ValueError, "vocabulary='cash' must be a list"),
-        (DOCUMENTS, {"vocabulary": ["a", "b", "a"]}, ValueError, "the word 'a' twice"),
-        (DOCUMENTS, {"vocabulary": {"a": 0, "b": 2}}, ValueError, "columns of its 2 words must be 0, …, 1"),
+        (DOCUMENTS, {"vocabulary": ["a", "b", "a"]}, ValueError, "Duplicate term in vocabulary: 'a'"),
+        (DOCUMENTS, {"vocabulary": {"a": 0, "b": 2}}, ValueError, "Vocabulary of size 2 doesn't contain index 1"),
         (DOCUMENTS, {"vocabulary": ["a", "<UNK>"]}, ValueError, "vocabulary has the reserved word '<UNK>'"),
     ],
 )
@@ -255,6 +255,31 @@ def test_errors_name_what_is_wrong_and_change_nothing(documents, options, error,
     bag.set_params(**options)
     refused(message, bag.fit, documents, error=error)
     assert bag.vocabulary_ == before
+
+
+def test_a_given_dictionary_is_fitted_by_fit_alone():
+    """`CountVectorizer` needs no `fit` where its dictionary is given; here `fit` trains the reserved word."""
+    bag = BagOfWords(vocabulary=["cash"])
+    for call in (bag.get_feature_names_out, partial(bag.transform, LATER), partial(bag.save, "words.json")):
+        with pytest.raises(NotFittedError):
+            call()
+
+
+@pytest.mark.parametrize("options", [{}, {"stop_words": ["you"], "max_df": 0.4}, {"ngram_range": (1, 2)}])
+def test_the_analyzer_lists_what_is_counted(options):
+    bag = BagOfWords(**options)
+    words = CountVectorizer(**{k: v for k, v in options.items() if k != "max_df"}).build_analyzer()
+    assert [bag.build_analyzer()(d) for d in DOCUMENTS] == [words(d) for d in DOCUMENTS]
+    bag.fit(DOCUMENTS)
+    analyze, names = bag.build_analyzer(), bag.get_feature_names_out().tolist()
+    for document, row in zip(LATER, transform(bag, LATER).toarray(), strict=True):
+        expected = [w if w in names else "<UNK>" for w in words(document) if w not in bag.too_frequent_]
+        assert analyze(document) == expected
+        np.testing.assert_array_equal(row, [expected.count(name) for name in names])
+    inverse = bag.inverse_transform(sp.csr_matrix(transform(bag, LATER)))  # scikit-learn 1.6 reads no csr_array
+    assert [set(row) for row in inverse] == [set(analyze(d)) for d in LATER]
+    again = LATER * 2
+    assert same(bag.fit_transform(again), BagOfWords(**options).fit_transform(again)), "a second fit starts anew"
 
 
 def test_own_functions_may_take_other_things_than_strings():

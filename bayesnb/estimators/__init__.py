@@ -9,7 +9,6 @@ from bayesnb.estimators.mixed import MixedNB
 from bayesnb.estimators.mixture import NaiveBayesMixture
 from bayesnb.estimators.networks import SPODE, NetworkNB
 from bayesnb.estimators.numbers import ExponentialNB, GaussianNB, PoissonNB
-from bayesnb.estimators.polya import PolyaNB
 from bayesnb.estimators.tan import TAN
 from bayesnb.estimators.tree_averaged import TreeAveragedNB
 from bayesnb.estimators.weighted import WeightedNB
@@ -30,7 +29,6 @@ __all__ = [
     "NaiveBayesMixture",
     "NetworkNB",
     "PoissonNB",
-    "PolyaNB",
     "TreeAveragedNB",
     "WeightedNB",
 ]

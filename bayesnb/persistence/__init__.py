@@ -106,7 +106,8 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     ------
     CorruptModelError
         If the file is damaged, is no model of bayesnb, or is no regular file; if its parts contradict each other,
-        whatever its checksum; if it would take long out of proportion to its size; saying what is wrong.
+        whatever its checksum; if it would take long out of proportion to its size; if it holds a classifier that was
+        removed from bayesnb. The message says what is wrong.
     OSError
         If there is no such file, or it cannot be read.
 

@@ -23,7 +23,15 @@ from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions
 from bayesnb.estimators import drafts
 from bayesnb.persistence.files import CorruptModelError
-from bayesnb.persistence.vocabulary import TAG, Vocabulary, is_fitted_name, is_zone, require_keys, strange_label
+from bayesnb.persistence.vocabulary import (
+    REMOVED,
+    TAG,
+    Vocabulary,
+    is_fitted_name,
+    is_zone,
+    require_keys,
+    strange_label,
+)
 
 _MOST_ESTIMATORS = 8
 
@@ -52,6 +60,8 @@ class Decoder:
             return self._dataclass(self.known.types[tag], tree)
         if tag in self.known.estimators:
             return self._estimator(self.known.estimators[tag], tree)
+        if tag in REMOVED:
+            raise CorruptModelError(f"it holds a {tag}, a classifier that was removed. {REMOVED[tag]}")
         raise CorruptModelError(
             f"it names a type {tag!r} that no model has; a classifier of your own is read by its class, "
             "load(path, estimators=[...])."

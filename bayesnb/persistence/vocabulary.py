@@ -65,6 +65,14 @@ _OF_NUMBERS = (cls for family in families.OF_NUMBERS for cls in types_of(family)
 _TYPES = {cls.__name__: cls for cls in (*_DATA, *_OF_NUMBERS)}
 _ESTIMATORS: dict[str, type] = {name: getattr(estimators, name) for name in estimators.__all__}
 
+#: For each classifier that bayesnb no longer has: the versions that read its files, and what to use instead.
+REMOVED = {
+    "PolyaNB": (
+        "Development versions of bayesnb 0.1.0 from before the removal read the file. Fit "
+        "WeightedNB(MultinomialNB()) instead: its class probabilities predict better."
+    )
+}
+
 
 def vocabulary(own: Iterable[Any] = ()) -> Vocabulary:
     """That of bayesnb, and of classes of the user's own, with their families.

@@ -48,7 +48,7 @@ FEWEST_EVENTS = 10
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     """Return what was fitted: of an average of models too, as leaving out is exact in each of them."""
     require_fitted(nb, who)
-    fitted = getattr(nb, "fitted_", None)  # PolyaNB has none
+    fitted = getattr(nb, "fitted_", None)  # NaiveBayesMixture has none
     if fitted is None or (nb.no_posterior is not None and fitted.average is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return fitted

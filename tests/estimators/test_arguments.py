@@ -235,7 +235,6 @@ WRONG = {
     "path": lambda nb: bnb.load(None),
     "weight": lambda nb: bnb.fit_em(nb, X, Y, weight="half"),
     "tol": lambda nb: bnb.NaiveBayesMixture(tol=HUGE).fit(X),
-    "mean_concentration": lambda nb: bnb.PolyaNB(mean_concentration=HUGE).fit(X, Y),
     "priors": lambda nb: bnb.learning_curve(nb, X, Y, [1], 2, priors=[1.0]),
     "baselines": lambda nb: bnb.compare_estimates(nb, X, Y, repeats=2, baselines="sklearn"),
     "test_size": lambda nb: bnb.compare_estimates(nb, X, Y, repeats=2, test_size="third"),

@@ -32,13 +32,11 @@ FITTED = {
     "AODE": lambda: bnb.AODE().fit(X, Y),
     "missing on arcs": lambda: bnb.NetworkNB({1: 0}).fit(with_a_missing_cell(), Y),
     "EM": lambda: bnb.fit_em(bnb.CategoricalNB(), X, Y, X_unlabeled=X).estimator,
-    "PolyaNB": lambda: bnb.PolyaNB().fit(X, Y),
     "NaiveBayesMixture": lambda: bnb.NaiveBayesMixture(2, estimator=bnb.CategoricalNB(), n_init=1).fit(X),
 }
 ABSENT = {
     "AODE": ("prior_", "posterior_", "parents_", "log_evidence_"),
     "EM": ("log_evidence_",),
-    "PolyaNB": ("log_evidence_",),
 }
 
 
@@ -149,7 +147,6 @@ OF_A_POSTERIOR = {
 WHY_NOT = {
     "AODE": r"AODE averages.*members_",
     "EM": "counted in shares by EM",
-    "PolyaNB": "PolyaNB has a point estimate of the concentrations",
 }
 
 

@@ -57,7 +57,7 @@ HOSTILE = [
 ]
 TENSORS = {"empty": np.zeros((2 * 10**7, 0)), "huge": np.array([0, 10**12])}
 CLASSES = ["CategoricalNB", "BernoulliNB", "MultinomialNB", "GaussianNB", "PoissonNB", "MixedNB", "TAN", "SPODE"]
-CLASSES += ["AODE", "NetworkNB", "FeatureAveragedNB", "PolyaNB", "NaiveBayesMixture", "KDB", "TreeAveragedNB"]
+CLASSES += ["AODE", "NetworkNB", "FeatureAveragedNB", "NaiveBayesMixture", "KDB", "TreeAveragedNB"]
 DATA = ["LevelColumns", "NodeColumns", "RealColumns", "CountColumns", "BinaryColumns", "Moments", "Totals"]
 DATA += ["LevelCounts", "Encoding", "Statistics", "Levels", "Positions", "Dirichlet", "tuple", "range"]
 DATA += ["ContextColumns", "ContextTree"]
@@ -339,22 +339,9 @@ def complaints(nb: Any) -> list[str]:
         for edges in (*getattr(columns, "edges", ()), *getattr(columns, "cuts", ())):
             if edges is not None and not (np.isfinite(edges).all() and (np.diff(edges) > 0).all()):
                 found.append("edges")
-    if name == "PolyaNB":
-        found += _complaints_of_documents(nb, len(classes), n)
-    elif name != "NaiveBayesMixture":
+    if name != "NaiveBayesMixture":
         found += _complaints_of_statistics(nb, len(classes))
     return found or _complaints_of_answers(nb, own, n, len(classes))
-
-
-def _complaints_of_documents(nb: Any, n_classes: int, n: int) -> list[str]:
-    found = []
-    if nb.concentration_.shape != (n_classes, n) or not (nb.concentration_ > 0).all():
-        found.append("concentration")
-    if nb.class_count_.shape != (n_classes,) or not (nb.class_count_ >= 0).all():
-        found.append("class_count")
-    if not np.isclose(np.exp(nb.class_log_prior_).sum(), 1):
-        found.append("class_log_prior")
-    return found
 
 
 def _complaints_of_statistics(nb: Any, n_classes: int) -> list[str]:

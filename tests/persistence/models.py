@@ -67,7 +67,6 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "network": (lambda: bnb.NetworkNB({0: [1, 2], 1: 2}), LEVELS),
     "AODE": (lambda: bnb.AODE(class_alpha="levels"), LEVELS),
     "averaged": (lambda: bnb.FeatureAveragedNB(bnb.MixedNB(), inclusion=0.3), MELONS.data),
-    "Polya": (bnb.PolyaNB, LEVELS),
     "mixture": (lambda: bnb.NaiveBayesMixture(2, estimator=bnb.GaussianNB(), n_init=1), NUMBERS),
     "EM": (semi_supervised, NUMBERS),
     "frame": (bnb.CategoricalNB, pd.DataFrame(LEVELS, columns=["a", "b", "c"])),

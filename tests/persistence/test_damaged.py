@@ -16,7 +16,7 @@ import bayesnb as bnb
 from tests.persistence.forger import parts, signed
 from tests.persistence.models import fitted
 
-NAMES = ("mixed", "network", "AODE", "averaged", "mixture", "Polya", "frame")
+NAMES = ("mixed", "network", "AODE", "averaged", "mixture", "frame")
 
 
 @pytest.fixture(scope="module")

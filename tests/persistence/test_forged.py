@@ -63,7 +63,7 @@ def judge(files, n, seed, path) -> int:
 def whole(tmp_path_factory) -> dict[str, bytes]:
     """Files of this version, of models that an earlier one has fitted."""
     path, found = tmp_path_factory.mktemp("whole") / "model", {}
-    for name in ("categorical", "reserved level", "Bernoulli", "Gaussian", "Poisson", "network", "Polya"):
+    for name in ("categorical", "reserved level", "Bernoulli", "multinomial", "Gaussian", "Poisson", "network"):
         bnb.save(bnb.load(FIXTURES / f"model-1-{name.replace(' ', '_')}.safetensors"), path)
         found[name] = path.read_bytes()
     return found
@@ -138,16 +138,15 @@ CONTRADICTIONS = {
     "Poisson: negative rows": ("Poisson", ROWS, first(-3.0)),
     "categorical: fewer features": ("categorical", FEATURES, lambda n: 2),
     "Gaussian: fewer features": ("Gaussian", FEATURES, lambda n: 2),
-    "Polya: fewer features": ("Polya", FEATURES, lambda n: 2),
+    "multinomial: fewer features": ("multinomial", FEATURES, lambda n: 2),
+    "multinomial: words of another shape": ("multinomial", (*STATISTICS, "count"), lambda own: own[:, :2].copy()),
+    "multinomial: negative count": ("multinomial", (*STATISTICS, "count"), minus),
     "a level twice": ("reserved level", FIRST_LEVELS, lambda own: [own[1], *own[1:]]),
     "a level that cannot be hashed": ("reserved level", FIRST_LEVELS, first([1])),
     "unknown policy": ("reserved level", ("parameters", "handle_unknown"), lambda own: "whatever"),
     "one column thrice": ("Gaussian", (*COLUMNS, "index"), lambda own: packed(0, 0, 0)),
     "no number": ("Bernoulli", ("parameters", "binarize"), lambda own: "x"),
     "no threshold": ("Bernoulli", (*COLUMNS, "threshold"), lambda own: "x"),
-    "words of another shape": ("Polya", ("fitted", "concentration_"), lambda own: own[:, :2].copy()),
-    "negative concentration": ("Polya", ("fitted", "concentration_"), first(-1.0)),
-    "probabilities of nothing": ("Polya", ("fitted", "class_log_prior_"), lambda own: np.full_like(own, -1.0)),
     "a cycle": ("network", (*COLUMNS, "nodes", "values"), lambda own: [own[0], packed(1, 2), packed(2, 1), *own[3:]]),
 }
 

@@ -18,7 +18,11 @@ from safetensors.numpy import save_file
 import bayesnb as bnb
 from bayesnb.persistence import migrations
 from tests.persistence.models import FIXTURES, LEVELS, MODELS, fitted
+from tests.refusals import refused
 from tests.strategies import KINDS, problems, thorough
+
+#: A file of a classifier that was removed.
+POLYA = FIXTURES / "model-1-Polya.safetensors"
 
 
 def same_bits(a, b) -> None:
@@ -153,7 +157,7 @@ def test_it_can_be_looked_into_without_this_library(tmp_path):
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="model-1-categorical")
-@pytest.mark.parametrize("path", sorted(FIXTURES.glob("model-*.safetensors")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted({*FIXTURES.glob("model-*.safetensors")} - {POLYA}), ids=lambda path: path.stem)
 def test_a_file_of_any_version_stays_readable(path):
     """`model-<version>-<name>`: the rows are those of `MODELS`, and what was said of them was written beside."""
     X = MODELS[path.stem.split("-", 2)[2].replace("_", " ")][1]
@@ -165,6 +169,25 @@ def test_a_file_of_any_version_stays_readable(path):
         assert loaded.classes_.tolist() == expected["classes"]
     if "log_evidence" in expected:
         assert loaded.log_evidence_ == pytest.approx(expected["log_evidence"], rel=1e-12)
+
+
+def test_a_file_of_a_classifier_that_was_removed_says_what_to_do():
+    """`POLYA` was written when there was a `PolyaNB`."""
+    assert not hasattr(bnb, "PolyaNB")
+    message = (
+        r"Polya\.safetensors: it holds a PolyaNB, a classifier that was removed\. "
+        r"Development versions of bayesnb 0\.1\.0 .* read the file\. Fit WeightedNB\(MultinomialNB\(\)\) instead"
+    )
+    refused(message, bnb.load, POLYA, error=bnb.CorruptModelError)
+
+
+def test_a_classifier_of_the_users_own_may_have_the_name_of_one_that_was_removed(tmp_path):
+    class PolyaNB(bnb.MultinomialNB):
+        """A classifier of the user's own."""
+
+    nb = PolyaNB().fit(LEVELS, LEVELS[:, 0])
+    bnb.save(nb, tmp_path / "model")
+    assert_array_equal(bnb.load(tmp_path / "model", [PolyaNB]).predict(LEVELS), nb.predict(LEVELS))
 
 
 def rewritten(path, change):

@@ -19,6 +19,7 @@ import bayesnb as bnb
 from bayesnb.prediction.prevalence import Prevalence
 from bayesnb.prediction.shares import effective_size
 from tests.estimators.cases import CASES, each
+from tests.prediction.tables import COUNTS, in_shares
 from tests.refusals import refused
 
 LEVELS = 5
@@ -100,7 +101,6 @@ class TestMode:
             bnb.CategoricalNB(),
             bnb.GaussianNB(estimate="mean"),
             bnb.MultinomialNB(),
-            bnb.PolyaNB(),
             bnb.TAN(),
             bnb.AODE(),
             bnb.WeightedNB(bnb.GaussianNB()),
@@ -110,7 +110,7 @@ class TestMode:
     def test_the_mean_prediction_at_the_mode_is_the_mode(self, nb):
         """The fixed point of EM, in terms of predict_proba: for any classifier, by its public methods alone."""
         name = type(getattr(nb, "estimator", nb)).__name__
-        case = CASES.get(name) or CASES["MultinomialNB" if name == "PolyaNB" else "CategoricalNB"]
+        case = CASES.get(name) or CASES["CategoricalNB"]
         nb.fit(case.X, case.y)
         shifted = np.flatnonzero((case.y == "low") | (np.arange(len(case.y)) % 4 == 0))
         X = case.X[shifted]
@@ -383,11 +383,9 @@ class TestGivenTheData:
 
     @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
-        X, y = CASES["MultinomialNB"].X, CASES["MultinomialNB"].y
-        without = bnb.PolyaNB().fit(X, y)
-        said = r"given='data' averages over the posterior, and PolyaNB .*\. Pass given='scores'"
-        refused(said, bnb.estimate_prevalence, without, X, error=NotImplementedError)
-        assert bnb.estimate_prevalence(without, X, draws=10, given="scores").given == "scores"
+        said = r"given='data' averages over the posterior, and .* in shares by EM.*\. Pass given='scores'"
+        refused(said, bnb.estimate_prevalence, in_shares(), COUNTS, error=NotImplementedError)
+        assert bnb.estimate_prevalence(in_shares(), COUNTS, draws=10, given="scores").given == "scores"
         refused("improper", bnb.estimate_prevalence, apart(2), [[0]], given="data", error=bnb.ImproperPosteriorError)
 
 

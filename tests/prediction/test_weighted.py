@@ -658,8 +658,8 @@ def test_infinite_scores_are_refused():
         ({"max_rows": 0}, "max_rows=0"),
         ({"seed": -1}, "seed=-1"),
         (
-            {"estimator": bnb.PolyaNB()},
-            r"estimator=PolyaNB\(\) must be a classifier of bayesnb, such as MixedNB",
+            {"estimator": bnb.NaiveBayesMixture()},
+            r"estimator=NaiveBayesMixture\(\) must be a classifier of bayesnb, such as MixedNB",
         ),
         ({"estimator": Foreign()}, r"estimator=GaussianNB\(\) must be .* it is a sklearn.naive_bayes.GaussianNB"),
     ],

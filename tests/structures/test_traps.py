@@ -94,8 +94,8 @@ def test_a_reserved_level_is_told_with_its_odds():
         nb.predict(FRAME.assign(b="new"))
 
 
-@pytest.mark.parametrize("nb", [bnb.PolyaNB(), bnb.NaiveBayesMixture()], ids=repr)
-def test_what_has_no_readings_is_no_first_argument(nb):
+def test_what_has_no_readings_is_no_first_argument():
+    nb = bnb.NaiveBayesMixture()
     for call in (
         lambda: bnb.compare_estimates(nb, X, Y, X, Y),
         lambda: bnb.learning_curve(nb, X, Y, [10], repeats=2),
