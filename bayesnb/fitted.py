@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -19,7 +19,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, LevelColumns, NodeColumns, Rows, Table, Unknown, priors, report_unknown
 from bayesnb.families import Dirichlet
-from bayesnb.model import Estimate, NaiveBayes, Statistics, TermWeights
+from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
 _ROUNDING = 1e-9  # of sums of fractional weights
@@ -123,8 +123,8 @@ class Fitted:
         Returns X as a `Table`; refuses one whose columns are not those of `fit`.
     prior_alone : function of columns with parents and of their family
         Returns the prior of the same features given the class alone.
-    average : Average, optional
-        Models whose probabilities are averaged, in place of the posterior.
+    average_of : function of what was counted
+        Returns the models whose probabilities a classifier averages, in place of the posterior, or None.
     """
 
     name: str
@@ -138,7 +138,15 @@ class Fitted:
     no_evidence_as_such: str | None
     table: Callable[[Any], Table]
     prior_alone: Callable[[Columns, Any], Any]
-    average: Average | None = None
+    average_of: Callable[[Counted], Average | None]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # all else follows from these
+
+    @cached_property
+    def average(self) -> Average | None:
+        """Models whose probabilities are averaged, in place of the posterior."""
+        return self.average_of(self.counted)
 
     @cached_property
     def prior(self) -> NaiveBayes:
@@ -258,11 +266,14 @@ class Fitted:
     ) -> np.ndarray:
         """Apply `output` to the joint log probabilities of n encoded rows, by the posterior; arguments as `score`."""
         estimate, encoding = self.estimate if estimate is None else estimate, self.encoding
-        model, reading = self.read(estimate, class_prior)
+        require_estimate(estimate)
+        likelihood = self._likelihood(estimate, class_prior)
+        rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
         if estimate not in ("mle", "map") or all(columns.network is None for columns in encoding.blocks):
-            return scoring.score_rows(encoding, model, rows, n, reading, output)
-        scores = scoring.score_rows(encoding, model, rows, n, reading, scoring.joint)
+            return scoring.score_by(likelihood, rows, n, output)
+        scores = scoring.score_by(likelihood, rows, n, scoring.joint)
         if np.isnan(scores).any():
+            model, reading = self.read(estimate, class_prior)
             # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
             # something else makes the row impossible, such as the parent itself.
             blocks = tuple(
@@ -272,6 +283,19 @@ class Fitted:
             others = scoring.score_rows(encoding, replace(model, blocks=blocks), rows, n, reading, scoring.joint)
             scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
         return scoring.read_scores(scores, output)
+
+    def _likelihood(self, estimate: Estimate, class_prior: Any) -> JointLikelihood:
+        """Return what scores rows; it is computed once for each reading of the posterior."""
+        if estimate not in self._likelihoods:
+            self._likelihoods[estimate] = scoring.read(self.encoding, *self.read(estimate))
+        likelihood = self._likelihoods[estimate]
+        if class_prior is None:
+            return likelihood
+        return replace(likelihood, log_class=scoring.log_class(*self.read(estimate, class_prior)))
+
+    @cached_property
+    def _likelihoods(self) -> dict[Estimate, JointLikelihood]:
+        return {}
 
     def score_members(
         self, X: Any, estimate: Estimate | None = None, class_prior: Any = None, *, each: bool

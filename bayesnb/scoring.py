@@ -36,18 +36,53 @@ def score_rows(
 
     `multiplicity` (C,) is how many more times each row is taken to stand in each class, see `NaiveBayes.read`.
     """
-    padded = pad(encoding, model)
-    readings: list[JointLikelihood] = []
     rows = tuple(r.plain() for r in rows) if multiplicity is None and estimate != "predictive" else rows
-
-    def answer(x: tuple[Any, ...]) -> jax.Array:
-        if not readings:
-            readings.append(_prepare(padded, x, multiplicity, estimate))
-        return _score(readings[0], x, output)
-
     # Where a row is among the data or left out, its numbers have parameters of their own in each class.
     width = 1.0 if multiplicity is None else sum(r.width() for r in rows)
-    return map_rows(rows, n, answer, cells=model.n_classes * width)
+    return score_by(read(encoding, model, estimate, multiplicity), rows, n, output, width)
+
+
+@float64
+def read(
+    encoding: Encoding,
+    model: NaiveBayes,
+    estimate: Estimate | Literal["penalized_mle"],
+    multiplicity: np.ndarray | None = None,
+) -> JointLikelihood:
+    """Return what scores rows, for `score_by`; arguments as for `score_rows`."""
+    return _read(pad(encoding, model), multiplicity, estimate)
+
+
+@float64
+def score_by(
+    reading: JointLikelihood,
+    rows: tuple[Rows, ...],
+    n: int,
+    output: Callable[[jax.Array], jax.Array],
+    width: float = 1.0,
+) -> np.ndarray:
+    """Apply `output` to the joint log probabilities of n rows by a reading of the posterior.
+
+    Parameters
+    ----------
+    reading : JointLikelihood
+        What `read` returns.
+    rows : encoded rows
+        `plain()` ones, unless parameters are integrated out.
+    n : int
+    output : function of joint scores (n, C)
+    width : float
+        Numbers that a row takes in each class.
+    """
+    prepared: list[JointLikelihood] = []
+
+    def answer(x: tuple[Any, ...]) -> jax.Array:
+        if not prepared:
+            likelihoods = tuple(_lay_out(p, own) for p, own in zip(reading.likelihoods, x, strict=True))
+            prepared.append(JointLikelihood(reading.log_class, likelihoods))
+        return _score(prepared[0], x, output)
+
+    return _map_rows(rows, n, answer, cells=np.shape(reading.log_class)[-1] * width)
 
 
 @float64
@@ -114,8 +149,13 @@ def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
 def map_rows(
     rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
 ) -> Shaped[np.ndarray, "n ..."]:
-    """(n, …) from `answer(x, *arrays)` for each block of rows, with its part of arrays that have an entry a row."""
+    """Compute (n, …) by `answer(x, *arrays)` for each block of rows, with its part of arrays with an entry a row."""
+    return _map_rows(rows, n, answer, *arrays, cells=cells)
 
+
+def _map_rows(
+    rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float
+) -> Shaped[np.ndarray, "n ..."]:
     def answered() -> Iterator[tuple[slice, jax.Array]]:
         for piece, x, parts in blocks(rows, n, *arrays, cells=cells):
             yield piece, answer(x, *parts)
@@ -215,14 +255,6 @@ def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
 def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
     extra = [columns.capacity - int(columns.sizes().sum()) for columns in encoding.blocks]
     return tuple(block.pad(n) if n else block for block, n in zip(blocks_, extra, strict=True))
-
-
-def _prepare(
-    model: NaiveBayes, x: tuple[Any, ...], multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]
-) -> JointLikelihood:
-    reading = _read(model, multiplicity, estimate)
-    laid_out = tuple(_lay_out(p, rows) for p, rows in zip(reading.likelihoods, x, strict=True))
-    return JointLikelihood(reading.log_class, laid_out)
 
 
 def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:

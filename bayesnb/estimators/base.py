@@ -179,12 +179,12 @@ class NaiveBayesClassifier(FittedClassifier):
             empirical_prior=self._empirical_prior(counted),
             prior_arguments=tuple(map(self._prior_argument, counted.encoding.blocks)),
             estimate=self.estimate,
-            chosen=self._choices(counted.encoding),
+            chosen=self._made_choices(counted.encoding),
             no_posterior=self.no_posterior,
             no_evidence_as_such=None,
             table=unfitted._table,
             prior_alone=unfitted._prior_alone,
-            average=self._average(counted),
+            average_of=unfitted._average,
         )
 
     def _average(self, counted: Counted) -> Average | None:
@@ -329,7 +329,7 @@ class NaiveBayesClassifier(FittedClassifier):
 
     # -- shared machinery ------------------------------------------------------------------------
 
-    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+    def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         """Return what beside the parameters was chosen on the rows that were counted, such as by `tune_alpha`."""
         return getattr(self, "tuned_", ())
 
@@ -345,11 +345,10 @@ class NaiveBayesClassifier(FittedClassifier):
         if not self._has_layout(columns):
             kinds = [[f"{len(block.index)} {block.kind}" for block in b] for b in (self.encoding_.blocks, columns)]
             raise ValueError(f"its columns are {kinds[0]}, and by its hyperparameters {kinds[1]}, or others of these.")
-        prior, used = self._state(counted).prior, self.fitted_.prior
+        prior = self._state(counted).prior
         if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(prior.blocks)):
             raise ValueError("its prior is not finite.")
-        if not jax.tree.all(jax.tree.map(np.array_equal, prior, used)):
-            raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
+        require_same_prior(prior, self.fitted_.prior)
         weight = getattr(self, "unlabeled_weight_", 0.0)
         if type(weight) is not float or not 0 <= weight < np.inf:
             raise ValueError(f"unlabeled_weight_ is {shown(weight)}.")
@@ -385,8 +384,10 @@ class NaiveBayesClassifier(FittedClassifier):
         drafts.add(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
 
     def _stored(self) -> dict[str, Any]:
-        state = {name: value for name, value in vars(self).items() if name.endswith("_") and name != "fitted_"}
-        return {**state, "encoding_": self.encoding_, "statistics_": self.statistics_}
+        state = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        if (fitted := state.pop("fitted_", None)) is not None:
+            state |= {"encoding_": fitted.encoding, "statistics_": fitted.statistics}
+        return state
 
     def _restore(self, stored: dict[str, Any]) -> None:
         for name, value in stored.items():
@@ -395,6 +396,13 @@ class NaiveBayesClassifier(FittedClassifier):
         counted = Counted(stored["encoding_"], stored["statistics_"])
         counting.check(counted)
         self.fitted_ = self._state(counted)
+
+
+def require_same_prior(said: NaiveBayes, used: NaiveBayes) -> None:
+    """Raise ValueError if the hyperparameters say another prior than the one that predictions use."""
+    leaves, expected = jax.tree.leaves(said), jax.tree.leaves(used)
+    if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
+        raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
 
 
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:

@@ -109,8 +109,8 @@ class BinnedNB(NaiveBayesClassifier):
         self._require_fitted("edges_")
         return edges_of(self.encoding_.blocks)
 
-    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
-        return (*chosen_cells(self.edges, encoding), *super()._choices(encoding))
+    def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        return (*chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

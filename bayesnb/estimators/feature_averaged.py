@@ -127,19 +127,19 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
 
-    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
-        return (*super()._choices(encoding), *getattr(self._base(), "tuned_", ()))
+    def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        return (*super()._made_choices(encoding), *getattr(self._base(), "tuned_", ()))
 
     def _base(self) -> NaiveBayesClassifier:
         require_unnested(self)
         base = CategoricalNB() if self.estimator is None else self.estimator
-        if not isinstance(base, NaiveBayesClassifier):
-            raise ValueError(
-                f"estimator={shown(base)} must be a classifier of bayesnb over categorical or real features."
-            )
         if hasattr(base, "weigh"):
             raise ValueError(
                 f"estimator={shown(base)} has weights, and averages have none: WeightedNB(FeatureAveragedNB())."
+            )
+        if not isinstance(base, NaiveBayesClassifier):
+            raise ValueError(
+                f"estimator={shown(base)} must be a classifier of bayesnb over categorical or real features."
             )
         return base
 

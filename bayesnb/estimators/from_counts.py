@@ -210,10 +210,10 @@ def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]],
 
 
 def _require_countable(nb: Any) -> None:
+    if getattr(nb, "no_counts", None) is not None:
+        raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
     if not isinstance(nb, NaiveBayesClassifier):
         raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
-    if nb.no_counts is not None:
-        raise NotOfferedError(f"{type(nb).__name__}: {nb.no_counts}")
 
 
 def _frame(table: Any) -> pd.DataFrame:

@@ -16,8 +16,8 @@ class LearnedStructure(StructuredNB):
     _learned: ClassVar[str]
     """What `fit` finds."""
 
-    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
-        return (self._learned, *super()._choices(encoding))
+    def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
+        return (self._learned, *super()._made_choices(encoding))
 
     def _has_structure(self) -> bool:
         if not self.__sklearn_is_fitted__():

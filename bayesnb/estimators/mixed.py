@@ -203,11 +203,11 @@ class MixedNB(NaiveBayesClassifier):
         given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
         return self.numbers == "auto" and not given
 
-    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+    def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         kinds = [block.kind for block in encoding.blocks for _ in block.index if block.kind in ("gaussian", "binned")]
         undecided = len(kinds) > len(_as_list(self.gaussian)) + len(_as_list(self.binned))
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
-        return (*densities, *chosen_cells(self.edges, encoding), *super()._choices(encoding))
+        return (*densities, *chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
     def _better_binned(
         self, encoding: Encoding, table: Table, undecided: Sequence[int], label: np.ndarray, weight: np.ndarray

@@ -290,10 +290,10 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def _cuts_numbers(self) -> bool:
         return self.numbers == "binned" and isinstance(self.gaussian, str)
 
-    def _choices(self, encoding: Encoding) -> tuple[str, ...]:
+    def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         network = encoding.blocks[0].network
         cut = network is not None and any(cuts is not None for cuts in network.base.cuts)
-        others = super()._choices(encoding)
+        others = super()._made_choices(encoding)
         return ("the cells and densities of numbers", *others) if cut else others
 
     def _cut(

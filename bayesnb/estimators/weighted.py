@@ -18,7 +18,7 @@ from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, check_weights
 from bayesnb.estimators import drafts
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.estimators.base import NaiveBayesClassifier, require_same_prior
 from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
@@ -32,7 +32,6 @@ from bayesnb.prediction.weights import Weights
 from bayesnb.selection.left_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")
-_STATE = {"fitted_", "model_"}
 Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
 
 
@@ -181,7 +180,9 @@ class WeightedNB(FittedClassifier):
         """
         self._require_arguments()
         base = self._counter(X)
-        draft = self._learn(base, X, y, sample_weight, lambda candidate: drafts.fit(candidate, X, y, sample_weight))
+        draft = self._fit_candidates(
+            base, X, y, sample_weight, lambda candidate: drafts.fit(candidate, X, y, sample_weight)
+        )
         drafts.take_over(self, draft)
         self.unweighted._warn_of_counts()
         return self
@@ -202,9 +203,9 @@ class WeightedNB(FittedClassifier):
         def fit(candidate: NaiveBayesClassifier) -> NaiveBayesClassifier:
             return drafts.parts(candidate, known, X, y, sample_weight)(weight)
 
-        return self._learn(self._counter(X), X, y, sample_weight, fit)
+        return self._fit_candidates(self._counter(X), X, y, sample_weight, fit)
 
-    def _learn(self, base: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, fit: Fit) -> Self:
+    def _fit_candidates(self, base: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, fit: Fit) -> Self:
         """Return a fitted copy, with the simplest good candidate for the base and its weights.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than those
@@ -521,8 +522,10 @@ class WeightedNB(FittedClassifier):
         return not isinstance(self.weights, Weights)
 
     def _stored(self) -> dict[str, Any]:
-        others = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        return {**drafts.stored(self.model_), **{name: others[name] for name in others.keys() - _STATE}}
+        state = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        if state.pop("fitted_", None) is not None:
+            state = {**drafts.stored(state.pop("model_")), **state}
+        return state
 
     def _restore(self, stored: dict[str, Any]) -> None:
         own = {name: stored[name] for name in ("weights_", "rows_counted_", "first_rows_") if name in stored}
@@ -535,6 +538,8 @@ class WeightedNB(FittedClassifier):
     def _check(self) -> None:
         self._require_arguments()
         self.model_._check()
+        model = drafts.with_counts_of(self._counter(self.encoding_), self.model_)
+        require_same_prior(model.fitted_.prior, self.model_.fitted_.prior)
         if self.weights_ is not None:
             self.weights_.check()
 

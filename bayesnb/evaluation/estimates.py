@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -189,7 +188,7 @@ def _under(fitted: Any, name: str, alpha: Any) -> Any:
                 f"{_PERKS!r}."
             )
         alpha = _perks(fitted.encoding_)
-    other = copy.copy(fitted).set_params(alpha=alpha)
+    other = fitted.with_priors({"alpha": alpha})
     # The prior is derived when asked for; a bad concentration is to be refused here.
     _ = other.prior_
     return other

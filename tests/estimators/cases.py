@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import jax
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 
 import bayesnb as bnb
+from bayesnb.families import EmpiricalAveraged
 
 N = 60
 
@@ -90,6 +92,10 @@ def _plain(value: Any) -> Any:
         return {k: _plain(v) for k, v in value.items()}
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return [type(value).__name__, *(_plain(getattr(value, name)) for name in value.__dataclass_fields__)]
+    if inspect.isroutine(value):  # of a copy of the estimator
+        return value.__qualname__
+    if isinstance(value, partial | EmpiricalAveraged):
+        return type(value).__name__
     return value
 
 

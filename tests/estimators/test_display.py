@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
 from bayesnb import scoring
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.model import NaiveBayes
 from tests.estimators.cases import CASES
 from tests.refusals import refused
 
@@ -101,21 +101,23 @@ def test_what_is_shown_computes_nothing(fitted, name, monkeypatch):
     calls = []
     for kernel in ("update", "log_evidence", "plug_in"):
         monkeypatch.setattr(scoring, kernel, lambda *_, kernel=kernel: calls.append(kernel))
-    monkeypatch.setattr(NaiveBayesClassifier, "fitted_", property(lambda *_: calls.append("prior")))
+    monkeypatch.setattr(NaiveBayes, "derive", lambda *_: calls.append("prior"))
     shown = [repr(nb), nb._repr_html_(), make_pipeline(nb)._repr_html_(), *nb._repr_mimebundle_().values()]
     assert all(type(nb).__name__ in text for text in shown)
     dir(nb)
     assert not calls
 
 
-def test_what_cannot_be_computed_can_be_shown(fitted):
-    """A hyperparameter set after `fit` is refused where it is used, not where it is shown."""
-    nb = CASES["CategoricalNB"].fit().set_params(alpha=-1)
+def test_a_hyperparameter_set_after_fit_waits_for_the_next_one(fitted):
+    """As in scikit-learn; where it cannot be used, `fit` refuses it, and displays show it."""
+    nb = CASES["CategoricalNB"].fit()
+    before = nb.posterior_
+    nb.set_params(alpha=-1)
     assert "alpha=-1" in repr(nb)
     assert "CategoricalNB" in make_pipeline(nb)._repr_html_()
-    assert "posterior_" in dir(nb)
+    assert nb.posterior_ is before
     with pytest.raises(ValueError, match="alpha"):
-        nb.posterior_  # noqa: B018
+        nb.fit(CASES["CategoricalNB"].X, CASES["CategoricalNB"].y)
 
 
 def test_completion_offers_what_there_is():

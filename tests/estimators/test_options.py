@@ -694,7 +694,7 @@ def test_the_reserved_level_keeps_its_place_as_levels_grow():
     assert nb.categories_[0].tolist() == ["a", "b", "c", "d", "<unknown>"]
     assert nb.category_count_[0].tolist() == [[0, 2, 0, 1, 0], [1, 1, 1, 0, 0]]
     alpha = [[1.0, 1.0, 1.0, 1.0, 0.25]]  # "one ordinary reserved level with its own α"
-    assert nb.set_params(alpha=alpha).prior_.blocks[0].concentration.tolist() == [alpha[0]] * 2
+    assert nb.with_priors({"alpha": alpha}).prior_.blocks[0].concentration.tolist() == [alpha[0]] * 2
 
 
 # -- binarize ----------------------------------------------------------------------------------------

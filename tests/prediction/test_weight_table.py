@@ -230,7 +230,7 @@ def test_draws_of_parameters_are_still_those(weighted):
 
 def terms_by_halves(nb: Any, X: Any, weight: Any = None) -> halves.CrossFit:
     kind = "feature" if nb.weights_.biased else "temperature"
-    return halves.cross_fit(nb, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1]
+    return halves.cross_fit(nb.model_, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1]
 
 
 def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:

@@ -190,9 +190,7 @@ def test_chunks_and_merging_make_the_whole_and_forgetting_undoes_them(kind):
     some = [counted(make().fit(*chunk)) for chunk in chunks]
     for order in itertools.permutations(range(3)):
         a, b, c = (some[i] for i in order)
-        merged = make()
-        merged.encoding_, merged.statistics_ = counting.merge(a, counting.merge(b, c))
-        merged.n_features_in_ = 4
+        merged = make().fit(*chunks[0]).with_counts(counting.merge(a, counting.merge(b, c)))
         same(merged, whole, rows)
     nb.forget(*chunks[2])
     declared = make(categories=[v.tolist() for v in whole.categories_])

@@ -315,9 +315,7 @@ def test_merging_in_any_order_makes_the_whole(make):
     whole, parts = make().fit(X, y), [counted(make().fit(*chunk)) for chunk in chunks]
     for order in itertools.permutations(range(3)):
         a, b, c = (parts[i] for i in order)
-        merged = make()
-        merged.encoding_, merged.statistics_ = counting.merge(a, counting.merge(b, c))
-        merged.n_features_in_ = 4
+        merged = make().fit(*chunks[0]).with_counts(counting.merge(a, counting.merge(b, c)))
         same(merged, whole, X)
 
 
