@@ -8,14 +8,17 @@ from numbers import Number
 from typing import Any, NoReturn
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb.counting import Counted
-from bayesnb.encoding import Encoding, Node, NodeColumns
+from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, Rows
 from bayesnb.estimators import drafts
+from bayesnb.estimators.binned import most_probable_cuts
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
+from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.estimators.networks import SPODE, NetworkNB
-from bayesnb.estimators.pair_counted import PairCounted
+from bayesnb.estimators.pair_counts import pair_counts
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Average, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes
@@ -23,7 +26,7 @@ from bayesnb.model import Estimate, NaiveBayes
 _LEVELS = "levels"
 
 
-class AODE(PairCounted):
+class AODE(StructuredNB):
     """Averaged one-dependence estimators: each column in turn is the parent of all others, and the members vote.
 
     P(c, x) ∝ Σ_p p_p(c, x), over the members p (a `SPODE` each) whose parent's value occurred in `min_count` rows;
@@ -71,6 +74,7 @@ class AODE(PairCounted):
     """
 
     prior = None  # of each member
+    _has_margins = False
 
     def __init__(
         self,
@@ -110,6 +114,25 @@ class AODE(PairCounted):
         n = 0 if self._nodes is None else len(self._nodes.base.index)
         return [self._member(self.fitted_.counted, p) for p in range(n)]
 
+    def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
+        """Return the categorical columns, and (C, L, L) weight of the rows of each class with both of two levels.
+
+        Examples
+        --------
+        >>> from bayesnb import AODE
+        >>> X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"]]
+        >>> columns, counts = AODE().fit(X, ["out", "out", "out"]).pair_counts()
+        >>> [levels.values for levels in columns.base.levels]
+        [('rain', 'sun'), ('dry', 'wet')]
+        >>> counts[0]  # rows and columns are these levels
+        array([[1., 0., 0., 1.],
+               [0., 2., 1., 1.],
+               [0., 1., 1., 0.],
+               [1., 1., 0., 2.]])
+        """
+        check_is_fitted(self)
+        return pair_counts(self.fitted_)
+
     @property
     def parents_(self) -> NoReturn:
         self._refuse("parents_")
@@ -134,6 +157,11 @@ class AODE(PairCounted):
             "AODE averages several classifiers, each of which has a posterior of its own, and the average has none; "
             "ask its members_, or use TAN or SPODE."
         )
+
+    def _cuts(
+        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
+    ) -> list[np.ndarray]:
+        return most_probable_cuts(encoding.classes, numbers, rows, label, weight)
 
     def _average(self, counted: Counted) -> Average:
         columns = next((c.network for c in counted.encoding.blocks if c.network is not None), None)

@@ -17,8 +17,7 @@ from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators import drafts
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
-from bayesnb.estimators.learned import LearnedStructure
-from bayesnb.estimators.pair_counted import PairCounted
+from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.networks import learning as structure
@@ -30,7 +29,7 @@ _FEW_CELLS, _CELLS_A_ROW = 2**10, 8
 _CHUNK = 2**24
 
 
-class KDB(LearnedStructure):
+class KDB(StructuredNB):
     """k-dependence Bayes: each column may have up to k others as parents, and the rows say which and how many.
 
     Columns are put in the order of what they say of the class, I(x_j; c), and have as parents those up to k before
@@ -164,7 +163,7 @@ class KDB(LearnedStructure):
         >>> KDB.parents_from(TreeAveragedNB().fit(X, X[:, 0] ^ X[:, 1]), k=1)["1"]
         ('0',)
         """
-        if not isinstance(pairs, PairCounted):
+        if not hasattr(pairs, "pair_counts"):
             raise TypeError(
                 f"parents_from takes a fitted AODE or TreeAveragedNB, which count pairs; got {shown(pairs)}."
             )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
@@ -34,16 +36,19 @@ from bayesnb.estimators.binned import cell_columns
 from bayesnb.estimators.defaults import ALPHA
 from bayesnb.estimators.discrete import level_columns
 from bayesnb.estimators.mixed import MixedNB, is_number
-from bayesnb.estimators.queries import Queries
+from bayesnb.estimators.queries import query
 from bayesnb.families import Dirichlet, NormalInverseGamma
 from bayesnb.model import NaiveBayes, TermWeights
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 NO_COLUMNS = NodeColumns(LevelColumns((), (), 0, (), ()), ())
 _DENSITIES = {"gaussian", "binned"}
 _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": ContextColumns}
 
 
-class StructuredNB(Queries, NaiveBayesClassifier):
+class StructuredNB(NaiveBayesClassifier):
     """Base of the classifiers in which categorical features may depend on each other too.
 
     A structure is an encoding: a feature with parents has the levels (parents, feature), grouped by the parents. A
@@ -55,6 +60,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     binned_prior: ClassVar[str] = "independent"
     _has_margins: ClassVar[bool] = True
     """Whether columns of the network have margins: densities of numbers, and tables given the class alone."""
+    _learned: ClassVar[str | None] = None
+    """What of the structure `fit` finds in the rows; None where it is given."""
 
     categories: Any
     handle_unknown: Any
@@ -113,6 +120,82 @@ class StructuredNB(Queries, NaiveBayesClassifier):
             "models with more and with fewer parameters are averaged, and EM has no density to climb that compares "
             "them; give it a classifier with full tables."
         )
+
+    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> pd.Series:
+        """P(variables | given) under the posterior predictive of a row, exactly, for any variables of the network.
+
+        Parameters
+        ----------
+        variables : name or list of names
+            Categorical columns, or "(class)".
+        given : dict {name: value}, optional
+            Of columns or the class. What is neither asked nor given is summed out.
+
+        Returns
+        -------
+        Series
+            Indexed by the values of what is asked: one level of the index a variable.
+
+        Raises
+        ------
+        ValueError
+            If a name or value is unknown; if what is given has probability 0; if a table on the way would be too large.
+
+        Notes
+        -----
+        A row's parameters are independent of each other, each used once, so that its predictive distribution is the
+        network with all probabilities at their posterior means. `predict_proba` is this of the class, given the cells
+        that a row has.
+
+        Examples
+        --------
+        >>> from bayesnb import NetworkNB
+        >>> X = [["rain", "wet"], ["rain", "wet"], ["sun", "dry"], ["sun", "wet"]]
+        >>> nb = NetworkNB({1: 0}).fit(X, ["in", "in", "out", "in"])
+        >>> nb.query("0", {"1": "wet"}).round(2)
+        0
+        rain    0.59
+        sun     0.41
+        Name: P, dtype: float64
+        """
+        check_is_fitted(self)
+        return query(self.fitted_, variables, given)
+
+    def _may_count_on(self) -> bool:
+        if self._learned is not None and not drafts.is_fitted(self):
+            raise AttributeError(
+                f"{type(self).__name__} has partial_fit only once fit has found {self._learned}: later rows may want "
+                "another. NetworkNB(parents=...) counts for given parents from the start."
+            )
+        return True
+
+    @available_if(_may_count_on)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Count further rows, for the structure that is given, or that `fit` has found.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows, as for `fit`.
+        classes : array-like, optional
+            All labels that may come; required at the first call. Later calls may declare more.
+
+        Raises
+        ------
+        ValueError
+            If the data cannot be used; if `classes` is missing at the first call; if a label was not declared.
+        RuntimeError
+            If another thread has changed the estimator since the call began; these rows were not counted.
+
+        Examples
+        --------
+        >>> from bayesnb import TAN
+        >>> X, y = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"], ["rain", "wet"]], ["out", "out", "in", "in"]
+        >>> tan = TAN().fit(X, y)
+        >>> tan.partial_fit([["sun", "dry"]], ["out"]).class_count_  # in, out
+        array([2., 3.])
+        """
+        return super().partial_fit(X, y, classes, sample_weight)
 
     # -- for subclasses --------------------------------------------------------------------------
 
@@ -229,6 +312,8 @@ class StructuredNB(Queries, NaiveBayesClassifier):
 
     def _require_order(self, columns: NodeColumns) -> None:
         """Refuse a cycle, by which scores would be no probabilities."""
+        if len(columns.nodes) > len(columns.base.index):  # pairs in both orders, which are no network
+            return
         try:
             columns.order()
         except CycleError as error:
@@ -293,8 +378,9 @@ class StructuredNB(Queries, NaiveBayesClassifier):
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         network = encoding.blocks[0].network
         cut = network is not None and any(cuts is not None for cuts in network.base.cuts)
-        others = super()._made_choices(encoding)
-        return ("the cells and densities of numbers", *others) if cut else others
+        learned = () if self._learned is None else (self._learned,)
+        cells = ("the cells and densities of numbers",) if cut else ()
+        return (*learned, *cells, *super()._made_choices(encoding))
 
     def _cut(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray

@@ -1,4 +1,4 @@
-"""Variables of a network given others."""
+"""Probabilities of variables of a network, given others."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_mapping, shown
-from bayesnb.encoding import Encoding, Levels, NodeColumns
+from bayesnb.encoding import Levels, NodeColumns
 from bayesnb.fitted import Fitted, fill_empty_tables
 from bayesnb.uncertainty.proper import CLASS
 
@@ -18,114 +17,64 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class Queries:
-    """What a classifier with arcs answers about its variables."""
+def query(fitted: Fitted, variables: Any, given: Mapping[Any, Any] | None) -> pd.Series:
+    """Compute P(variables | given) of a network; arguments and errors as of `NetworkNB.query`."""
+    import pandas as pd
 
-    encoding_: Encoding
-    fitted_: Fitted
-    parents_: Any
+    from bayesnb.networks.inference import conditional
 
-    @property
-    def _nodes(self) -> NodeColumns | None:
-        raise NotImplementedError
-
-    def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> pd.Series:
-        """P(variables | given) under the posterior predictive of a row, exactly, for any variables of the network.
-
-        Parameters
-        ----------
-        variables : name or list of names
-            Categorical columns, or "(class)".
-        given : dict {name: value}, optional
-            Of columns or the class. What is neither asked nor given is summed out.
-
-        Returns
-        -------
-        Series
-            Indexed by the values of what is asked: one level of the index a variable.
-
-        Raises
-        ------
-        ValueError
-            If a name or value is unknown; if what is given has probability 0; if a table on the way would be too large.
-
-        Notes
-        -----
-        A row's parameters are independent of each other, each used once, so that its predictive distribution is the
-        network with all probabilities at their posterior means. `predict_proba` is this of the class, given the cells
-        that a row has.
-
-        Examples
-        --------
-        >>> from bayesnb import NetworkNB
-        >>> X = [["rain", "wet"], ["rain", "wet"], ["sun", "dry"], ["sun", "wet"]]
-        >>> nb = NetworkNB({1: 0}).fit(X, ["in", "in", "out", "in"])
-        >>> nb.query("0", {"1": "wet"}).round(2)
-        0
-        rain    0.59
-        sun     0.41
-        Name: P, dtype: float64
-        """
-        import pandas as pd
-
-        from bayesnb.networks.inference import conditional
-
-        check_is_fitted(self)
-        levels = self._variables()
-        if CLASS in self.parents_:
-            raise ValueError(f"query: a column is called {CLASS!r} as the class is; rename it.")
-        one = isinstance(variables, str) or not isinstance(variables, Iterable)
-        asked = [self._variable(v, levels) for v in ([variables] if one else variables)]
-        if not asked or len(set(asked)) < len(asked):
-            raise ValueError(f"variables={shown(variables)} must name one variable or more, each once.")
-        given = {} if given is None else given
-        require_mapping("given", given, "{'wind': 'strong'}")
-        at: dict[Hashable, int] = {}
-        for name, value in given.items():
-            variable = self._variable(name, levels)
-            if variable in asked:
-                raise ValueError(f"given: {shown(variable)} is asked for as well.")
-            at[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
-            if at[variable] < 0:
-                raise ValueError(
-                    f"given: {shown(value)} is no value of {shown(variable)}, which has {levels[variable][:12]}."
-                )
-        found = conditional(self._factors(), asked, at)
-        index = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
-        return pd.Series(found.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
-
-    def _variables(self) -> dict[str, list[Hashable]]:
-        """Values of the class and of each categorical column."""
-        found: dict[str, list[Hashable]] = {CLASS: list(self.encoding_.classes.values)}
-        if (columns := self._nodes) is not None:
-            found |= {columns.base.names[j]: columns.base.level_names(j) for j in sorted(n[0] for n in columns.nodes)}
-        return found
-
-    def _variable(self, name: Any, levels: Mapping[str, Any]) -> str:
-        if isinstance(name, Hashable) and name in levels:
-            return str(name)
-        columns = self._nodes
-        if isinstance(name, int | np.integer) and columns is not None:
-            of_index = dict(zip(columns.index, columns.names, strict=True))
-            if int(name) in of_index:
-                return of_index[int(name)]
-        raise ValueError(f"query: there is no categorical variable {shown(name)}; there are {list(levels)[:12]}.")
-
-    def _factors(self) -> list[tuple[tuple[Hashable, ...], np.ndarray]]:
-        """p(class), and p(column | class, parents) at their posterior means."""
-        fitted = self.fitted_
-        found: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(fitted.class_log_prior))]
-        for columns, family in zip(fitted.encoding.blocks, fitted.posterior.blocks, strict=True):
-            if (network := columns.network) is not None:
-                # A value of the parents that a class never had has probability 0 there, whatever follows from it.
-                estimated = fill_empty_tables(network, family, "mean")
-                theta = np.exp(scoring.plug_in(estimated).log_theta)
-                names = network.base.names
-                for (child, *parents), table in zip(network.nodes, network.tables(theta), strict=True):
-                    # A missing parent may be a value too, behind the others; here it is summed out.
-                    table = table[(slice(None), *(slice(n) for n in network.base.sizes()[parents]))]
-                    found.append(((CLASS, *(names[p] for p in parents), names[child]), table))
-        return found
+    encoding = fitted.encoding
+    columns = next((block.network for block in encoding.blocks if block.network is not None), None)
+    if CLASS in encoding.blank(fitted.name).names:
+        raise ValueError(f"query: a column is called {CLASS!r} as the class is; rename it.")
+    levels: dict[str, list[Hashable]] = {CLASS: list(encoding.classes.values)}
+    if columns is not None:
+        nodes = sorted(child for child, *_ in columns.nodes)
+        levels |= {columns.base.names[j]: columns.base.level_names(j) for j in nodes}
+    is_one = isinstance(variables, str) or not isinstance(variables, Iterable)
+    asked = [_find_variable(v, levels, columns) for v in ([variables] if is_one else variables)]
+    if not asked or len(set(asked)) < len(asked):
+        raise ValueError(f"variables={shown(variables)} must name one variable or more, each once.")
+    given = {} if given is None else given
+    require_mapping("given", given, "{'wind': 'strong'}")
+    at: dict[Hashable, int] = {}
+    for name, value in given.items():
+        variable = _find_variable(name, levels, columns)
+        if variable in asked:
+            raise ValueError(f"given: {shown(variable)} is asked for as well.")
+        at[variable] = int(Levels(tuple(levels[variable])).index([value])[0])
+        if at[variable] < 0:
+            raise ValueError(
+                f"given: {shown(value)} is no value of {shown(variable)}, which has {levels[variable][:12]}."
+            )
+    probability = conditional(_factors(fitted), asked, at)
+    index = pd.MultiIndex.from_product([levels[v] for v in asked], names=asked)
+    return pd.Series(probability.ravel(), index.get_level_values(0) if len(asked) == 1 else index, name="P")
 
 
-__all__ = ["Queries"]
+def _find_variable(name: Any, levels: Mapping[str, Any], columns: NodeColumns | None) -> str:
+    if isinstance(name, Hashable) and name in levels:
+        return str(name)
+    if isinstance(name, int | np.integer) and columns is not None:
+        of_index = dict(zip(columns.index, columns.names, strict=True))
+        if int(name) in of_index:
+            return of_index[int(name)]
+    raise ValueError(f"query: there is no categorical variable {shown(name)}; there are {list(levels)[:12]}.")
+
+
+def _factors(fitted: Fitted) -> list[tuple[tuple[Hashable, ...], np.ndarray]]:
+    """Return p(class), and p(column | class, parents), at their posterior means."""
+    factors: list[tuple[tuple[Hashable, ...], np.ndarray]] = [((CLASS,), np.exp(fitted.class_log_prior))]
+    for columns, family in zip(fitted.encoding.blocks, fitted.posterior.blocks, strict=True):
+        if (network := columns.network) is not None:
+            # A value of the parents that a class never had has probability 0 there, whatever follows from it.
+            theta = np.exp(scoring.plug_in(fill_empty_tables(network, family, "mean")).log_theta)
+            names = network.base.names
+            for (child, *parents), table in zip(network.nodes, network.tables(theta), strict=True):
+                # A missing parent may be a value too, behind the others; here it is summed out.
+                table = table[(slice(None), *(slice(n) for n in network.base.sizes()[parents]))]
+                factors.append(((CLASS, *(names[p] for p in parents), names[child]), table))
+    return factors
+
+
+__all__ = ["query"]

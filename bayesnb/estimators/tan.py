@@ -10,7 +10,6 @@ from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Columns, Encoding, Node, NodeColumns
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
-from bayesnb.estimators.learned import LearnedStructure
 from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
@@ -28,7 +27,7 @@ class _Criterion:
         vars(instance)["score"] = value
 
 
-class TAN(LearnedStructure):
+class TAN(StructuredNB):
     """Tree-augmented naive Bayes: each column may have one other column as a parent, and the rows say which.
 
     Parameters

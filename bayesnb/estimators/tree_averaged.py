@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
-from bayesnb.encoding import Encoding, Node, NodeColumns, PairColumns
+from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, PairColumns, Rows
+from bayesnb.estimators.binned import most_probable_cuts
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
-from bayesnb.estimators.pair_counted import PairCounted
+from bayesnb.estimators.network_base import StructuredNB
+from bayesnb.estimators.pair_counts import pair_counts
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import NotOfferedError
 from bayesnb.model import Estimate
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-class TreeAveragedNB(PairCounted):
+class TreeAveragedNB(StructuredNB):
     r"""Naive Bayes with dependence that need not be chosen: the exact average over all trees between the columns.
 
     Columns are joined by a tree, which is not known: all F^(F - 2) of them are equally probable, and each arc is real
@@ -73,6 +76,8 @@ class TreeAveragedNB(PairCounted):
     """
 
     estimate: Estimate = "predictive"
+
+    _has_margins = False
 
     def __init__(
         self,
@@ -145,6 +150,25 @@ class TreeAveragedNB(PairCounted):
         names, found = self._tree()
         return _draw_trees(found, draws, np.random.default_rng(seed)) if names else np.empty((draws, 0), int)
 
+    def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
+        """Return the categorical columns, and (C, L, L) weight of the rows of each class with both of two levels.
+
+        Examples
+        --------
+        >>> from bayesnb import TreeAveragedNB
+        >>> X = [["sun", "dry"], ["sun", "wet"], ["rain", "wet"]]
+        >>> columns, counts = TreeAveragedNB().fit(X, ["out", "out", "out"]).pair_counts()
+        >>> [levels.values for levels in columns.base.levels]
+        [('rain', 'sun'), ('dry', 'wet')]
+        >>> counts[0]  # rows and columns are these levels
+        array([[1., 0., 0., 1.],
+               [0., 2., 1., 1.],
+               [0., 1., 1., 0.],
+               [1., 1., 0., 2.]])
+        """
+        check_is_fitted(self)
+        return pair_counts(self.fitted_)
+
     @property
     def parents_(self) -> NoReturn:
         self._require_fitted("parents_")
@@ -166,6 +190,11 @@ class TreeAveragedNB(PairCounted):
     @property
     def _of_tables(self) -> type[NodeColumns]:
         return PairColumns
+
+    def _cuts(
+        self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
+    ) -> list[np.ndarray]:
+        return most_probable_cuts(encoding.classes, numbers, rows, label, weight)
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
