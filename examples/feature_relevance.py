@@ -134,8 +134,9 @@ It follows kappa: a small one says that means may lie anywhere, and the model wi
 twice. Where a column says little, ten times the kappa is about three times the odds, however many rows there are;
 strong evidence does not care. Give kappa a value you mean.""")
     inclusion = pd.Series(nb.inclusion_probability_, nb.feature_names_in_).sort_values()
-    ax = inclusion[-40:].plot.barh(figsize=(6.4, 8), xlabel="P(feature depends on the class)", xlim=(0, 1))
-    ax.figure.savefig(out / "feature_relevance-inclusion.png", dpi=150, bbox_inches="tight")
+    fig, ax = plt.subplots(figsize=(6.4, 8), layout="constrained")
+    inclusion[-40:].plot.barh(xlabel="P(feature depends on the class)", xlim=(0, 1), ax=ax)
+    fig.savefig(out / "feature_relevance-inclusion.png", dpi=150)
     print(CONCLUSION.format(expected=EXPECTED))
     print(f"Figures in {out}/")
 

@@ -111,7 +111,7 @@ def simulated(out: Path) -> None:
     sets = bnb.conformal(MODELS["naive Bayes"].fit(X, y), X, y).predict_set(X_test, COVERAGE)
     print(f"{sets}\n{sets.to_frame().head(8).round(3).to_string()}\n")
     sizes = pd.Series(sets.size).value_counts(normalize=True).sort_index()
-    ax = sizes.plot.bar(xlabel="labels in the set", ylabel="share of rows")
+    ax = sizes.plot.bar(xlabel="labels in the set", ylabel="share of rows", rot=0)
     ax.figure.savefig(out / "honest_sets.png", dpi=150, bbox_inches="tight")
 
 

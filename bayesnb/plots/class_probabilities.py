@@ -128,7 +128,7 @@ def _wrong_rows(nb: Classifier, top: np.ndarray, y: Any) -> np.ndarray:
     truth = np.asarray(y, dtype=object)
     if truth.shape != top.shape:
         raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")
-    return np.not_equal(np.asarray(nb.classes_, dtype=object)[top], truth).astype(bool)
+    return np.array(np.asarray(nb.classes_, dtype=object)[top] != truth, dtype=bool)
 
 
 def _mark_wrong_rows(ax: Axes, p: np.ndarray, wrong: np.ndarray) -> Artist:

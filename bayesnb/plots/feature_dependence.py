@@ -56,7 +56,7 @@ def independence(table: pd.DataFrame, top: int = 20, ax: Axes | None = None) -> 
 
     Notes
     -----
-    Positive log Bayes factors (orange) speak for dependence given the class, against naive Bayes; negative ones
+    Positive log Bayes factors (orange) speak for dependence given the class, against naive Bayes; negative factors
     (purple) for independence. The scale is linear from -1 to 1 and logarithmic beyond. Pairs that are not in the table
     are grey.
 
@@ -179,9 +179,10 @@ def _network_of(nb: Classifier) -> tuple[NodeColumns, np.ndarray]:
     require_fitted(nb, "plots.structure")
     fitted = getattr(nb, "fitted_", None)
     blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True) if fitted else ()
-    for network, counts in ((columns.network, statistics.count) for columns, statistics in blocks if columns.network):
-        if len({node[0] for node in network.nodes}) == len(network.nodes):
-            return network, counts
+    for columns, statistics in blocks:
+        network = columns.network
+        if network is not None and len({node[0] for node in network.nodes}) == len(network.nodes):
+            return network, statistics.count
     raise ValueError(f"{type(nb).__name__} is no single network; pass a fitted TAN, SPODE or NetworkNB.")
 
 
@@ -202,15 +203,15 @@ def _entropy(counts: np.ndarray) -> float:
 
 def _strongest_features(network: NodeColumns, nats: Arcs) -> set[int]:
     """Features that have a row: those of the widest arcs, then features without arcs if they are few."""
-    with_arcs = list(dict.fromkeys(j for arc in sorted(nats, key=lambda arc: -nats[arc]) for j in arc))
-    loose = [node[0] for node in network.nodes if node[0] not in with_arcs]
-    if len(loose) <= _MOST_LOOSE or not with_arcs:
-        with_arcs += loose
-    return set(with_arcs[:_MOST_ROWS])
+    features = dict.fromkeys(j for arc in sorted(nats, key=lambda arc: -nats[arc]) for j in arc)
+    loose = [node[0] for node in network.nodes if node[0] not in features]
+    if len(loose) <= _MOST_LOOSE or not features:
+        features |= dict.fromkeys(loose)
+    return set(list(features)[:_MOST_ROWS])
 
 
 def _positions(network: NodeColumns, shown: set[int]) -> dict[int, tuple[float, float]]:
-    """Generation and row of each feature, which stands below its first parent and that one's earlier descendants."""
+    """Generation and row of each feature; a feature stands below its first parent and that parent's other children."""
     parents = {child: [p for p in own if p in shown] for child, *own in network.nodes if child in shown}
     generation: dict[int, int] = {}
     for child in (network.nodes[i][0] for i in network.order()):

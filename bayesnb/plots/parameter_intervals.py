@@ -207,11 +207,12 @@ def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
     rank = table["feature"].map({feature: i for i, feature in enumerate(widest.index)})
     rows = table.assign(rank=rank, place=level).sort_values(["rank", "place"], kind="stable")
     room = max(1, min(_MOST_ROWS, int((_row_heights(rows) + 1 <= height).sum())))
-    for keys in (["rank"], ["rank", "place"]):
+    fitting: pd.DataFrame = rows[:room]
+    for keys in (["rank", "place"], ["rank"]):
         group = rows.groupby(keys, sort=False).ngroup().to_numpy()
         if len(rows) > room and group[room] > 0:
-            return rows[group < group[room]]
-    return rows[:room]
+            fitting = rows[group < group[room]]
+    return fitting
 
 
 def _row_heights(rows: pd.DataFrame) -> np.ndarray:

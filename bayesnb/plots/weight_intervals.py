@@ -93,12 +93,10 @@ def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | 
 
 
 def _select_terms(table: pd.DataFrame, names: Iterable[Any]) -> pd.DataFrame:
-    """Rows of the named terms; raise ValueError if the table has no such term, or no term is named."""
+    """Rows of the named terms; raise ValueError unless the table has each of them, and there is one."""
     names = [names] if isinstance(names, str) else names
     require_iterable("names", names, "a list of terms of the table")
     names, terms = list(names), table["term"].tolist()
-    absent = [name for name in names if name not in terms]
-    if absent or not names:
-        wrong = f"there is no term {shown(absent[0])}" if absent else "no term is named"
-        raise ValueError(f"names: {wrong}; the terms of the table are {shown(terms[:8])}.")
+    if not names or not set(names) <= set(terms):
+        raise ValueError(f"names={shown(names)} must be terms of the table, one or more; it has {shown(terms[:8])}.")
     return table[table["term"].isin(names)]

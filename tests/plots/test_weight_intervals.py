@@ -92,8 +92,8 @@ def test_terms_by_name():
     np.testing.assert_array_equal(dots(ax)["weight"], expected["weight"])
     assert "temperature 0.6" in said(ax)
     assert dots(plots.weights(table, names=names[0]))["weight"].tolist() == [table["weight"][7]]
-    refused("names: there is no term 'nothing'", plots.weights, table, names=["nothing"])
-    refused("names: no term is named", plots.weights, table, names=[])
+    refused(r"names=\['nothing'\] must be terms of the table", plots.weights, table, names=["nothing"])
+    refused(r"names=\[\] must be terms of the table", plots.weights, table, names=[])
 
 
 def test_what_it_is_of():
