@@ -30,7 +30,9 @@ def scale_axis(ax: Axes, which: Literal["x", "y"], low: float, high: float, tick
     margin = 0.04 * (ends[1] - ends[0])
     low, high = expit(np.clip([ends[0] - margin, ends[1] + margin], -_END, _END))
     places = [place for place in LogitLocator(nbins=ticks).tick_values(low, high) if low <= place <= high]
-    ax.set(**{f"{which}scale": "logit", f"{which}lim": (low, high)})
+    # What lies at 0 or 1 is drawn far beyond the ends, not left out.
+    (ax.set_xscale if which == "x" else ax.set_yscale)("logit", nonpositive="clip")
+    ax.set(**{f"{which}lim": (low, high)})
     axis = ax.xaxis if which == "x" else ax.yaxis
     axis.set_ticks(places, labels=map(_format_probability, places))
     axis.set_minor_locator(NullLocator())

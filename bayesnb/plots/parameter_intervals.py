@@ -14,11 +14,13 @@ from bayesnb.plots.parameter_units import ParametersInUnits, select_parameters
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 _MOST_ROWS = 30
 _GAP = 0.5  # rows, between groups
 _MANY = 2000
+_MOST_COLOURED = 12  # classes
 
 
 def forest(
@@ -146,7 +148,7 @@ def shrinkage(
 
     Notes
     -----
-    The area of a dot grows with the weight of the cells behind the parameter. More than seven classes share one colour.
+    The area of a dot grows with the weight of the cells behind the parameter. More than 12 classes share one colour.
     An interval says what the data leave unknown about the parameter if naive Bayes holds.
 
     A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
@@ -169,15 +171,19 @@ def shrinkage(
     # The dots are in no order, so that no class hides the others.
     table = table.sample(frac=1.0, random_state=0)
     names = labels(nb.classes_, 16)
-    one_colour = len(names) > len(style.COLOURS)
-    colour_of = {label: style.look(0 if one_colour else i)["color"] for i, label in enumerate(names)}
-    colours = [colour_of[label] for label in table["class"]]
+    one_colour = len(names) > _MOST_COLOURED
+    looks = {label: style.look(0 if one_colour else i) for i, label in enumerate(names)}
+    table = table.assign(**{key: [looks[label][key] for label in table["class"]] for key in ("color", "marker")})
     alpha = float(np.clip(8 / np.sqrt(max(1, len(table))), 0.12, 0.85))
-    intervals = ax.vlines(table["mle"], table["lower"], table["upper"], colors=colours, linewidth=0.8, alpha=alpha / 2)
+    drawn: list[Artist] = [
+        ax.vlines(table["mle"], table["lower"], table["upper"], colors=table["color"], linewidth=0.8, alpha=alpha / 2)
+    ]
     counts = table["count"].to_numpy()
-    dots = style.draw_dots(ax, table["mle"], table["mean"], counts, counts.max(initial=0.0), colours, alpha)
-    for collection in (intervals, dots):
-        collection.set_rasterized(len(table) > _MANY)
+    for marker, rows in table.groupby("marker", sort=False):
+        where = rows["mle"], rows["mean"], rows["count"], counts.max()
+        drawn.append(style.draw_dots(ax, *where, rows["color"], alpha, str(marker)))
+    for artist in drawn:
+        artist.set_rasterized(len(table) > _MANY)
     _equate_axes(ax, table, parameters.are_words)
     ax.set(xlabel="maximum likelihood estimate", ylabel="posterior mean")
     without = len(parameters.table) - len(table)

@@ -100,10 +100,12 @@ def legend_mark(label: str, **properties: Any) -> Artist:
     return Line2D([], [], label=label, **{"linestyle": "none", **properties})
 
 
-def draw_dots(ax: Axes, x: Any, y: Any, counts: Any, largest: float, colour: Any, alpha: float = 1.0) -> Artist:
+def draw_dots(
+    ax: Axes, x: Any, y: Any, counts: Any, largest: float, colour: Any, alpha: float = 1.0, marker: str = "o"
+) -> Artist:
     """Draw dots whose areas grow linearly with counts up to `largest`."""
     areas = _dot_areas(counts, largest)
-    return ax.scatter(x, y, areas, colour, edgecolors="white", linewidths=0.5, alpha=alpha, zorder=3)
+    return ax.scatter(x, y, areas, colour, marker=marker, edgecolors="white", linewidths=0.5, alpha=alpha, zorder=3)
 
 
 def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:

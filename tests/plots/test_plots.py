@@ -192,6 +192,15 @@ class TestShrinkage:
     def test_constant_feature(self):
         check(plots.shrinkage(GaussianNB().fit([[1.0, 5.0], [1.0, 6.0], [1.0, 8.0]], [0, 1, 1])))
 
+    def test_ten_classes_differ_by_colour_and_mark(self):
+        y = np.arange(200) % 10
+        nb = GaussianNB().fit(np.random.default_rng(0).normal(size=(200, 2)), y)
+        ax = check(plots.shrinkage(nb))
+        table = parameter_table(nb).query("level == 'mu'")
+        assert len(dots(ax)) == len(table) == 20
+        looks = [(c.get_paths()[0].vertices.shape, tuple(f)) for c in ax.collections[1:] for f in c.get_facecolor()]
+        assert len(set(looks)) == 10
+
 
 class TestForest:
     def test_features_of_the_widest_first_each_with_its_levels_and_classes(self, melons):
@@ -405,6 +414,13 @@ class TestPriorPredictive:
         # Half of the draws lie left of the middle of all.
         assert np.interp(np.median(p), edges, np.append(0, share.cumsum())) == pytest.approx(0.5, abs=0.05)
         assert f"{np.mean(p > 0.99):.1%} above .99".replace(".0%", "%") in said(ax)
+
+    def test_the_outer_bins_reach_the_ends_of_the_axis(self):
+        ax = plots.prior_predictive(beta(2, 3).rvs(2000, random_state=0))
+        corners = ax.transData.transform(ax.patches[0].get_path().vertices)
+        assert np.isfinite(corners).all()
+        box = ax.get_window_extent()
+        assert corners[:, 0].min() < box.x0 < box.x1 < corners[:, 0].max()
 
     def test_all_beyond_the_axis_is_said(self):
         ax = check(plots.prior_predictive(np.ones(50)))
