@@ -42,7 +42,12 @@ rain,no"""
 def few_rows(ax: Axes) -> None:
     """Maximum likelihood beside Bayes, from three rows of each class on."""
     X, y = load_wine(return_X_y=True, as_frame=True)
-    bnb.plots.learning_curve(bnb.learning_curve(bnb.GaussianNB(), X, y, [3, 5, 10, 20], repeats=20), ax=ax)
+    sizes = [3, 5, 10, 20]
+    curve = bnb.learning_curve(bnb.GaussianNB(), X, y, sizes, repeats=20)
+    scores = curve[curve["same_as"] == ""].pivot(index="size", columns="estimate", values="brier")
+    scores.plot(ax=ax, logx=True, marker="o", xticks=sizes, xlabel="training rows a class", ylabel="Brier score")
+    ax.set_xticks(sizes, labels=sizes)
+    ax.minorticks_off()
 
 
 def posterior(ax: Axes) -> None:

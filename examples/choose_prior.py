@@ -115,7 +115,7 @@ def report(case: Case, out: Path) -> None:
 
     fig, panels = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for ax, by in zip(panels, CRITERIA, strict=True):
-        bnb.plots.alpha_path(tuned[by], ax=ax)
+        tuned[by].path.sort_values("alpha").plot(x="alpha", y="objective", logx=True, marker="o", title=by, ax=ax)
     fig.savefig(out / f"choose_prior-{case.name}.png", dpi=150)
 
 

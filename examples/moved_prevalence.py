@@ -110,7 +110,10 @@ def draw(path: Path) -> None:
     X, X_test, y, y_test = split(0)
     rows = population(y_test, SHARES[0], np.random.default_rng(0))
     nb = MODELS["weighted"].fit(X, y)
-    ax = bnb.plots.prevalence(bnb.estimate_prevalence(nb, X_test[rows]))
+    result = bnb.estimate_prevalence(nb, X_test[rows])
+    ax = pd.DataFrame(result.draws, columns=result.classes).plot.box(xlabel="class", ylabel="share of the class")
+    ax.plot(ax.get_xticks(), result.training, "D", label="share in training")
+    ax.legend()
     ax.figure.savefig(path, dpi=150)
 
 

@@ -98,12 +98,11 @@ def draw(frames: dict[str, pd.DataFrame], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from bayesnb.plots import learning_curve as plot
-
     figure, panels = plt.subplots(1, len(frames), figsize=(5.0 * len(frames), 4.6), layout="constrained")
     for panel, (name, frame) in zip(panels, frames.items(), strict=True):
-        plot(frame, ax=panel)
-        panel.set_title(name, loc="left", pad=30)
+        brier, error = (frame.pivot(index="size", columns="estimate", values=c) for c in ("brier", "brier_se"))
+        brier.plot(ax=panel, yerr=error, logx=True, marker="o", xlabel="training rows a class", ylabel="Brier score")
+        panel.set_title(name, loc="left")
     figure.savefig(path, dpi=150)
 
 

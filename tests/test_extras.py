@@ -38,10 +38,6 @@ def names(requirements):
             yield name
 
 
-def sets():
-    return bnb.conformal(bnb.GaussianNB().fit(X, Y), X, Y).predict_set(X, coverage=0.9)
-
-
 CALLS = {
     "numpyro": [("mcmc", bnb.run_nuts)],
     "arviz": [("arviz", bnb.to_arviz), ("arviz", lambda nb: bnb.loo(nb, X, Y).to_elpd()), ("mcmc", bnb.run_nuts)],
@@ -50,8 +46,6 @@ CALLS = {
     "matplotlib": [
         ("plots", bnb.plots.shrinkage),
         ("plots", lambda nb: bnb.plots.structure(bnb.NetworkNB({1: 0}).fit(X > 0, Y))),
-        ("plots", lambda nb: bnb.plots.set_sizes(sets())),
-        ("plots", lambda nb: bnb.plots.uncertainty_map(nb, X, Y, features=(0, 1))),
         ("plots", lambda nb: bnb.plots.independence(bnb.check_independence(nb, X, Y))),
     ],
 }

@@ -1,4 +1,4 @@
-"""What all figures share: new axes, colours of classes, a header above the axes."""
+"""Axes, colours, headers and tick labels that all figures share."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from bayesnb._util.arguments import require_result
-from bayesnb.plots.text import columns, font, require_matplotlib
+from bayesnb.plots.fonts import families, require_matplotlib
+from bayesnb.plots.labels import count_columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,57 +18,60 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe & Ito's colours without the yellow, which is faint on white.
+# Colours of Okabe & Ito without the yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKS = "os^DvPX"
 GREY = "#666666"
 WRONG = "#D55E00"
 SMALL = 8
-_POINTS = 72
-_MARGIN = 40  # points left of axes for labels, before the layout
-_PAD = 0.08  # inches: the layout of square axes is off by a few pixels
+ROW = 1.45 * SMALL
+"""Height of a row of small text, in points."""
+_LEFT_MARGIN = 40  # points for tick labels that are there before the layout
+_MOST_MARKS = 14
+_SMALLEST_DOT, _LARGEST_DOT = 18.0, 110.0  # square points
 
 
-def axes(ax: Axes | None, width: float, height: float) -> Axes:
-    """The user's axes, or those of a new figure of this size in inches; open above and on the right."""
+def open_axes(ax: Axes | None, width: float, height: float, grid: Literal["x", "y", "both", ""] = "") -> Axes:
+    """Return `ax`, or axes of a new figure of this size in inches, without the frame's upper and right lines.
+
+    `grid` names the axes whose values have thin lines behind everything else.
+    """
     if ax is None:
-        ax = _new(width, height)
-    bare(ax, ("top", "right"))
+        require_matplotlib()
+        from matplotlib import pyplot
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+        # The layout of square axes is off by a few pixels, which this padding hides.
+        ax = pyplot.subplots(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.08, h_pad=0.08))[1]
+    ax.spines[["top", "right"]].set_visible(False)
+    if grid:
+        ax.grid(axis=grid, color="0.92", linewidth=0.6)
+        ax.set_axisbelow(True)
     return ax
 
 
-def _new(width: float, height: float) -> Axes:
-    require_matplotlib()
-    from matplotlib import pyplot
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    return pyplot.subplots(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))[1]
+def open_row_axes(ax: Axes | None, rows: float, row: float = ROW) -> Axes:
+    """Return `ax`, or axes of a new figure that is high enough for rows of text, each `row` points high."""
+    return open_axes(ax, 7.5, 1.9 + 1.3 * row / 72 * max(3, rows), grid="x")
 
 
-def bare(ax: Axes, sides: Iterable[str] = ("top", "right", "left", "bottom")) -> None:
-    """Without the lines of the frame on these sides."""
-    for side in sides:
-        ax.spines[side].set_visible(False)
-
-
-def light_grid(ax: Axes, axis: Literal["x", "y", "both"]) -> None:
-    """Thin lines behind all else, to read values by."""
-    ax.grid(axis=axis, color="0.92", linewidth=0.6)
-    ax.set_axisbelow(True)
+def count_fitting_rows(ax: Axes | None, most: int, reserved: int = 6, row: float = ROW) -> int:
+    """Number of rows of text that the axes are high enough for, `reserved` rows for the header apart."""
+    return most if ax is None else max(2, min(most, int(measure(ax)[1] / row) - reserved))
 
 
 def detach(ax: Axes) -> Figure:
-    """The figure of `ax`, no longer kept open by pyplot: for programs that save many.
+    """Return the figure of `ax` after pyplot has closed it; programs that save many figures keep memory so.
 
     Parameters
     ----------
-    ax : Axes
-        As a function of `bayesnb.plots` returns it.
+    ax : matplotlib.axes.Axes
+        Axes that a function of `bayesnb.plots` returned.
 
     Returns
     -------
-    Figure
-        To be saved with `savefig`.
+    matplotlib.figure.Figure
+        The figure, which `savefig` writes to a file.
 
     Examples
     --------
@@ -83,43 +89,57 @@ def detach(ax: Axes) -> Figure:
 
 
 def look(i: int) -> dict[str, Any]:
-    """Colour and mark of class i: seven colours, then the same with another mark."""
+    """Colour and mark of class i: seven colours, then the same colours with another mark."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKS[i // len(COLOURS) % len(MARKS)]}
 
 
-def dot(label: str, **properties: Any) -> Artist:
-    """A mark for the header, without a line unless `linestyle` says so."""
+def legend_mark(label: str, **properties: Any) -> Artist:
+    """A mark with its label for the header, without a line unless `linestyle` asks for one."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], label=label, **{"linestyle": "none", **properties})
 
 
-def header(
-    ax: Axes, lines: Iterable[str], handles: Sequence[Artist] = (), most: int = 14, names: Iterable[str] = ()
-) -> None:
-    """Say above the axes what is shown: short lines, then the marks with their labels.
+def draw_dots(
+    ax: Axes, x: Any, y: Any, counts: Any, largest: float, colour: Any, alpha: float = 1.0, marker: str = "o"
+) -> Artist:
+    """Draw dots whose areas grow linearly with counts up to `largest`."""
+    areas = _dot_areas(counts, largest)
+    return ax.scatter(x, y, areas, colour, marker=marker, edgecolors="white", linewidths=0.5, alpha=alpha, zorder=3)
 
-    Of more than `most` marks the last ones are left out, and their number is told. `names` are the labels of the
-    vertical axis, which will take some of the width.
+
+def dot_marks(counts: np.ndarray, unit: str) -> list[Artist]:
+    """Legend marks that show the dots of the smallest and of the largest count, with their numbers of units."""
+    ends = np.unique([counts.min(), counts.max()]) if len(counts) else counts
+    texts = [f"{n:,.12g} {unit}{'' if n == 1 else 's'}" for n in ends]
+    sizes = np.sqrt(_dot_areas(ends, ends.max(initial=0.0)))
+    return [legend_mark(t, marker="o", color=GREY, markersize=size) for t, size in zip(texts, sizes, strict=True)]
+
+
+def _dot_areas(counts: Any, largest: float) -> Any:
+    return _SMALLEST_DOT + (_LARGEST_DOT - _SMALLEST_DOT) * counts / max(largest, 1e-300)
+
+
+def write_header(ax: Axes, lines: Iterable[str], marks: Sequence[Artist] = (), row_names: Iterable[str] = ()) -> None:
+    """Write above the axes what is shown: short lines, then at most 14 marks with their labels.
+
+    `row_names` are tick labels of the vertical axis, which take some of the width when the figure is laid out.
     """
-    taken = SMALL * 0.58 * max(map(columns, names), default=0)
-    width = extent(ax)[0] - max(0.0, taken - _MARGIN)
-    room, named = max(24, int(width / (0.56 * (SMALL + 1)))), [(h, str(h.get_label())) for h in handles]
-    lines = [part for line in lines for part in textwrap.wrap(line, room)]
-    if len(named) > most:
-        rest = len(named) - most + 1
-        named = [*named[: most - 1], (dot("", marker=""), f"… and {rest} more")]
-    wide = [SMALL * (3.5 + 0.58 * columns(text)) for _, text in named]
-    fit = len(wide) if sum(wide) <= width else max(1, int(width / max(wide)))
-    texts = [*lines, *(text for _, text in named)]
-    family = font(texts).get("fontfamily")
+    width = measure(ax)[0] - max(0.0, SMALL * 0.58 * max(map(count_columns, row_names), default=0) - _LEFT_MARGIN)
+    characters = max(24, int(width / (0.56 * (SMALL + 1))))
+    lines = [part for line in lines for part in textwrap.wrap(line, characters)]
+    if len(marks) > _MOST_MARKS:
+        rest = len(marks) - _MOST_MARKS + 1
+        marks = [*marks[: _MOST_MARKS - 1], legend_mark(f"… and {rest} more", marker="")]
+    texts = [str(mark.get_label()) for mark in marks]
+    widths = [SMALL * (3.5 + 0.58 * count_columns(text)) for text in texts]
     legend = ax.legend(
-        [handle for handle, _ in named],
-        [text for _, text in named],
+        marks,
+        texts,
         title="\n".join(lines),
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=max(1, fit),
+        ncols=max(1, len(texts) if sum(widths) <= width else int(width / max(widths))),
         alignment="left",
         frameon=False,
         borderaxespad=0.3,
@@ -127,34 +147,40 @@ def header(
         columnspacing=1.2,
         handletextpad=0.6,
         handlelength=1.5,
-        prop={"size": SMALL, **({"family": family} if family else {})},
+        prop={"size": SMALL, "family": families([*lines, *texts])},
     )
-    legend.get_title().set(fontsize=SMALL + 1, **font(lines))
+    legend.get_title().set(fontsize=SMALL + 1, fontfamily=families(lines))
 
 
-def extent(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes in points, as they are now."""
+def measure(ax: Axes) -> tuple[float, float]:
+    """Width and height of the axes in points, before the figure is laid out."""
     box, dpi = ax.get_window_extent(), ax.figure.dpi
-    return box.width / dpi * _POINTS, box.height / dpi * _POINTS
+    return box.width / dpi * 72, box.height / dpi * 72
 
 
-def percent(prob: float) -> str:
-    """0.9 is 90%."""
-    return f"{100 * prob:.6g}%"
+def name_rows(ax: Axes, heights: Sequence[float] | np.ndarray, names: Sequence[str]) -> None:
+    """Write names at the heights of rows, which go downwards from 0."""
+    write_names(ax.yaxis, heights, names)
+    ax.set_ylim(heights[-1] + 0.6, -0.6)
 
 
-def names_on(axis: Any, positions: Iterable[float], texts: Sequence[str], rotation: float = 0) -> None:
-    """Small tick labels that are names."""
-    axis.set_ticks(list(positions), labels=texts, fontsize=SMALL, rotation=rotation, **font(texts))
+def write_names(axis: Any, positions: Iterable[float], names: Sequence[str], rotation: float = 0) -> None:
+    """Write names as small tick labels at the positions of an axis."""
+    axis.set_ticks(list(positions), labels=names, fontsize=SMALL, rotation=rotation, fontfamily=families(names))
     axis.set_tick_params(length=0)
 
 
-def require(table: pd.DataFrame, needed: Iterable[str], source: str, name: str = "table") -> None:
-    """Refuse what is no table, lacks columns, or has no row."""
+def format_percent(prob: float) -> str:
+    """Return a probability as a percentage: 0.9 is "90%"."""
+    return f"{100 * prob:.6g}%"
+
+
+def require_table(table: pd.DataFrame, columns: Iterable[str], source: str, name: str = "table") -> None:
+    """Raise TypeError unless the argument `name` is a DataFrame, ValueError if it lacks columns or rows."""
     import pandas as pd
 
     require_result(name, table, pd.DataFrame, source)
-    absent = [column for column in needed if column not in table]
+    absent = [column for column in columns if column not in table]
     if absent:
         raise ValueError(f"{name} has no column {absent[0]!r}, only {list(table)}; pass what {source} returns.")
     if not len(table):

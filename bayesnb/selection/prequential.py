@@ -85,9 +85,9 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
 
         log p(D) = Σ_n log p(x_n, y_n | x_1, y_1, …, x_{n-1}, y_{n-1}).
 
-    So the difference of the curves of two models ends at their log Bayes factor, see `plots.prequential`. The way there
-    depends on the order of the rows, the end does not; shuffle the rows where their order means nothing, above all
-    where they are sorted by class.
+    So the difference of the curves of two models ends at their log Bayes factor. The way there depends on the order of
+    the rows, the end does not; shuffle the rows where their order means nothing, above all where they are sorted by
+    class.
 
     References
     ----------

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 
 import bayesnb as bnb
 from bayesnb import checking, evaluation
-from bayesnb.selection.loo import LeaveOneOut
 from tests.estimators.cases import CASES, each, some, state
 
 HUGE = 10**400
@@ -167,10 +166,9 @@ TAKE_A_CLASSIFIER = {
     "distributed.fit": lambda nb: bnb.distributed.fit(nb, []),
     "fit_em": lambda nb: bnb.fit_em(nb, X, Y),
     "save": lambda nb: bnb.save(nb, "unwritten.bnb"),
-    "plots.inclusion": bnb.plots.inclusion,
+    "plots.forest": bnb.plots.forest,
     "plots.structure": bnb.plots.structure,
     "plots.prediction_intervals": lambda nb: bnb.plots.prediction_intervals(nb, X),
-    "plots.uncertainty_map": lambda nb: bnb.plots.uncertainty_map(nb, X, Y),
 }
 
 
@@ -183,13 +181,7 @@ def test_an_estimator_of_another_package(name):
 
 
 def test_results_are_told_from_what_made_them(nb):
-    tuned = lambda: bnb.plots.alpha_path(nb)  # noqa: E731
-    assert_refused(tuned, "^tuned must be what bayesnb.tune_alpha returns", "CategoricalNB")
-    loo = LeaveOneOut(*[np.zeros(8)] * 6)
-    assert_refused(lambda: bnb.plots.pointwise_loo(nb, loo), "^first must be what bayesnb.loo returns")
-    assert_refused(lambda: bnb.plots.pointwise_loo(loo, loo.pointwise), "^second must be what bayesnb.loo returns")
-    assert_refused(lambda: bnb.plots.prequential(loo, loo), "^first must be what bayesnb.prequential returns")
-    for figure in (bnb.plots.reliability, bnb.plots.learning_curve, bnb.plots.independence):
+    for figure in (bnb.plots.reliability, bnb.plots.weights, bnb.plots.independence):
         assert_refused(lambda figure=figure: figure(nb), "^table must be what bayesnb")
     assert_refused(lambda: bnb.plots.prior_predictive("high"), "values")
 
@@ -241,7 +233,7 @@ WRONG = {
     "X": lambda nb: bnb.learning_curve(nb, None, Y, [1], 2),
     "prior": lambda nb: bnb.decision.bayes_theorem([0.5], {"a": 1}),
     "likelihood": lambda nb: bnb.decision.bayes_theorem({"a": 0.5}, [1]),
-    "features": lambda nb: bnb.plots.uncertainty_map(nb, X, Y, []),
+    "features": lambda nb: bnb.plots.forest(nb, []),
     "parameter": lambda nb: bnb.plots.shrinkage(nb, parameter=np.ones(2)),
 }
 

@@ -16,7 +16,8 @@ import bayesnb as bnb
 from bayesnb import plots
 from bayesnb.datasets import load_watermelon
 from bayesnb.evaluation import reliability
-from bayesnb.plots import text
+from bayesnb.plots import fonts
+from bayesnb.plots.labels import labels
 from tests.plots.figures import shown_texts
 
 pytestmark = pytest.mark.slow("draws every figure")
@@ -27,11 +28,7 @@ def figures():
     melons = load_watermelon()
     X, y, levels = melons.data, melons.target, melons.data.iloc[:, :6]
     nb, mixed = bnb.CategoricalNB().fit(levels, y), bnb.MixedNB(binned=["密度"], gaussian=["含糖率"]).fit(X, y)
-    both = bnb.GaussianNB().fit(X.iloc[:, 6:], y)
-    loo, tuned = bnb.loo(nb, levels, y), bnb.tune_alpha(nb, levels, y, by="evidence", bounds=(0.1, 10))
     bins = reliability(nb.predict_log_proba(levels), y, nb.classes_)
-    curve = pd.DataFrame({"size": [3, 5], "estimate": ["极大似然"] * 2, "brier": [0.4, 0.3]})
-    prequential = bnb.prequential(nb, levels, y)
     network = bnb.NetworkNB({"色泽": ["根蒂", "脐部"]}, tables="context").fit(levels, y)
     terms = pd.DataFrame({"term": list(levels), "weight": 0.5, "lower": 0.1, "upper": 0.9, "cost": 1.0})
     return {
@@ -40,20 +37,11 @@ def figures():
         "prediction_intervals": lambda: plots.prediction_intervals(nb, levels, y, label="是"),
         "prior_predictive": lambda: plots.prior_predictive({"弱": [0.3], "强": [0.6]}),
         "density": lambda: plots.density(mixed, "密度", X, y),
-        "uncertainty_map": lambda: plots.uncertainty_map(both, X.iloc[:, 6:], y),
         "explain": lambda: plots.explain(bnb.explain(nb, levels[:1])),
         "independence": lambda: plots.independence(bnb.check_independence(nb, levels, y, draws=2)),
-        "arcs": lambda: plots.arcs(bnb.TreeAveragedNB().fit(levels, y).arc_probability_),
         "structure": lambda: plots.structure(network),
-        "contexts": lambda: plots.contexts(bnb.context_table(network)),
-        "inclusion": lambda: plots.inclusion(bnb.FeatureAveragedNB(bnb.CategoricalNB()).fit(levels, y)),
         "weights": lambda: plots.weights(terms),
-        "prevalence": lambda: plots.prevalence(bnb.estimate_prevalence(nb, levels, draws=50)),
         "reliability": lambda: plots.reliability({"朴素": bins, "加权": bins}),
-        "learning_curve": lambda: plots.learning_curve(curve),
-        "alpha_path": lambda: plots.alpha_path({"证据": tuned}),
-        "pointwise_loo": lambda: plots.pointwise_loo(loo, loo, names=("一", "二")),
-        "prequential": lambda: plots.prequential(prequential, prequential, names=("一", "二")),
     }
 
 
@@ -63,13 +51,12 @@ def drawing():
 
 
 def test_of_every_figure(drawing):
-    without_names = {"detach", "set_sizes"}
-    assert set(drawing) == set(plots.__all__) - without_names
+    assert set(drawing) == set(plots.__all__) - {"detach"}
 
 
-@pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"detach", "set_sizes"}))
+@pytest.mark.parametrize("name", sorted(set(plots.__all__) - {"detach"}))
 def test_without_a_font_no_figure_is_silent(name, drawing, monkeypatch):
-    monkeypatch.setattr(text, "_CJK", ())
+    monkeypatch.setattr(fonts, "_CJK", ())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         warnings.filterwarnings("error", "Glyph")  # matplotlib's own, for what is drawn as an unnamed box
@@ -84,18 +71,18 @@ def test_fonts_that_were_installed_after_matplotlib_made_its_list_are_found(monk
     # Computer Modern has no Cyrillic; DejaVu Serif is taken from the list, as if it had come later.
     later = [font for font in fontManager.ttflist if font.name == "DejaVu Serif"]
     monkeypatch.setattr(fontManager, "ttflist", [font for font in fontManager.ttflist if font.name != "DejaVu Serif"])
-    monkeypatch.setattr(text, "_CJK", ("DejaVu Serif",))
+    monkeypatch.setattr(fonts, "_CJK", ("DejaVu Serif",))
     monkeypatch.setattr("matplotlib.font_manager.findSystemFonts", lambda: [later[0].fname])
-    text._read_new_fonts.cache_clear()
+    fonts._add_new_fonts.cache_clear()
     try:
         with rc_context({"font.family": ["cmr10"], "axes.unicode_minus": False}):
-            assert text.font(["цвет"]) == {"fontfamily": ["cmr10", "DejaVu Serif"]}
-            assert text.labels(["цвет"]) == {"цвет": "цвет"}
+            assert fonts.families(["цвет"]) == ["cmr10", "DejaVu Serif"]
+            assert labels(["цвет"]) == {"цвет": "цвет"}
     finally:
-        text._read_new_fonts.cache_clear()
+        fonts._add_new_fonts.cache_clear()
 
 
 def test_boxes_are_told_apart_by_the_position_of_the_name(monkeypatch):
-    monkeypatch.setattr(text, "_CJK", ())
+    monkeypatch.setattr(fonts, "_CJK", ())
     with pytest.warns(UserWarning, match="Install a font that has them"):
-        assert list(text.labels(np.array(["青绿", "乌黑", "plain"])).values()) == ["□□ #0", "□□ #1", "plain"]
+        assert list(labels(np.array(["青绿", "乌黑", "plain"])).values()) == ["□□ #0", "□□ #1", "plain"]

@@ -12,14 +12,14 @@ from scipy.stats import beta, norm
 from tests.refusals import refused
 
 pytest.importorskip("matplotlib")
-from matplotlib import collections, rc_context
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_rgb
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import bayesnb
 from bayesnb import BernoulliNB, CategoricalNB, GaussianNB, MixedNB, MultinomialNB, PoissonNB, parameter_table, plots
-from bayesnb.plots import style, text
+from bayesnb.plots import fonts
+from bayesnb.plots.labels import count_columns, labels
 from tests.plots.figures import LONG, check, dots, said, segments, shown_texts
 
 
@@ -92,12 +92,9 @@ class TestNothingOverlaps:
 
     @pytest.mark.slow("other variants compile kernels of their own", but="first")
     @pytest.mark.parametrize("n", [2, 20, 200])
-    def test_many_priors_estimates_and_sizes(self, n):
+    def test_many_priors(self, n):
         rng = np.random.default_rng(n)
         check(plots.prior_predictive({f"{LONG} {i}": rng.random(50) for i in range(min(n, 20))}))
-        sizes, estimates = range(1, n + 1), [f"{LONG} {i}" for i in range(min(n, 20))]
-        frame = pd.DataFrame([(s, e) for s in sizes for e in estimates], columns=["size", "estimate"])
-        check(plots.learning_curve(frame.assign(brier=rng.random(len(frame)), repeats=30)))
 
     @pytest.mark.slow("compiles kernels of its own")
     def test_a_hundred_classes(self):
@@ -146,6 +143,14 @@ class TestShrinkage:
         np.testing.assert_allclose(rows(ends[:, :, 1]), rows(table[["lower", "upper"]]))
         assert "80% intervals" in said(ax)
 
+    def test_features_by_name_and_index(self, melons):
+        table = parameter_table(melons).query("feature == '1'")
+        for features in ("1", [1]):
+            np.testing.assert_allclose(
+                rows(dots(plots.shrinkage(melons, features=features))), rows(table[["mle", "mean"]])
+            )
+        refused("there is no column 'nobody'", plots.shrinkage, melons, features=["nobody"])
+
     def test_area_grows_with_count(self, melons):
         ax = plots.shrinkage(melons)
         points = next(c for c in ax.collections if type(c).__name__ == "PathCollection")
@@ -186,6 +191,15 @@ class TestShrinkage:
 
     def test_constant_feature(self):
         check(plots.shrinkage(GaussianNB().fit([[1.0, 5.0], [1.0, 6.0], [1.0, 8.0]], [0, 1, 1])))
+
+    def test_ten_classes_differ_by_colour_and_mark(self):
+        y = np.arange(200) % 10
+        nb = GaussianNB().fit(np.random.default_rng(0).normal(size=(200, 2)), y)
+        ax = check(plots.shrinkage(nb))
+        table = parameter_table(nb).query("level == 'mu'")
+        assert len(dots(ax)) == len(table) == 20
+        looks = [(c.get_paths()[0].vertices.shape, tuple(f)) for c in ax.collections[1:] for f in c.get_facecolor()]
+        assert len(set(looks)) == 10
 
 
 class TestForest:
@@ -401,6 +415,13 @@ class TestPriorPredictive:
         assert np.interp(np.median(p), edges, np.append(0, share.cumsum())) == pytest.approx(0.5, abs=0.05)
         assert f"{np.mean(p > 0.99):.1%} above .99".replace(".0%", "%") in said(ax)
 
+    def test_the_outer_bins_reach_the_ends_of_the_axis(self):
+        ax = plots.prior_predictive(beta(2, 3).rvs(2000, random_state=0))
+        corners = ax.transData.transform(ax.patches[0].get_path().vertices)
+        assert np.isfinite(corners).all()
+        box = ax.get_window_extent()
+        assert corners[:, 0].min() < box.x0 < box.x1 < corners[:, 0].max()
+
     def test_all_beyond_the_axis_is_said(self):
         ax = check(plots.prior_predictive(np.ones(50)))
         assert "100% at 1 to 15 digits" in said(ax)
@@ -473,106 +494,6 @@ class TestReliability:
         check(plots.reliability(reliability(log_proba, np.arange(300) % 3, [0, 1, 2])))
 
 
-class TestLearningCurve:
-    @staticmethod
-    def frame(ends) -> pd.DataFrame:
-        cells = [(s, name, 30, end + 1 / s, 0.01 * s) for name, end in ends.items() for s in (3, 5, 20)]
-        return pd.DataFrame(cells, columns=["size", "estimate", "repeats", "brier", "brier_se"])
-
-    def test_points_errors_and_direct_labels(self):
-        frame = self.frame({"mle": 0.4, "predictive": 0.1})
-        ax = check(plots.learning_curve(frame))
-        for line, (_, own) in zip(ax.lines, frame.groupby("estimate"), strict=True):
-            np.testing.assert_allclose(line.get_xydata(), own[["size", "brier"]])
-        bars = segments(ax)[:, :, 1]
-        expected = np.stack([frame["brier"] - frame["brier_se"], frame["brier"] + frame["brier_se"]], axis=1)
-        np.testing.assert_allclose(rows(bars), rows(expected))
-        assert [t.get_text() for t in ax.texts] == ["mle", "predictive"]
-        middles = [box.y0 / 2 + box.y1 / 2 for name, box in shown_texts(ax.figure) if name in ("mle", "predictive")]
-        np.testing.assert_allclose(middles, ax.transData.transform([(20, 0.45), (20, 0.15)])[:, 1], atol=3)
-        assert all(t.get_window_extent().x0 > ax.get_window_extent().x1 for t in ax.texts)
-        assert [t.get_text() for t in ax.get_xticklabels()] == ["20", "5", "3"]
-        assert "Means of 30 repeats" in said(ax)
-
-    def test_lines_that_end_together_are_named_in_the_header(self):
-        ax = check(plots.learning_curve(self.frame({"mle": 0.4, "map": 0.4001, "predictive": 0.1})))
-        assert not ax.texts
-        bars = np.sort(np.unique(segments(ax)[:, 0, 0]).reshape(3, 3), axis=1)
-        assert (np.diff(bars, axis=1) > 0).all(), "bars beside each other, not one behind the other"
-        assert said(ax).split("\n")[1:] == ["mle", "map", "predictive"]
-
-    def test_infinite_scores_have_no_point(self):
-        frame = self.frame({"mle": 0.4, "predictive": 0.1}).rename(columns={"brier": "log_loss"})
-        frame.loc[2, "log_loss"] = np.inf
-        ax = check(plots.learning_curve(frame, "log_loss"))
-        assert "nats" in ax.get_ylabel()
-        assert "not finite: 1 of mle" in said(ax)
-        assert not ax.texts
-
-    def test_the_bars_of_one_estimate_are_at_its_points(self):
-        frame = self.frame({"mle": 0.4})
-        np.testing.assert_allclose(np.sort(segments(check(plots.learning_curve(frame)))[:, 0, 0]), [3, 5, 20])
-
-    def test_estimates_that_say_the_same_are_one_line_of_both_names(self):
-        frame = self.frame({"mle": 0.4, "map": 0.4, "mean": 0.2, "predictive": 0.2})
-        frame["same_as"] = frame["estimate"].map({"mle": "", "map": "mle", "mean": "", "predictive": "mean"})
-        ax = check(plots.learning_curve(frame))
-        assert [line.get_label() for line in ax.lines] == ["mle = map", "mean = predictive"]
-
-    def test_estimates_keep_their_looks_whatever_others_there_are(self):
-        """And differ by more than colour."""
-        all_four = plots.learning_curve(self.frame({"mle": 0.4, "map": 0.3, "mean": 0.2, "predictive": 0.1}))
-        looks = [(line.get_color(), line.get_marker()) for line in all_four.lines]
-        assert len({mark for _, mark in looks}) == 4
-        other = check(plots.learning_curve(self.frame({"logistic": 0.5, "mle = map": 0.4, "mean = predictive": 0.1})))
-        assert [(line.get_color(), line.get_marker()) for line in other.lines][1:] == [looks[0], looks[2]]
-        assert (other.lines[0].get_color(), other.lines[0].get_marker()) not in looks
-        many = check(plots.learning_curve(self.frame({f"prior {i}": 0.1 * i for i in range(20)} | {"mle": 0.0})))
-        assert len({(line.get_color(), line.get_marker()) for line in many.lines}) == 21
-        low, high = many.get_xlim()
-        assert (segments(many)[:, 0, 0] > low).all()
-        assert (segments(many)[:, 0, 0] < high).all()
-
-
-@pytest.fixture(scope="module")
-def fitted():
-    rng = np.random.default_rng(0)
-    y = np.repeat(["a", "b"], 12)
-    frame = pd.DataFrame(rng.normal(size=(24, 3)) + (y == "b")[:, None] * [3, 0, 1], columns=["u", "v", "w"])
-    return GaussianNB().fit(frame, y), frame, y
-
-
-@pytest.mark.slow("compiles kernels of its own")
-class TestUncertaintyMap:
-    def test_regions_shading_and_points(self, fitted):
-        nb, frame, y = fitted
-        ax = check(plots.uncertainty_map(nb, frame, y, features=("u", "w")))
-        np.testing.assert_allclose(rows(dots(ax)), rows(frame[["u", "w"]]))
-        assert (ax.get_xlabel(), ax.get_ylabel()) == ("u", "w")
-        assert "1 other feature marginalised" in said(ax)
-        assert [a.get_ylabel() for a in ax.figure.axes[1:]] == ["epistemic entropy (nats)"]
-        (image,) = ax.images
-        colours, (left, right, bottom, top) = np.asarray(image.get_array()), image.get_extent()
-        n = len(colours)
-        (bar,) = [c for c in ax.figure.axes[1].collections if isinstance(c, collections.QuadMesh)]
-        for i, j in ((0, 0), (0, n - 1), (n - 1, n - 1), (n // 2, n // 2)):
-            row = pd.DataFrame(
-                {"u": [np.linspace(left, right, n)[j]], "v": np.nan, "w": np.linspace(bottom, top, n)[i]}
-            )
-            epistemic = bayesnb.uncertainty.decompose_uncertainty(nb, row)["epistemic"][0]
-            # Without the grey of the colour bar a tint is left: the class's colour mixed with white.
-            tint = colours[i, j] / bar.cmap(bar.norm(epistemic))[:3]
-            colour = np.array(to_rgb(style.look(list(nb.classes_).index(nb.predict(row)[0]))["color"]))
-            np.testing.assert_allclose((1 - tint) / (1 - colour), np.mean((1 - tint) / (1 - colour)), atol=0.02)
-
-    def test_arrays_and_missing_cells(self, fitted):
-        _, frame, y = fitted
-        X = frame.to_numpy(copy=True)
-        X[0, 0] = np.nan
-        ax = check(plots.uncertainty_map(GaussianNB().fit(X, y), X, y))
-        assert "1 rows lack one of the two cells" in said(ax)
-
-
 class TestIndependence:
     def test_cells_are_those_of_the_table(self):
         table = pairs_table(6)
@@ -599,10 +520,8 @@ class TestIndependence:
 
 
 def test_what_cannot_be_drawn(melons, monkeypatch):
-    frame, y = pd.DataFrame(np.random.default_rng(0).normal(size=(24, 2)), columns=["u", "v"]), ["a", "b"] * 12
-    nb = GaussianNB().fit(frame, y)
     stub, proba, labels = stub_rows(9, 2, monkeypatch)
-    curve, table, pairs = TestLearningCurve.frame({"mle": 0.4}), reliability_table(), pairs_table(3)
+    table, pairs = reliability_table(), pairs_table(3)
     refused(r"parameter='mu'.*\['theta'\]", plots.shrinkage, melons, parameter="mu")
     refused("label='nobody' is not a class", plots.prediction_intervals, stub, proba, label="nobody")
     refused(r"y has shape \(8,\); X has 9 rows", plots.prediction_intervals, stub, proba, labels[:8])
@@ -612,10 +531,7 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
     refused(r"table\['b'\] has no column 'accuracy'", plots.reliability, {"b": table.drop(columns="accuracy")})
     refused(r"table\['b'\] must be what bayesnb.evaluation.reliability", plots.reliability, {"b": 3}, error=TypeError)
     refused("table holds no table", plots.reliability, {})
-    refused("no column 'accuracy'", plots.learning_curve, curve, "accuracy")
-    refused("two different Gaussian columns", plots.uncertainty_map, nb, frame, y, features=("u", "u"))
-    refused("y holds 'c'", plots.uncertainty_map, nb, frame, ["c"] * 24)
-    refused("y has 3 labels, but X has 24 rows", plots.uncertainty_map, nb, frame, ["a"] * 3)
+
     refused("top=1", plots.independence, pairs, top=1)
     refused("no column 'log_bayes_factor'", plots.independence, pairs.drop(columns="log_bayes_factor"))
     refused("no row", plots.independence, pairs.iloc[:0])
@@ -623,17 +539,17 @@ def test_what_cannot_be_drawn(melons, monkeypatch):
 
 class TestNames:
     def test_short_names_stay(self):
-        assert text.labels(["a", 0.7, True, ("x", 1)]) == {"a": "a", 0.7: "0.7", True: "True", ("x", 1): "('x', 1)"}
+        assert labels(["a", 0.7, True, ("x", 1)]) == {"a": "a", 0.7: "0.7", True: "True", ("x", 1): "('x', 1)"}
 
     @pytest.mark.parametrize("width", [8, 12, 24])
     def test_long_names_are_told_apart(self, width):
         names = [f"{LONG} {i} of the array" for i in range(150)] + [f"{'x' * i}y" for i in range(40)]
-        short = text.labels(names, width)
+        short = labels(names, width)
         assert len(set(short.values())) == len(names)
-        assert max(text.columns(s) for s in short.values()) <= width + len(" #189")
+        assert max(count_columns(s) for s in short.values()) <= width + len(" #189")
 
     def test_the_part_that_differs_is_shown(self):
-        short = text.labels([f"{LONG} {i:03d} of the array" for i in range(100)], 20)
+        short = labels([f"{LONG} {i:03d} of the array" for i in range(100)], 20)
         assert all(f"{i:03d}" in s for i, s in enumerate(short.values()))
 
     def test_dollars_are_no_formulas(self, melons):
@@ -645,7 +561,7 @@ class TestNames:
         assert "_a" in said(check(plots.shrinkage(nb)))
 
     def test_without_a_font_boxes_and_a_warning(self, monkeypatch):
-        monkeypatch.setattr(text, "_CJK", ())
+        monkeypatch.setattr(fonts, "_CJK", ())
         frame = pd.DataFrame({"色泽": ["青绿", "乌黑", "浅白"], "根蒂": ["蜷缩", "硬挺", "稍蜷"]})
         nb = CategoricalNB().fit(frame, ["是", "否", "否"])
         with pytest.warns(UserWarning, match="No font at hand has all characters"):
@@ -658,9 +574,9 @@ class TestNames:
     @pytest.mark.slow("reads every font")
     def test_a_font_that_has_the_characters_is_added(self, monkeypatch):
         # Computer Modern has no Cyrillic, DejaVu has; both come with matplotlib.
-        monkeypatch.setattr(text, "_CJK", ("no such font", "DejaVu Serif"))
+        monkeypatch.setattr(fonts, "_CJK", ("no such font", "DejaVu Serif"))
         with rc_context({"font.family": ["cmr10"], "axes.unicode_minus": False}), warnings.catch_warnings():
             warnings.simplefilter("error")
-            assert text.labels(["цвет"]) == {"цвет": "цвет"}
-            assert text.font(["цвет"]) == {"fontfamily": ["cmr10", "DejaVu Serif"]}
-            assert text.font(["colour"]) == {}
+            assert labels(["цвет"]) == {"цвет": "цвет"}
+            assert fonts.families(["цвет"]) == ["cmr10", "DejaVu Serif"]
+            assert fonts.families(["colour"]) == ["cmr10"]

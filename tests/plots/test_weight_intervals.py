@@ -84,6 +84,18 @@ def test_rows_of_the_table_will_do():
     assert "temperature 0.6" in said(ax)
 
 
+def test_terms_by_name():
+    table = table_of(30)
+    names = [table["term"][7], table["term"][2]]
+    ax = check(plots.weights(table, names=names))
+    expected = table[table["term"].isin(names)].sort_values("weight", ascending=False)
+    np.testing.assert_array_equal(dots(ax)["weight"], expected["weight"])
+    assert "temperature 0.6" in said(ax)
+    assert dots(plots.weights(table, names=names[0]))["weight"].tolist() == [table["weight"][7]]
+    refused(r"names=\['nothing'\] must be terms of the table", plots.weights, table, names=["nothing"])
+    refused(r"names=\[\] must be terms of the table", plots.weights, table, names=[])
+
+
 def test_what_it_is_of():
     refused("table has no column 'cost'", plots.weights, table_of(3).drop(columns="cost"))
     refused("table has no row; pass what bayesnb.weight_table returns", plots.weights, table_of(3)[:0])

@@ -104,8 +104,8 @@ def test_cells_are_named_and_missing_ones_said_to_be():
 
 
 def test_what_is_no_waterfall_is_refused():
-    refused("table must be what bayesnb.explain returns", plots.explain, [1], error=TypeError)
-    refused("table has no column 'sd'", plots.explain, reasons(2).drop(columns="sd"))
+    refused("frame must be what bayesnb.explain returns", plots.explain, [1], error=TypeError)
+    refused("frame has no column 'sd'", plots.explain, reasons(2).drop(columns="sd"))
     infinite = reasons(2)
     infinite.loc[1, "contribution"] = -np.inf
     refused(r"the contribution of .* is -inf", plots.explain, infinite)

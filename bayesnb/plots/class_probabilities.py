@@ -1,0 +1,228 @@
+"""Figures of class probabilities: of rows, and before any data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesnb import uncertainty
+from bayesnb._util.arguments import shown, to_numbers
+from bayesnb.fitted import Classifier
+from bayesnb.plots import log_odds_axis, style
+from bayesnb.plots.fonts import families
+from bayesnb.plots.labels import labels
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_FEW, _OUTSIDE = 100, 0.005
+_BINS = 40
+_OUTSIDE = 0.005
+_LINES = ("-", "--", ":", "-.")
+
+
+def prediction_intervals(
+    nb: Classifier, X: Any, y: Any = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
+) -> Axes:
+    """Show how sure the classifier is of rows, and what the data leave open: sorted probabilities with intervals.
+
+    Read the figure from left to right. The line climbs from rows that the classifier holds for another class to rows
+    that it is surest of; the band is what the data leave open. A cross is a row whose predicted label is wrong, or a
+    tick at the bottom if more than a hundred are.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier whose posterior is proper.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows to predict.
+    y : (N,) array-like, optional
+        True labels. Default: None, wrong rows are not marked.
+    label : a class, optional
+        Class whose probability is drawn. Default: the second of two classes; if there are more, the predicted class of
+        each row.
+    prob : float, default 0.9
+        Posterior probability of each interval, in (0, 1).
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: the axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with one step a row.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior's concentration is zero.
+    ValueError
+        If there is no such class, `y` has not one label a row, or `prob` is not in (0, 1).
+
+    Notes
+    -----
+    The axis is linear in the log odds: .99 is as far from .9 as .9 is from one half, the dotted line. Rows and
+    intervals beyond the axis are drawn at its end; the axis holds 15 nines at most.
+
+    Intervals are those of `predict_interval(nb, X, prob)`: given the row, for rows from the population of the data, and
+    given the data where terms are weighted. They say what the data leave unknown about the parameters if naive Bayes
+    holds: a row can be wrong far outside its interval. Where rows are few the line may leave the band, as the line is a
+    mean over the parameters and the band has their quantiles.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> nb = bnb.GaussianNB().fit(X[::2], y[::2])
+    >>> ax = bnb.plots.prediction_intervals(nb, X[1::2], y[1::2])
+    >>> ax.get_ylabel(), ax.get_yscale()
+    ('P(predicted class | row)', 'logit')
+    >>> figure = bnb.plots.detach(ax)
+    """
+    intervals = uncertainty.predict_interval(nb, X, prob=prob)
+    proba = nb.predict_proba(X, estimate="predictive")
+    top = np.argmax(proba, axis=1)
+    names = labels(nb.classes_, 24)
+    if label is None and len(names) == 2:
+        label = nb.classes_[1]
+    if label is not None and label not in names:
+        raise ValueError(f"label={shown(label)} is not a class; the classes are {shown(list(nb.classes_))}.")
+    column = top if label is None else np.full(len(proba), list(names).index(label))
+    p, low, high = (values[np.arange(len(proba)), column] for values in (proba, *map(np.asarray, intervals)))
+    defined = ~np.isnan(p)
+    order = np.argsort(p, kind="stable")[: defined.sum()]  # NaN is sorted last
+    p, low, high = p[order], low[order], high[order]
+    ax = style.open_axes(ax, 7.0, 4.6, grid="y")
+    ends = log_odds_axis.axis_limits(p, low, high, outside=_OUTSIDE if len(p) > _FEW else 0.0)
+    log_odds_axis.scale_axis(ax, "y", *ends)
+    beyond = int(((p < ends[0]) | (p > ends[1])).sum())
+    p, low, high = (np.clip(values, *ends) for values in (p, low, high))
+    rank = np.arange(len(p))
+    interval = f"{style.format_percent(prob)} interval"
+    band = ax.fill_between(rank, low, high, step="mid", color=style.COLOURS[5], alpha=0.55, linewidth=0, label=interval)
+    (line,) = ax.step(rank, p, where="mid", color=style.COLOURS[0], linewidth=1.3, label="P(class | row)")
+    marks: list[Artist] = [line, band]
+    if y is not None:
+        marks.append(_mark_wrong_rows(ax, p, _wrong_rows(nb, top, y)[order]))
+    ax.axhline(0.5, color=style.GREY, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+    ax.set_xlim(-0.5, max(len(p) - 0.5, 0.5))
+    ax.locator_params(axis="x", integer=True)
+    ax.set_xlabel("rows, by probability")
+    drawn = f"P({'predicted class' if label is None else names[label]} | row)"
+    ax.set_ylabel(drawn, fontfamily=families([drawn]))
+    lines = [
+        f"{len(p):,} rows: {drawn}, on the scale of log odds",
+        "Intervals are about the parameters, if naive Bayes holds",
+        f"{(~defined).sum()} rows have no probabilities" if not defined.all() else "",
+        f"{beyond:,} row{'s lie' if beyond > 1 else ' lies'} beyond the axis, drawn at its end" if beyond else "",
+    ]
+    style.write_header(ax, lines, marks)
+    return ax
+
+
+def _wrong_rows(nb: Classifier, top: np.ndarray, y: Any) -> np.ndarray:
+    """Whether each row's predicted label, given by its position, differs from the true label."""
+    truth = np.asarray(y, dtype=object)
+    if truth.shape != top.shape:
+        raise ValueError(f"y has shape {truth.shape}; X has {len(top)} rows, and each needs one label.")
+    return np.array(np.asarray(nb.classes_, dtype=object)[top] != truth, dtype=bool)
+
+
+def _mark_wrong_rows(ax: Axes, p: np.ndarray, wrong: np.ndarray) -> Artist:
+    """Draw crosses on the line, or ticks at the bottom if crosses would hide the line and each other."""
+    rank = np.flatnonzero(wrong)
+    look: dict[str, Any] = {"label": f"predicted label wrong: {len(rank):,} of {len(p):,}", "color": style.WRONG}
+    if len(rank) <= _FEW:
+        return ax.scatter(rank, p[wrong], 26, marker="x", linewidths=1.1, zorder=3, **look)
+    bottom = np.full(len(rank), 0.03)
+    return ax.scatter(rank, bottom, 60, marker="|", linewidths=0.6, transform=ax.get_xaxis_transform(), **look)
+
+
+def prior_predictive(values: Any, ax: Axes | None = None) -> Axes:
+    """Show how sure a prior is of a class before any data: the distribution of P(class | row) under its draws.
+
+    Read the figure at .5 and .99. The prior expects to be wrong on rows left of one half. Where nearly all draws lie
+    beyond .99, the prior is sure of the class before it has seen a row; with many features most priors are.
+
+    Parameters
+    ----------
+    values : array of numbers in [0, 1], or dict of str to such arrays
+        Class probabilities under draws from the prior, as `prior_predictive` returns them; a dict compares priors by
+        name.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: the axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with one histogram a prior.
+
+    Raises
+    ------
+    ValueError
+        If an array is empty or holds anything outside [0, 1].
+
+    Notes
+    -----
+    The axis and the bins are linear in the log odds: .99 is as far from .9 as .9 is from one half. The first and the
+    last bin hold all that lies beyond; the axis holds 15 nines at most. Uniform probabilities, the dotted line, are a
+    hill around one half.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> nb = bnb.GaussianNB().fit(*load_iris(return_X_y=True))
+    >>> ax = bnb.plots.prior_predictive(bnb.prior_predictive(nb, draws=500))
+    >>> ax.get_xlabel()
+    'P(class | row) before any data'
+    >>> figure = bnb.plots.detach(ax)
+    """
+    draws = _checked_draws(values)
+    several = len(draws) > 1
+    ax = style.open_axes(ax, 6.4, 4.2, grid="y")
+    log_odds_axis.scale_axis(ax, "x", *log_odds_axis.axis_limits(*draws.values(), outside=_OUTSIDE), ticks=7)
+    edges = log_odds_axis.bin_edges(ax.get_xlim(), _BINS)
+    marks = []
+    for i, (p, name) in enumerate(zip(draws.values(), labels(draws, 28).values(), strict=True)):
+        fractions = np.histogram(p, edges)[0] / len(p)
+        look: dict[str, Any] = {"color": style.look(i)["color"], "linestyle": _LINES[i % len(_LINES)], "linewidth": 1.5}
+        ax.stairs(fractions, edges, fill=not several, alpha=0.8, **look)
+        marks += [style.legend_mark(name, **look)] * several
+    uniform: dict[str, Any] = {"color": style.GREY, "linewidth": 1.0, "linestyle": (0, (1, 2))}
+    ax.step(edges, np.diff(edges, append=1.0), where="post", zorder=0, **uniform)
+    ax.set_ylim(bottom=0)
+    ax.set(xlabel="P(class | row) before any data", ylabel=f"share of draws in a bin, {_BINS} in all")
+    sizes = sorted(map(len, draws.values()))
+    numbers = " to ".join(dict.fromkeys(f"{n:,}" for n in (sizes[0], sizes[-1])))
+    tails = "" if several else _describe_tails(*draws.values())
+    style.write_header(
+        ax, [f"{numbers} draws from the prior", tails], [*marks, style.legend_mark("uniform", **uniform)]
+    )
+    return ax
+
+
+def _checked_draws(values: Any) -> dict[Any, np.ndarray]:
+    """(draws,) class probabilities of each prior by name; raise ValueError unless they are numbers from 0 to 1."""
+    priors = values if isinstance(values, Mapping) else {"": values}
+    if not priors:
+        raise ValueError("values holds no prior; pass an array of probabilities, or a dict of them by name.")
+    draws = {name: to_numbers("values", array).ravel() for name, array in priors.items()}
+    for name, p in draws.items():
+        wrong = p[~((p >= 0) & (p <= 1))]
+        if len(wrong) or not len(p):
+            where, content = f"values[{name!r}]" if name else "values", wrong[0] if len(wrong) else "nothing"
+            raise ValueError(f"{where} holds {content}; class probabilities are numbers from 0 to 1, one a draw.")
+    return draws
+
+
+def _describe_tails(p: np.ndarray) -> str:
+    """Say which part of the draws lies below one half, above .99, and at 1."""
+    below, above, at_one = (
+        style.format_percent(round(float(part.mean()), 3)) for part in (p < 0.5, p > 0.99, p > 1 - 1e-15)
+    )
+    end = f", {at_one} at 1 to 15 digits" if (p > 1 - 1e-15).any() else ""
+    return f"{below} lie below .5, {above} above .99{end}"

@@ -1,0 +1,264 @@
+"""Figures of parameters: what the data leave open, and what the prior moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesnb.fitted import Classifier
+from bayesnb.plots import style
+from bayesnb.plots.labels import labels
+from bayesnb.plots.parameter_units import ParametersInUnits, select_parameters
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_MOST_ROWS = 30
+_GAP = 0.5  # rows, between groups
+_MANY = 2000
+_MOST_COLOURED = 12  # classes
+
+
+def forest(
+    nb: Classifier,
+    features: Iterable[Any] | None = None,
+    prob: float = 0.9,
+    ax: Axes | None = None,
+    parameter: str | None = None,
+) -> Axes:
+    """Compare the parameters of the classes, feature by feature, by their posterior intervals.
+
+    Read the figure within a group: a feature tells those classes apart whose intervals are apart. Where the hollow mark
+    lies beside the filled mark, the prior has moved the estimate.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier whose posterior is proper.
+    features : iterable of column names or indices, optional
+        Features whose parameters are drawn. Default: all features.
+    prob : float, default 0.9
+        Posterior probability of each interval, in (0, 1).
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: the axes of a new figure.
+    parameter : {"theta", "mu", "sigma2", "rate"}, optional
+        Parameters that are drawn: probabilities of levels or words, means or variances of Gaussian features, or rates
+        of Poisson features. Default: the kind that these features have most of, but not "sigma2".
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with at most 30 intervals, fewer if the axes are low: those of the features with the widest intervals,
+        which come first, each with its levels and classes in their order. The header says how many were left out.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior's concentration is zero.
+    ValueError
+        If `prob` is not in (0, 1), or there is no such column or parameter.
+
+    Notes
+    -----
+    Filled marks are posterior means, hollow marks maximum likelihood estimates. A Bernoulli feature has only the
+    probability that it is present. Features are left out whole; if the first feature alone has too many rows, its last
+    levels are left out, and if it has a single level, the last classes.
+
+    A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
+    a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ax = bnb.plots.forest(bnb.GaussianNB().fit(X, y))
+    >>> [text.get_text() for text in ax.get_yticklabels()][:3]
+    ['sepal width (cm) | 0', 'sepal width (cm) | 1', 'sepal width (cm) | 2']
+    >>> figure = bnb.plots.detach(ax)
+    """
+    parameters = select_parameters(nb, prob, parameter, features)
+    table = parameters.table[~parameters.table["absent"]]
+    rows = _fit_rows(table, np.inf if ax is None else style.measure(ax)[1] / style.ROW - 3)
+    heights = _row_heights(rows)
+    ax = style.open_row_axes(ax, heights[-1] + 1)
+    index = {label: i for i, label in enumerate(nb.classes_)}
+    for y, row in zip(heights, rows.to_dict("records"), strict=True):
+        colour = style.look(index[row["class"]])["color"]
+        ax.plot([row["lower"], row["upper"]], [y, y], color=colour, linewidth=1.6, solid_capstyle="butt")
+        ax.plot(row["mean"], y, "o", color=colour, markersize=4.5)
+        ax.plot(row["mle"], y, "o", color=colour, markersize=6.5, markerfacecolor="none", markeredgewidth=0.9)
+    names = _row_names(nb, parameters, rows)
+    style.name_rows(ax, heights, names)
+    ax.set(xlabel=parameters.axis, ylabel="feature = level | class" if parameters.are_levels else "feature | class")
+    about = "What the data say of parameters, if naive Bayes holds"
+    if left_out := len(table) - len(rows):
+        about = f"{len(rows)} of {len(table)} intervals, widest features first; {left_out} left out"
+    filled = style.legend_mark(
+        f"posterior mean, {style.format_percent(prob)} interval", marker="o", color=style.GREY, markersize=4.5
+    )
+    hollow = style.legend_mark(
+        "maximum likelihood", marker="o", color=style.GREY, markersize=6.5, markerfacecolor="none"
+    )
+    style.write_header(ax, [about, _describe_others(parameters)], [filled, hollow], names)
+    return ax
+
+
+def shrinkage(
+    nb: Classifier,
+    prob: float = 0.9,
+    ax: Axes | None = None,
+    parameter: str | None = None,
+    features: Iterable[Any] | None = None,
+) -> Axes:
+    """Show which parameters the prior moves, and how far: maximum likelihood against the posterior mean.
+
+    Read the distance from the diagonal. The prior does nothing on the diagonal; it moves small dots most, which few
+    cells stand behind.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        Classifier whose posterior is proper.
+    prob : float, default 0.9
+        Posterior probability of each interval, in (0, 1).
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: the axes of a new figure.
+    parameter : {"theta", "mu", "sigma2", "rate"}, optional
+        Parameters that are drawn: probabilities of levels or words, means or variances of Gaussian features, or rates
+        of Poisson features. Default: the kind that these features have most of, but not "sigma2".
+    features : iterable of column names or indices, optional
+        Features whose parameters are drawn. Default: all features.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with one dot a parameter, and its equal-tailed interval as a vertical line.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior's concentration is zero.
+    ValueError
+        If `prob` is not in (0, 1), or there is no such column or parameter.
+
+    Notes
+    -----
+    The area of a dot grows with the weight of the cells behind the parameter. More than 12 classes share one colour.
+    An interval says what the data leave unknown about the parameter if naive Bayes holds.
+
+    A mean is counted from the feature's mean over all rows, in its standard deviations over all rows (population form);
+    a variance or rate is divided by the feature's variance or mean over all rows. A unit of zero is replaced by 1.
+    Probabilities of words have a scale that is linear up to the smallest estimate above zero, and logarithmic beyond.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> nb = bnb.GaussianNB().fit(*load_iris(return_X_y=True))
+    >>> ax = bnb.plots.shrinkage(nb, prob=0.8)
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('maximum likelihood estimate', 'posterior mean')
+    >>> figure = bnb.plots.detach(ax)
+    """
+    parameters = select_parameters(nb, prob, parameter, features)
+    ax = style.open_axes(ax, 5.6, 6.0, grid="both")
+    table = parameters.table[np.isfinite(parameters.table["mle"])]
+    # The dots are in no order, so that no class hides the others.
+    table = table.sample(frac=1.0, random_state=0)
+    names = labels(nb.classes_, 16)
+    one_colour = len(names) > _MOST_COLOURED
+    looks = {label: style.look(0 if one_colour else i) for i, label in enumerate(names)}
+    table = table.assign(**{key: [looks[label][key] for label in table["class"]] for key in ("color", "marker")})
+    alpha = float(np.clip(8 / np.sqrt(max(1, len(table))), 0.12, 0.85))
+    drawn: list[Artist] = [
+        ax.vlines(table["mle"], table["lower"], table["upper"], colors=table["color"], linewidth=0.8, alpha=alpha / 2)
+    ]
+    counts = table["count"].to_numpy()
+    for marker, rows in table.groupby("marker", sort=False):
+        where = rows["mle"], rows["mean"], rows["count"], counts.max()
+        drawn.append(style.draw_dots(ax, *where, rows["color"], alpha, str(marker)))
+    for artist in drawn:
+        artist.set_rasterized(len(table) > _MANY)
+    _equate_axes(ax, table, parameters.are_words)
+    ax.set(xlabel="maximum likelihood estimate", ylabel="posterior mean")
+    without = len(parameters.table) - len(table)
+    lines = [
+        f"{parameters.axis}, with {style.format_percent(prob)} intervals",
+        _describe_others(parameters),
+        f"{without} have no maximum likelihood estimate" if without else "",
+        f"{len(names)} classes, all in one colour" if one_colour else "",
+    ]
+    marks = (
+        []
+        if one_colour
+        else [style.legend_mark(n, markersize=6, **style.look(i)) for i, n in enumerate(names.values())]
+    )
+    style.write_header(ax, lines, [*marks, *style.dot_marks(counts, "cell")])
+    return ax
+
+
+def _fit_rows(table: pd.DataFrame, height: float) -> pd.DataFrame:
+    """Rows that fit into so many rows of text, features with the widest intervals first.
+
+    Features are left out whole; of a first feature that is too large the last levels, of its only level the last rows.
+    """
+    table = table.assign(width=table["upper"] - table["lower"])
+    widest = table.groupby("feature", sort=False)["width"].max().sort_values(ascending=False, kind="stable")
+    level = table.groupby("feature", sort=False)["level"].transform(lambda levels: levels.factorize()[0])
+    rank = table["feature"].map({feature: i for i, feature in enumerate(widest.index)})
+    rows = table.assign(rank=rank, place=level).sort_values(["rank", "place"], kind="stable")
+    room = max(1, min(_MOST_ROWS, int((_row_heights(rows) + 1 <= height).sum())))
+    fitting: pd.DataFrame = rows[:room]
+    for keys in (["rank", "place"], ["rank"]):
+        group = rows.groupby(keys, sort=False).ngroup().to_numpy()
+        if len(rows) > room and group[room] > 0:
+            fitting = rows[group < group[room]]
+    return fitting
+
+
+def _row_heights(rows: pd.DataFrame) -> np.ndarray:
+    """Vertical positions of the rows, with a gap wherever a feature or level begins."""
+    keys = rows[["rank", "place"]].to_numpy()
+    begins = (keys[1:] != keys[:-1]).any(axis=1)
+    return np.arange(len(rows)) + _GAP * np.append(0, np.cumsum(begins))
+
+
+def _equate_axes(ax: Axes, table: pd.DataFrame, are_words: bool) -> None:
+    """Give both axes the same limits and scale, and draw the diagonal."""
+    values = table[["mle", "mean", "lower", "upper"]].to_numpy()
+    values = values[np.isfinite(values)] if np.isfinite(values).any() else np.array([0.0, 1.0])
+    low, high = values.min(), values.max()
+    if are_words:
+        # Probabilities of words span decades, and zero is the value to see.
+        smallest = table["mle"][table["mle"] > 0].min() if (table["mle"] > 0).any() else 1.0
+        low, high = -0.2 * smallest, high * 1.5
+        ax.set_xscale("symlog", linthresh=smallest)
+        ax.set_yscale("symlog", linthresh=smallest)
+    else:
+        margin = 0.04 * (high - low) or 1.0
+        low, high = low - margin, high + margin
+    ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    ax.set(xlim=(low, high), ylim=(low, high), box_aspect=1)
+
+
+def _row_names(nb: Classifier, parameters: ParametersInUnits, rows: pd.DataFrame) -> list[str]:
+    """Names of the rows, such as "colour = green | ripe"."""
+    # All names of X are shortened together, so that a position behind a name is that of the column.
+    feature, label = labels(nb.fitted_.encoding.feature_names, 22), labels(nb.classes_, 12)
+    if not parameters.are_levels:
+        return [f"{feature[f]} | {label[c]}" for f, c in zip(rows["feature"], rows["class"], strict=True)]
+    of_feature = parameters.table[parameters.table["feature"].isin(rows["feature"])].groupby("feature", sort=False)
+    level = {f: labels(own["level"], 14) for f, own in of_feature}
+    cells = zip(rows["feature"], rows["level"], rows["class"], strict=True)
+    return [f"{feature[f]} = {level[f][v]} | {label[c]}" for f, v, c in cells]
+
+
+def _describe_others(parameters: ParametersInUnits) -> str:
+    """Return how many parameters of other kinds the figure does not have."""
+    counts = ", ".join(f"{n} {name}" for name, n in parameters.others.items())
+    return f"Not in this figure: {counts}" if counts else ""

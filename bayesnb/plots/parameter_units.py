@@ -1,0 +1,107 @@
+"""Parameters of one kind, in a unit that all features share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bayesnb._util.arguments import require_iterable, shown
+from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.uncertainty.draws import drawn_like
+from bayesnb.uncertainty.parameters import tabulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NUMBERS = ["mle", "mean", "lower", "upper"]
+
+
+@dataclass(frozen=True, eq=False)
+class ParametersInUnits:
+    """Parameters of one kind in a common unit.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Rows of `parameter_table` with mle, mean, lower and upper in the unit, and a column `absent`: whether the row
+        is about the level "absent" of a Bernoulli feature.
+    axis : str
+        What the numbers are, with their unit: the label of an axis.
+    others : dict of str to int
+        Numbers of parameters of the other kinds, by name.
+    are_levels : bool
+        Whether the parameters are probabilities of levels of separate features.
+    are_words : bool
+        Whether the parameters are probabilities of words, which share one simplex.
+    """
+
+    table: pd.DataFrame
+    axis: str
+    others: dict[str, int]
+    are_levels: bool
+    are_words: bool
+
+
+def select_parameters(
+    nb: Classifier, prob: float, parameter: str | None = None, features: Iterable[Any] | None = None
+) -> ParametersInUnits:
+    """Parameters called `parameter`, by default the most frequent kind, of all or of some features.
+
+    Means are counted from the feature's mean over all rows in standard deviations over all rows (population form);
+    variances and rates are divided by the feature's variance or mean over all rows, so that features in different units
+    can stand side by side. A feature whose variance or mean over all rows is zero has the unit 1.
+
+    Raises
+    ------
+    ValueError
+        If there is no such parameter or no such column.
+    """
+    fitted = require_posterior(nb, "parameter_table")
+    table = _describe_kinds(fitted, tabulate(fitted, prob).iloc[len(fitted.encoding.classes) :])
+    if features is not None:
+        table = table[table["feature"].astype(str).isin(_feature_names(fitted, features))]
+    numbers = {str(kind): int(n) for kind, n in table["kind"].value_counts(sort=False).items()}
+    if parameter is None:
+        parameter = max(numbers, key=lambda kind: numbers[kind] * (kind != "sigma2"))
+    if not isinstance(parameter, str) or parameter not in numbers:
+        raise ValueError(f"parameter={shown(parameter)}: the parameters of these features are {list(numbers)}.")
+    del numbers[parameter]
+    table = table[table["kind"] == parameter].reset_index(drop=True)
+    are_words = bool(table["is_word"].all())
+    are_levels = bool(table["is_level"].any()) and not are_words
+    axis = "P(word | class)" if are_words else "P(level | class)" if are_levels else None
+    return ParametersInUnits(table, axis or ", ".join(sorted(set(table["unit"]))), numbers, are_levels, are_words)
+
+
+def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of `parameter_table` in the units of their parameters, with kind, unit, is_level, is_word and absent."""
+    import pandas as pd
+
+    parts = []
+    blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
+    for block, family, counts in blocks:
+        rows = table[table["feature"].isin(block.names)]
+        has_levels = block.axis()[1] is not None or block.one_simplex
+        kind = next(iter(drawn_like(family)[1])) if has_levels else rows["level"].astype(str)
+        absent = rows["level"] == block.mirrored if block.mirrored is not None else False
+        rows = rows.assign(kind=kind, is_level=has_levels, is_word=has_levels and block.one_simplex, absent=absent)
+        rows["unit"] = rows["kind"]
+        position = rows["feature"].map({name: j for j, name in enumerate(block.names)})
+        for name, unit in counts.units().items():
+            own = rows["kind"] == name
+            j = position[own].to_numpy()
+            rows.loc[own, _NUMBERS] = rows.loc[own, _NUMBERS].sub(unit.origin[j], axis=0).div(unit.size[j], axis=0)
+            rows.loc[own, "unit"] = unit.label
+        parts.append(rows)
+    return pd.concat(parts).sort_index()
+
+
+def _feature_names(fitted: Fitted, features: Iterable[Any]) -> list[str]:
+    """Names of columns that are given by name or by index."""
+    features = [features] if isinstance(features, str) else features
+    require_iterable("features", features, "a list of columns, by name or by index")
+    names = [fitted.encoding.feature_names[j] for j in fitted.encoding.positions(features)]
+    if not names:
+        raise ValueError("features names no column; pass one or more, by name or by index.")
+    return names

@@ -1,0 +1,104 @@
+"""Figure of calibration: stated confidence against observed accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayesnb.plots import style
+from bayesnb.plots.labels import labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_SOURCE = "bayesnb.evaluation.reliability"
+_COLUMNS = ("lower", "upper", "count", "confidence", "accuracy")
+
+
+def reliability(table: pd.DataFrame | Mapping[str, pd.DataFrame], ax: Axes | None = None) -> Axes:
+    """Show whether stated confidence is deserved: mean top probability against observed accuracy, bin by bin.
+
+    Read which side of the diagonal a dot is on. Below the diagonal, labels are right less often than was stated: the
+    probabilities are overconfident.
+
+    Parameters
+    ----------
+    table : DataFrame, or dict of str to DataFrame
+        Result of `bayesnb.evaluation.reliability`: one row a bin of the top probability, with columns lower, upper,
+        count, confidence (mean of the stated probabilities) and accuracy. Empty bins are not drawn. A dict shows
+        several tables by name, such as {"plain": ..., "weighted": ...}.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: the axes of a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with one dot a bin.
+
+    Raises
+    ------
+    TypeError
+        If `table` is neither a DataFrame nor a dict of DataFrames.
+    ValueError
+        If there is no table, a column is missing, or no bin has a row.
+
+    Notes
+    -----
+    Areas of the dots grow with the number of rows. Error bars are 95% intervals of Wilson for the accuracy in a bin,
+    E. B. Wilson, J. Am. Stat. Assoc. 22 (1927).
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from bayesnb.evaluation import reliability
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> nb = bnb.GaussianNB().fit(X[::2], y[::2])
+    >>> ax = bnb.plots.reliability(reliability(nb.predict_log_proba(X[1::2]), y[1::2], nb.classes_))
+    >>> ax.get_ylabel()
+    'observed accuracy (share of rows)'
+    >>> figure = bnb.plots.detach(ax)
+    """
+    several = isinstance(table, Mapping)
+    tables: Mapping[Any, pd.DataFrame] = table if isinstance(table, Mapping) else {"": table}
+    if not tables:
+        raise ValueError(f"table holds no table; pass what {_SOURCE} returns, or a dict of such tables.")
+    bins = {name: _filled_bins(t, f"table[{name!r}]" if several else "table") for name, t in tables.items()}
+    ax = style.open_axes(ax, 5.0, 5.4, grid="both")
+    ax.plot([0, 1], [0, 1], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    counts = np.concatenate([rows["count"].to_numpy(float) for rows in bins.values()])
+    marks = []
+    for i, (label, rows) in enumerate(zip(labels(bins, 26).values(), bins.values(), strict=True)):
+        look = style.look(i)
+        ax.vlines(rows["confidence"], *_wilson_intervals(rows), color=look["color"], linewidth=1.0)
+        style.draw_dots(ax, rows["confidence"], rows["accuracy"], rows["count"], counts.max(), look["color"])
+        marks += [style.legend_mark(label, **look)] * several
+    # A top probability is never low: the axis leaves out what cannot be.
+    least = min(rows["confidence"].min() for rows in bins.values())
+    ax.set(xlim=(max(-0.03, min(0.9, least) - 0.06), 1.03), ylim=(-0.03, 1.03), box_aspect=1)
+    ax.set(xlabel="stated confidence: mean top probability", ylabel="observed accuracy (share of rows)")
+    totals = dict.fromkeys(f"{rows['count'].sum():,.12g}" for rows in bins.values())
+    lines = [f"{' and '.join(totals)} rows; bars: 95% Wilson intervals"]
+    style.write_header(ax, lines, [*marks, *style.dot_marks(counts, "row")])
+    return ax
+
+
+def _filled_bins(table: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Bins that have rows; raise ValueError if there is none, naming the table."""
+    style.require_table(table, _COLUMNS, _SOURCE, name)
+    filled = table[table["count"] > 0]
+    if not len(filled):
+        raise ValueError(f"{name}: no bin has a row; score at least one row.")
+    return filled
+
+
+def _wilson_intervals(bins: pd.DataFrame) -> np.ndarray:
+    """(2, B) lower and upper ends of 95% intervals of the accuracy in each bin."""
+    from scipy.stats import binomtest
+
+    cells = zip(bins["accuracy"], bins["count"], strict=True)
+    tests = [binomtest(round(accuracy * n), max(1, round(n))) for accuracy, n in cells]
+    return np.array([test.proportion_ci(0.95, method="wilson") for test in tests]).T

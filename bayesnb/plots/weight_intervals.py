@@ -1,0 +1,102 @@
+"""Figure of the weights of terms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from bayesnb._util.arguments import require_iterable, shown
+from bayesnb.plots import style
+from bayesnb.plots.labels import labels
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+_MOST_ROWS = 40
+
+
+def weights(table: pd.DataFrame, ax: Axes | None = None, names: Iterable[Any] | None = None) -> Axes:
+    """Show how much each term counts: weights with their intervals, the largest first, and the temperature.
+
+    Read how far a dot is from 1, where naive Bayes counts every term. A term that repeats others has a small weight.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Result of `weight_table`, or rows of it.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into. Default: the axes of a new figure.
+    names : iterable of str, optional
+        Terms that are drawn, by their names in the column "term". Default: the terms that cost most to leave out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        Axes with at most 40 terms, fewer if the axes are low: those that cost most to leave out. The header says how
+        many terms were left out. Where all terms share the temperature, the table and the figure have one row.
+
+    Raises
+    ------
+    TypeError
+        If `table` is not a DataFrame.
+    ValueError
+        If `table` has no row or lacks a column, or has no term of a name.
+
+    Notes
+    -----
+    A term counts at weight 1 as in naive Bayes, and at 0 not at all. Between 0 and 1 the term repeats in part what
+    others say; below 0 it takes back what others say too often. A hollow dot has 0 in its interval. Intervals are about
+    the weights given fits to halves of the rows. Weights are shrunk to the temperature, the dashed line.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> ax = bnb.plots.weights(bnb.weight_table(bnb.WeightedNB(bnb.GaussianNB()).fit(X, y)))
+    >>> ax.get_xlabel()
+    'weight of the term'
+    >>> figure = bnb.plots.detach(ax)
+    """
+    style.require_table(table, ("term", "weight", "lower", "upper", "cost"), "bayesnb.weight_table")
+    attributes, table = table.attrs, table if names is None else _select_terms(table, names)
+    fitting = style.count_fitting_rows(ax, _MOST_ROWS)
+    rows = table.sort_values("cost", ascending=False, kind="stable")[:fitting]
+    rows = rows.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)
+    ax = style.open_row_axes(ax, len(rows))
+    for reference in (0.0, 1.0):
+        ax.axvline(reference, color="0.5", linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)
+    colour = style.COLOURS[0]
+    ax.hlines(rows.index, rows["lower"], rows["upper"], color=colour, linewidth=1.6, alpha=0.6)
+    has_zero = (rows["lower"] <= 0) & (rows["upper"] >= 0)
+    filled: dict[str, Any] = {"marker": "o", "linestyle": "none", "color": colour, "markersize": 4.5}
+    hollow = {**filled, "markerfacecolor": "white", "markeredgewidth": 1.1}
+    for of_kind, look in ((~has_zero, filled), (has_zero, hollow)):
+        ax.plot(rows["weight"][of_kind], rows.index[of_kind], **look)
+    interval = f"{style.format_percent(attributes['prob'])} interval" if "prob" in attributes else "interval"
+    marks = [style.legend_mark(f"weight, {interval}", **filled)]
+    if has_zero.any():
+        marks.append(style.legend_mark("0 is in the interval", **hollow))
+    if (temperature := attributes.get("temperature")) is not None:
+        line: dict[str, Any] = {"color": style.WRONG, "linewidth": 1.2, "linestyle": "--"}
+        ax.axvline(temperature, zorder=1, **line)
+        marks.append(style.legend_mark(f"temperature {temperature:.3g}", **line))
+    of_term = labels(table["term"], 26)
+    row_names = [of_term[term] for term in rows["term"]]
+    style.name_rows(ax, list(rows.index), row_names)
+    ax.set(xlabel="weight of the term", ylabel="term")
+    more = len(table) - len(rows)
+    left_out = f"The {len(rows)} that cost most to leave out … and {more:,} more" if more else ""
+    style.write_header(ax, ["Given fits to halves of the rows; 1 is naive Bayes", left_out], marks, row_names)
+    return ax
+
+
+def _select_terms(table: pd.DataFrame, names: Iterable[Any]) -> pd.DataFrame:
+    """Rows of the named terms; raise ValueError unless the table has each of them, and there is one."""
+    names = [names] if isinstance(names, str) else names
+    require_iterable("names", names, "a list of terms of the table")
+    names, terms = list(names), table["term"].tolist()
+    if not names or not set(names) <= set(terms):
+        raise ValueError(f"names={shown(names)} must be terms of the table, one or more; it has {shown(terms[:8])}.")
+    return table[table["term"].isin(names)]
