@@ -16,7 +16,7 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, Family
 from bayesnb.fitted import Fitted
-from bayesnb.uncertainty.proper import ImproperPosteriorError
+from bayesnb.uncertainty import ImproperPosteriorError
 
 _TABLE = 2**26
 

@@ -16,7 +16,7 @@ from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.numpy_variates import ask, run
+from bayesnb.uncertainty.draws import ask, run
 
 _MOST_CELLS = 2**21
 

@@ -13,7 +13,8 @@ from bayesnb._util.lazy import computed, lazily
 from bayesnb.encoding import Encoding, Rows, check_labels, check_weights, priors
 from bayesnb.fitted import Fitted, Request, warn_undefined
 from bayesnb.model import Estimate
-from bayesnb.uncertainty.given_draws import read_draws, score_draws
+from bayesnb.uncertainty.given_draws import read_draws
+from bayesnb.uncertainty.row_draws import score_draws
 
 
 def _labels(nb: Predictions, no_rows: Any) -> np.ndarray:

@@ -16,7 +16,7 @@ from bayesnb.encoding import Encoding, Levels, NodeColumns
 from bayesnb.families import Dirichlet
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate
-from bayesnb.uncertainty.proper import CLASS
+from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
     import pandas as pd

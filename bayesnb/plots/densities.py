@@ -9,7 +9,7 @@ import numpy as np
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.plots.style import GREY, SMALL, axes, dot, header, look, percent
 from bayesnb.plots.text import font, labels
-from bayesnb.uncertainty.densities import cut_table, density_table
+from bayesnb.uncertainty import cut_table, density_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
 from bayesnb.plots.style import COLOURS, GREY, SMALL, axes, dot, extent, header, light_grid, names_on, require
 from bayesnb.plots.text import labels
-from bayesnb.uncertainty.proper import CLASS
+from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,8 +12,8 @@ from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.encoding import Encoding
 from bayesnb.families.protocol import Unit
 from bayesnb.fitted import Classifier, require_posterior
-from bayesnb.uncertainty.draws import drawn_like
-from bayesnb.uncertainty.parameters import tabulate
+from bayesnb.uncertainty.draws import parameter_shapes
+from bayesnb.uncertainty.tables import tabulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
     blocks = zip(fitted.encoding.blocks, fitted.posterior.blocks, fitted.statistics.blocks, strict=True)
     columns: dict[str, tuple[Any, str | None, int, Mapping[str, Unit]]] = {}
     for block, family, counts in blocks:
-        of_levels = None if block.axis()[1] is None and not block.one_simplex else next(iter(drawn_like(family)[1]))
+        of_levels = None if block.axis()[1] is None and not block.one_simplex else next(iter(parameter_shapes(family)))
         units = counts.units()
         columns |= {name: (block, of_levels, j, units) for j, name in enumerate(block.names)}
     feature = table["feature"].to_numpy()

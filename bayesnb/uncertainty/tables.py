@@ -1,0 +1,597 @@
+"""Tables of what was learned: parameters, densities of binned columns, and contexts of context-tree tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb._util.arguments import require_integer, require_probability, require_seed
+from bayesnb._util.precision import float64
+from bayesnb.encoding import Encoding
+from bayesnb.families import LevelCounts
+from bayesnb.families._pytree import pytree, static
+from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.scoring import plug_in
+from bayesnb.uncertainty.draws import CLASS, draw_parameters, feature_masks, require_proper, site_names
+from bayesnb.uncertainty.score_moments import mixture_quantiles
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
+    """Every parameter of a fitted classifier: estimates, posterior sd and equal-tailed interval.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    prob : float, default 0.9
+        Posterior probability of the interval from `lower` to `upper`, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row a parameter, the class probabilities first; sorted by class, then by the column of X.
+
+        class
+            label
+        feature : str
+            Name of the column, or "(class)" in the rows of the class probabilities.
+        level
+            value
+            The level whose probability given the class this is; "absent" or "present" for Bernoulli
+            features; the class itself in the rows of the class probabilities. Where a feature has no levels
+            the name of the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2",
+            "rate".
+        count : float
+            Weight of the cells behind the row: n_l of a level, the number of observed cells elsewhere.
+        mle, map, mean : float
+            Maximum likelihood, posterior mode on the parameter's own scale (on the simplex; jointly in μ and
+            σ²), posterior mean. NaN where the estimate does not exist.
+        sd : float
+            Posterior standard deviation, in the unit of the parameter; inf where it is not finite.
+        lower, upper : float
+            Quantiles (1 ∓ prob)/2 of the parameter's marginal posterior.
+        prior_weight : float
+            Share of the prior in what is known, prior sample size / (prior sample size + n): α₀/(α₀ + n) with
+            totals over the group of levels, κ/(κ + n) for μ, b/(b + n) for a Poisson rate; for these the
+            posterior mean is prior_weight · prior mean + (1 - prior_weight) · MLE. For σ² the prior's part in the
+            sum of squares behind the cell, b/b': near 1 where the data spread much less than the prior has it. 1
+            for known class probabilities.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If a zero concentration met a zero count, naming class and feature.
+    ValueError
+        If `prob` is not in (0, 1).
+
+    Notes
+    -----
+    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l),
+    μ ~ Student-t with 2a' degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and
+    λ ~ Gamma(a', b'). An interval says what the data leave unknown about a parameter *if naive Bayes
+    holds*; it shrinks as rows come, whether or not the model is right.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB
+    >>> from bayesnb import parameter_table
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> parameter_table(nb).query("feature == '0'")[["class", "level", "count", "mle", "mean"]]
+      class level  count  mle      mean
+    2    in  rain    1.0  1.0  0.666667
+    3    in   sun    0.0  0.0  0.333333
+    4   out  rain    0.0  0.0  0.250000
+    5   out   sun    2.0  1.0  0.750000
+    """
+    return tabulate(require_posterior(nb, "parameter_table"), prob)
+
+
+def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
+    """Return the table of `parameter_table` for a fitted classifier."""
+    import pandas as pd
+
+    require_probability("prob", prob)
+    require_proper(fitted.encoding, fitted.posterior)
+    of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
+    classes = fitted.encoding.classes.values
+    n_classes = len(classes)
+    # Parameters are sorted by class, column, and then level or parameter; class probabilities stand first.
+    stride = 1 + 2 * max(s.count.shape[1] for block in (of_classes, *of_blocks) for s in block.values())
+    (summary,) = of_classes.values()
+    parts = [_columns(summary, np.arange(n_classes), np.full(n_classes, -1), [CLASS] * n_classes, classes, prob)]
+    for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
+        feature, levels = columns.axis()
+        label = np.repeat(np.arange(n_classes), len(feature))
+        first = np.asarray(columns.index)[feature] * stride + len(summaries) * np.arange(len(feature))
+        for p, (parameter, summary) in enumerate(summaries.items()):
+            names = [columns.names[j] for j in feature] * n_classes
+            level = list([parameter] * len(feature) if levels is None else levels) * n_classes
+            parts.append(_columns(summary, label, np.tile(first + p, n_classes), names, level, prob))
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    label, place = values.pop("label"), values.pop("place")
+    order = np.lexsort((place, label, place >= 0))
+    values = {"class": fitted.encoding.classes.array()[label], **values}
+    return pd.DataFrame({name: column[order] for name, column in values.items()}).astype({"level": object})
+
+
+@pytree
+class _Component:
+    """A component of a mixture: its weight, and a distribution of `scipy.stats`."""
+
+    weight: Any
+    arguments: dict[str, Any]
+    distribution: str = static()
+
+
+@pytree
+class _Summary:
+    """Estimates of one parameter of a family, every array (C, K), or (1, C) for the class probabilities."""
+
+    count: Any
+    mle: Any
+    map: Any
+    mean: Any
+    variance: Any
+    prior_weight: Any
+    marginal: tuple[_Component, ...]
+
+
+@float64
+@jax.jit
+def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
+    """Summaries of the class probabilities, then of each block, by the name of the parameter."""
+    families = (prior.class_prior, *prior.blocks)
+    counts = (LevelCounts(statistics.class_count[None]), *statistics.blocks)
+    return tuple(map(_summarize_family, families, counts))
+
+
+def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
+    posterior = prior.update(statistics)
+    mle = prior.improper().update(statistics).mean().parameters()
+    mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
+    before, after = prior.pseudo_count(), posterior.pseudo_count()
+    components = [(weight, family.marginals()) for weight, family in posterior.components()]
+    return {
+        name: _Summary(
+            count=statistics.count,
+            mle=mle[name],
+            map=mode[name],
+            mean=mean[name],
+            variance=variance[name],
+            prior_weight=jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
+            marginal=tuple(_Component(weight, own[name][1], own[name][0]) for weight, own in components),
+        )
+        for name in variance
+    }
+
+
+def _columns(
+    summary: _Summary,
+    label: np.ndarray,
+    place: np.ndarray,
+    features: Sequence[str],
+    levels: Sequence[Hashable],
+    prob: float,
+) -> dict[str, np.ndarray]:
+    """Columns of the table for one parameter, with the index of the class, and the place among all parameters."""
+    lower, upper = _interval(summary, prob)
+    return {
+        "label": label,
+        "place": place,
+        "feature": _objects(features),
+        "level": _objects(levels),
+        **{name: np.ravel(getattr(summary, name)) for name in ("count", "mle", "map", "mean")},
+        "sd": np.sqrt(np.ravel(summary.variance)),
+        "lower": lower,
+        "upper": upper,
+        "prior_weight": np.ravel(summary.prior_weight),
+    }
+
+
+def _objects(values: Sequence[Hashable]) -> np.ndarray:
+    """Array of objects with one entry for each value, also where values are tuples."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles (1 ∓ prob)/2 of the marginals, raveled; both are the mean where the parameter is certain."""
+    import pandas as pd
+    from scipy import stats
+
+    mean = np.ravel(summary.mean)
+    arguments = [v for part in summary.marginal for v in (part.weight, *part.arguments.values())]
+    table = pd.DataFrame({i: np.broadcast_to(v, summary.mean.shape).ravel() for i, v in enumerate(arguments)})
+    # Many words share few counts, and quantiles take long: each is computed once.
+    index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
+    distinct = iter(table.drop_duplicates().to_numpy().T)
+    mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in summary.marginal]
+    weight = np.stack([component for component, _, _ in mixture])
+
+    def components(at: Any) -> Iterator[Any]:
+        for _, part, values in mixture:
+            named = zip(part.arguments, (v[at] for v in values), strict=True)
+            yield getattr(stats, part.distribution)(**dict(named))
+
+    def cdf(x: np.ndarray, at: Any) -> np.ndarray:
+        return np.stack([component.cdf(x) for component in components(at)])
+
+    quantiles = []
+    for q in ((1 - prob) / 2, (1 + prob) / 2):
+        ends = np.stack([component.ppf(q) for component in components(slice(None))])
+        values = mixture_quantiles(weight, ends, cdf, np.full(weight.shape[1], q))
+        quantiles.append(np.where(np.ravel(summary.variance) == 0, mean, values[index]))
+    return quantiles[0], quantiles[1]
+
+
+# -- densities of binned columns -----------------------------------------------------------------
+
+
+def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+    """Where the densities of binned columns are cut: the posterior probability of each cut.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        With binned columns: `BinnedNB`, or `MixedNB`.
+    features : column names or indices, optional
+        Default: all binned columns.
+
+    Returns
+    -------
+    DataFrame
+        One row an edge between two cells.
+
+        feature
+            str
+        edge
+            float
+        probability : float
+            That there is a cut, all binnings averaged. It is spread over edges that are near each other where the rows
+            do not tell which: their sum is the expected number of cuts there.
+        most_probable : bool
+            Whether it is a cut of the one most probable binning.
+
+    Raises
+    ------
+    ValueError
+        If there is no binned column, or `features` names another.
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB, cut_table
+    >>> X = [[i] for i in range(20)]
+    >>> nb = BinnedNB().fit(X, ["low"] * 10 + ["high"] * 10)
+    >>> cut_table(nb).round(2).loc[8:10]
+       feature  edge  probability  most_probable
+    8        0   8.5         0.13          False
+    9        0   9.5         0.66           True
+    10       0  10.5         0.13          False
+    """
+    import pandas as pd
+
+    fitted = require_posterior(nb, "cut_table")
+    blocks = list(_binned(fitted.encoding, features, "cut_table"))
+    require_proper(fitted.encoding, fitted.posterior)
+    parts = []
+    for block in blocks:
+        probability, best = _cuts(fitted.posterior.blocks[block.number])
+        for name, cells, edges in block.columns:
+            inner = slice(cells.start + 1, cells.stop)
+            cut = {"probability": np.minimum(probability[inner], 1.0), "most_probable": best[inner]}
+            parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def density_table(
+    nb: Classifier,
+    features: Iterable[Any] | None = None,
+    prob: float = 0.9,
+    draws: int = 1000,
+    seed: int = 0,
+    bars: int | None = None,
+) -> pd.DataFrame:
+    """How high the densities of binned columns are in each cell, all binnings averaged, with intervals.
+
+    Parameters
+    ----------
+    nb, features
+        As for `cut_table`.
+    prob : float, default 0.9
+        Posterior probability of the interval of each cell.
+    draws : int
+        Of cuts and heights together, which the intervals are quantiles of.
+    seed : int
+    bars : int, optional
+        Join neighbouring cells until each is at least so small a part of the range between the outermost edges wide.
+
+    Returns
+    -------
+    DataFrame
+        One row a class, feature and cell.
+
+        class
+            label
+        feature
+            str
+        low, high : float
+            Ends of the cell, in (low, high]; infinite of the outer ones.
+        count : float
+            Weight of the rows in it.
+        probability : float
+            Posterior mean of P(cell | class).
+        density, lower, upper : float
+            Posterior mean of the density, per unit of the feature, and its interval, where the cell is finite: else
+            NaN.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior's concentration is zero.
+    ValueError
+        As `cut_table`; if `prob` is not in (0, 1).
+
+    Notes
+    -----
+    Intervals are of one cell each, not of the whole curve. They say what the rows leave unknown of a density that is
+    piecewise constant on the cells.
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB, density_table
+    >>> nb = BinnedNB(edges=[[0, 1, 2, 3]]).fit([[0.1], [0.5], [0.7], [2.5]], ["a", "a", "a", "b"])
+    >>> columns = ["class", "low", "high", "count", "density", "lower", "upper"]
+    >>> density_table(nb)[columns].round(2)
+      class  low  high  count  density  lower  upper
+    0     a -inf   0.0    0.0      NaN    NaN    NaN
+    1     a  0.0   1.0    3.0     0.29   0.18   0.52
+    2     a  1.0   2.0    0.0     0.19   0.04   0.31
+    3     a  2.0   3.0    0.0     0.16   0.03   0.25
+    4     a  3.0   inf    0.0      NaN    NaN    NaN
+    5     b -inf   0.0    0.0      NaN    NaN    NaN
+    6     b  0.0   1.0    0.0     0.18   0.03   0.30
+    7     b  1.0   2.0    0.0     0.20   0.06   0.31
+    8     b  2.0   3.0    1.0     0.23   0.12   0.39
+    9     b  3.0   inf    0.0      NaN    NaN    NaN
+    """
+    import pandas as pd
+
+    require_probability("prob", prob)
+    require_integer("draws", draws)
+    require_seed(seed)
+    if bars is not None:
+        require_integer("bars", bars)
+    fitted = require_posterior(nb, "density_table")
+    encoding, posterior = fitted.encoding, fitted.posterior
+    blocks = list(_binned(encoding, features, "density_table"))
+    require_proper(encoding, posterior)
+    names = [name for block in blocks for name, _, _ in block.columns]
+    drawn = draw_parameters(encoding, posterior, draws, seed, encoding.positions(names))
+    sites, masks = site_names(encoding, posterior), feature_masks(encoding, encoding.positions(names))
+    tails, parts = ((1 - prob) / 2, (1 + prob) / 2), []
+    for block in blocks:
+        (theta,) = (drawn[site] for site in sites[block.number].values())
+        kept = np.flatnonzero(masks[block.number])
+        mean = np.exp(plug_in(posterior.blocks[block.number]).log_theta)
+        count = fitted.statistics.blocks[block.number].count
+        for name, cells, edges in block.columns:
+            first = _first_cells(edges, bars)
+            ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
+            width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
+            theta_of_column = theta[..., np.searchsorted(kept, np.arange(cells.start, cells.stop))]
+            lower, upper = np.quantile(np.add.reduceat(theta_of_column, first, axis=2), tails, axis=0)
+            joined_mean, joined_count = (np.add.reduceat(v[:, cells], first, axis=1) for v in (mean, count))
+            for c, label in enumerate(encoding.classes.values):
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "class": label,
+                            "feature": name,
+                            "low": ends[:-1],
+                            "high": ends[1:],
+                            "count": joined_count[c],
+                            "probability": joined_mean[c],
+                            "density": joined_mean[c] / width,
+                            "lower": lower[c] / width,
+                            "upper": upper[c] / width,
+                        }
+                    )
+                )
+    return pd.concat(parts, ignore_index=True)
+
+
+class _BinnedBlock(NamedTuple):
+    """A block of binned columns: its number; and the name, the cells on the last axis and the edges of each column."""
+
+    number: int
+    columns: list[tuple[str, slice, np.ndarray]]
+
+
+def _binned(encoding: Encoding, features: Iterable[Any] | None, who: str) -> Iterator[_BinnedBlock]:
+    binned = {j for block in encoding.blocks if block.kind == "binned" for j in block.index}
+    if not binned:
+        raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
+    wanted = binned if features is None else encoding.positions(features)
+    if others := sorted(wanted - binned):
+        raise ValueError(f"{who}: features names column {encoding.feature_names[others[0]]!r}, which is not binned.")
+    for b, block in enumerate(encoding.blocks):
+        if block.kind == "binned" and wanted & set(block.index):
+            binned_block: Any = block
+            sizes = binned_block.sizes()
+            starts = (np.cumsum(sizes) - sizes).tolist()
+            each = zip(block.index, block.names, starts, sizes.tolist(), binned_block.edges, strict=True)
+            columns = [
+                (name, slice(start, start + size), np.zeros(0) if edges is None else edges)
+                for j, name, start, size, edges in each
+                if j in wanted
+            ]
+            yield _BinnedBlock(b, columns)
+
+
+def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
+    """First cell of each bar: of each cell, or of cells joined until a bar is wide enough."""
+    if bars is None or len(edges) < 2:
+        return np.arange(len(edges) + 1)
+    least, first = (edges[-1] - edges[0]) / bars, [0, 1]
+    for i in range(1, len(edges) - 1):
+        if edges[i] - edges[first[-1] - 1] >= least and edges[-1] - edges[i] >= least:
+            first.append(i + 1)
+    return np.array([*first, len(edges)])
+
+
+@float64
+@jax.jit
+def _cuts(family: Any) -> Any:
+    """(cells,) probability of a cut before each cell, and whether the most probable binning has it."""
+    return family.cut_probability(), family.best_cuts()
+
+
+# -- contexts of context-tree tables -------------------------------------------------------------
+
+
+def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+    """Which contexts, values of a column's first few parents, have a distribution of their own.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        With context-tree tables: `KDB`, or `TAN`, `SPODE` and `NetworkNB` with `tables="context"`.
+    features : column names or indices, optional
+        Default: all columns that have parents.
+
+    Returns
+    -------
+    DataFrame
+        One row a class, feature and context that some rows of the class are in.
+
+        class
+            label
+        feature
+            str
+        parents : int
+            How many parents the context has values of: 0 is the class alone.
+        context
+            str
+        rows : float
+            Weight of the rows of the class in it that have the feature.
+        reached : float
+            Posterior probability that the feature's distribution depends on all these parents, here.
+        last : float
+            That it does, and on no further one: these rows share one distribution.
+
+    Raises
+    ------
+    ValueError
+        If there are no such tables, or `features` names another column.
+
+    Notes
+    -----
+    Averages over all prunings of the trees of contexts, given the network.
+
+    Examples
+    --------
+    >>> from bayesnb import NetworkNB, context_table
+    >>> X = [["sun", "hot"], ["rain", "cold"]] * 5
+    >>> nb = NetworkNB({1: 0}, tables="context").fit(X, ["in"] * 10)
+    >>> context_table(nb)[["context", "rows", "last"]].round(2)
+      context  rows  last
+    0          10.0   0.0
+    1  0=rain   5.0   1.0
+    2   0=sun   5.0   1.0
+    """
+    import pandas as pd
+
+    fitted = require_posterior(nb, "context_table")
+    wanted = None if features is None else fitted.encoding.positions(features)
+    parts = []
+    for tree in _context_trees(fitted):
+        if wanted is not None and tree.column not in wanted:
+            continue
+        for depth in range(len(tree.parents) + 1):
+            rows, last, reached = tree.contexts(depth)
+            label, context = np.nonzero(rows > 0)
+            names = [", ".join(map("{}={}".format, tree.parents, values)) for values in product(*tree.values[:depth])]
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "class": fitted.encoding.classes.array()[label],
+                        "feature": tree.feature,
+                        "parents": depth,
+                        "context": np.array(names, object)[context],
+                        "rows": rows[label, context],
+                        "reached": reached[label, context],
+                        "last": last[label, context],
+                    }
+                )
+            )
+    if not parts:
+        raise ValueError(
+            "context_table: there are no tables of contexts"
+            + ("; pass a KDB, or a TAN, SPODE or NetworkNB with tables='context'." if wanted is None else " of these.")
+        )
+    table = pd.concat(parts, ignore_index=True)
+    return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)
+
+
+class _ContextTree(NamedTuple):
+    """Contexts of one feature.
+
+    Parameters
+    ----------
+    column : int
+    feature : str
+    parents : names of the D parents
+    values : for each parent its values
+    rows : (C, *q, L) array
+        Weight of rows by class, values of the parents, and level of the feature.
+    last : (D + 1, C, *q, L) array
+        Probability that the first d parents are the last on which the distribution depends.
+    """
+
+    column: int
+    feature: str
+    parents: list[str]
+    values: list[list[Any]]
+    rows: np.ndarray
+    last: np.ndarray
+
+    def contexts(self, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(C, G) rows in each context of the first `depth` parents, P(it is the last), and P(it is reached)."""
+        n_classes = len(self.rows)
+        further = tuple(range(1 + depth, self.rows.ndim))
+        first: Any = (..., *(0,) * len(further))
+        last = self.last[first].reshape(len(self.last), n_classes, -1)
+        rows = self.rows.sum(axis=further).reshape(n_classes, -1)
+        return rows, last[depth], np.clip(last[depth:].sum(axis=0), 0.0, 1.0)
+
+
+def _context_trees(fitted: Fitted) -> Iterator[_ContextTree]:
+    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True)
+    for columns, statistics, family in blocks:
+        if not hasattr(family, "last_probability"):
+            continue
+        network = columns.network
+        tables = [network.tables(values) for values in (statistics.count, *_last_probability(family))]
+        for g, (child, *parents) in enumerate(network.nodes):
+            count, *last = (table[g] for table in tables)
+            if parents and count.size:
+                names, values = [network.base.names[p] for p in parents], [network.values_of(p) for p in parents]
+                yield _ContextTree(network.base.index[child], network.names[g], names, values, count, np.stack(last))
+
+
+@float64
+@jax.jit
+def _last_probability(family: Any) -> Any:
+    return family.last_probability()
