@@ -175,7 +175,7 @@ def compare_folds(
     folds : iterable of (train, test)
         Indices of the rows, such as `StratifiedKFold().split(X, y)` yields.
     nb, priors, baselines, progress, against
-        As for `compare_estimates`.
+        See `compare_estimates`.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def compare_fitted(
     parts : iterable of (classifier, X, y)
         Held-out rows, and a classifier of the type of `nb` that is fitted to other rows.
     priors, progress
-        As for `compare_estimates`.
+        See `compare_estimates`.
 
     Returns
     -------

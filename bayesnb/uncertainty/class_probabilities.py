@@ -57,21 +57,23 @@ def predict_interval(
     prob : float, default 0.9
         Posterior probability of the interval.
     method : {"moments", "draws"}
-        "moments" takes the scores log p(class, row | θ) for cubics of normal variates with their exact mean,
-        variance and skewness: of two classes the quantiles are found to rounding, an accurate approximation; of more
-        by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation: slower by far.
-        Where classes share parameters, as those of `FeatureAveragedNB` do, there are draws only; and where missing
-        cells on arcs of a network are summed out, those rows take draws of θ.
+        "moments" approximates the scores log p(class, row | θ) by cubics of normal variates with their exact mean,
+        variance and skewness, an accurate approximation. The quantiles for two classes are computed to 1e-10, those for
+        more by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation, and is far
+        slower. Where classes share parameters, as in `FeatureAveragedNB`, "draws" is always used; so it is for rows in
+        which missing cells on arcs of a network are summed out.
     given : {"row", "data"}, optional
-        "row": θ | data, row, for rows that come from the population that the data come from; the average over
-        it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`. Default:
-        "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no distribution of rows.
-    draws : int, or what `posterior_draws`, `to_arviz` or `run_nuts` returns
-        Number of draws, where there are any; or draws to use in place of the exact posterior, whatever the method:
-        given the data these draws of θ themselves. Given the row, of this very model, the draws of its
-        hyperparameters, with θ drawn anew, exactly, given them and the row; of all others those of θ, drawn again in
+        Condition of the posterior. "row": θ | data, row, for rows from the population of the data; the average of
+        P(class | row, θ) is `predict_proba`. "data": θ | data, for rows fixed in advance; the average is not
+        `predict_proba`. Default: "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no
+        distribution of rows.
+    draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
+        Number of draws, if the method draws; or draws that replace the exact posterior, for every method. Given the
+        data, these are the draws of θ. Given the row, draws of the posterior of the same model serve for its
+        hyperparameters, and θ is drawn anew, exactly, given these and the row; other draws of θ are drawn again in
         proportion to p(row | θ).
     seed : int
+        The same seed gives the same draws.
 
     Returns
     -------
@@ -82,14 +84,14 @@ def predict_interval(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as of `AODE`; if `given="row"` and terms are weighted.
+        If `nb` has no posterior, as `AODE`; if `given="row"` and terms are weighted.
     ValueError
-        If an argument is none of the above.
+        If an argument is not one of the above.
 
     Warns
     -----
     UserWarning
-        If what is said of rows rests on few of the given draws, with the least effective sample size.
+        If the intervals of some rows rest on few of the given draws; the message has the least effective sample size.
 
     Notes
     -----
@@ -97,17 +99,17 @@ def predict_interval(
     θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
     distributions whose moments are known exactly, see `docs/derivations.md`.
 
-    The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
-    probability of being right, and it shrinks as rows come whether or not the model is right. Of a structure it is
-    given the structure: with a tree that was learned from the same rows 90% intervals cover .85–.86, with the true one
-    .90.
+    The interval describes what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
+    probability that a prediction is right, and it becomes narrower with more rows whether or not the model is right.
+    For a structure the interval is conditional on the structure: with a tree that was learned from the same rows 90%
+    intervals cover .85–.86, with the true tree .90.
 
-    `predict_proba` is the mean over the parameters, and the interval has quantiles. Where little is known of them most
-    draws are next to 0 or 1, and the mean, which is neither, may lie outside an interval of 90%.
+    `predict_proba` is the mean over the parameters, and the interval has quantiles. Where little is known of the
+    parameters most draws are next to 0 or 1, and the mean, which is neither, may lie outside an interval of 90%.
 
     Examples
     --------
-    With ten times the rows, all alike, the interval is narrower, whether or not naive Bayes holds.
+    With each row ten times the interval is narrower, whether or not naive Bayes holds.
 
     >>> from bayesnb import CategoricalNB, predict_interval
     >>> X, y = [["red"], ["red"], ["green"], ["red"]], ["ripe", "ripe", "raw", "raw"]
@@ -140,34 +142,46 @@ def decompose_uncertainty(
     draws: Any = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
+    """Split the entropy of the class of each row into the part of the class and the part of the parameters.
 
     Parameters
     ----------
-    nb, X, given, method, draws, seed
-        As for `predict_interval`.
+    nb : fitted classifier of bayesnb
+    X : (N, F) rows
+    given : {"row", "data"}, optional
+        Whether the posterior knows the row, see `predict_interval`. Default: "row"; "data" where terms are weighted.
+    method : {"moments", "draws"}
+        Whether scores are approximated by their moments, or θ is drawn, see `predict_interval`.
+    draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
+        Number of draws, or draws that replace the exact posterior, see `predict_interval`.
+    seed : int
+        The same seed gives the same draws.
 
     Returns
     -------
     DataFrame
-        One row a row of X, in nats but for `p_top`.
+        One row for each row of X, in nats but for `p_top`.
 
         total
             entropy of the average of P(· | row, θ); under `given="row"` that average is `predict_proba`, up
             to the approximation or the Monte Carlo error of the method.
         aleatoric
-            average entropy of P(· | row, θ), what would remain were the parameters known.
+            average entropy of P(· | row, θ), which would remain if the parameters were known.
         epistemic
             total - aleatoric, the mutual information of class and parameters; never negative, since
-            all three are taken from the same draws or nodes.
+            both terms are computed from the same draws or nodes.
         p_top
             posterior probability, under the model, that the class which `predict` returns is the most
             probable one given θ. Not the probability that the label is right.
 
     Raises
     ------
-    ImproperPosteriorError, NotImplementedError, ValueError
-        As for `predict_interval`.
+    ImproperPosteriorError
+        If the posterior is improper.
+    NotImplementedError
+        If `nb` has no posterior, as `AODE`; if `given="row"` and terms are weighted.
+    ValueError
+        If an argument is not one of the above.
 
     References
     ----------
@@ -175,7 +189,7 @@ def decompose_uncertainty(
 
     Examples
     --------
-    Both rows are undecided: the first since 80 rows like it are, the second since there is none like it.
+    Both rows are undecided: the first since 80 equal rows are, the second since no row of the data is like it.
 
     >>> from bayesnb import CategoricalNB, decompose_uncertainty
     >>> X, y = [["red"]] * 80 + [["green"], ["blue"]], ["ripe", "raw"] * 41
@@ -198,7 +212,7 @@ def decompose_uncertainty(
 def log_odds_moments(
     nb: Classifier, X: Any, against: Any = None, given: Given = "data", draws: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
+    """Compute the exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
     Parameters
     ----------
@@ -206,22 +220,22 @@ def log_odds_moments(
     X : (N, F) rows
     against : label, default the first of `nb.classes_`
     given : {"data", "row"}
-        As for `predict_interval`.
-    draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
-        Draws to use in place of the exact posterior.
+        Whether the posterior knows the row, see `predict_interval`.
+    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+        Draws that replace the exact posterior.
 
     Returns
     -------
     mean, sd : (N, C) arrays
-        Column c is class `nb.classes_[c]`; zeros where that is `against`.
+        Column c is class `nb.classes_[c]`; zeros in the column of `against`.
 
     Raises
     ------
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If classes share parameters, as those of `FeatureAveragedNB` do, or rows of a network have missing cells on
-        arcs, and there are no `draws`.
+        If no `draws` are passed, and classes share parameters, as in `FeatureAveragedNB`, or rows of a network have
+        missing cells on arcs.
     ValueError
         If `against` is no class of `nb`.
 

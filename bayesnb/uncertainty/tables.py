@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
-    """Every parameter of a fitted classifier: estimates, posterior sd and equal-tailed interval.
+    """Estimates, posterior sd and equal-tailed interval of every parameter of a fitted classifier.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a parameter, the class probabilities first; sorted by class, then by the column of X.
+        One row for each parameter, the class probabilities first; sorted by class, then by the column of X.
 
         class
             label
@@ -48,25 +48,25 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
             Name of the column, or "(class)" in the rows of the class probabilities.
         level
             value
-            The level whose probability given the class this is; "absent" or "present" for Bernoulli
-            features; the class itself in the rows of the class probabilities. Where a feature has no levels
+            The level whose probability given the class the parameter is; "absent" or "present" for Bernoulli
+            features; the class itself in the rows of the class probabilities. For a feature without levels
             the name of the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2",
             "rate".
         count : float
-            Weight of the cells behind the row: n_l of a level, the number of observed cells elsewhere.
+            Weight of the cells that were counted: n_l of a level, otherwise the number of observed cells.
         mle, map, mean : float
             Maximum likelihood, posterior mode on the parameter's own scale (on the simplex; jointly in μ and
             σ²), posterior mean. NaN where the estimate does not exist.
         sd : float
-            Posterior standard deviation, in the unit of the parameter; inf where it is not finite.
+            Posterior standard deviation, in the unit of the parameter; inf if the variance is infinite.
         lower, upper : float
             Quantiles (1 ∓ prob)/2 of the parameter's marginal posterior.
         prior_weight : float
-            Share of the prior in what is known, prior sample size / (prior sample size + n): α₀/(α₀ + n) with
-            totals over the group of levels, κ/(κ + n) for μ, b/(b + n) for a Poisson rate; for these the
-            posterior mean is prior_weight · prior mean + (1 - prior_weight) · MLE. For σ² the prior's part in the
-            sum of squares behind the cell, b/b': near 1 where the data spread much less than the prior has it. 1
-            for known class probabilities.
+            Weight of the prior in the posterior, prior sample size / (prior sample size + n): α₀/(α₀ + n) with
+            totals over the group of levels, κ/(κ + n) for μ, b/(b + n) for a Poisson rate. For these parameters the
+            posterior mean is prior_weight · prior mean + (1 - prior_weight) · MLE. For σ² the prior's part of the
+            posterior sum of squares, b/b': near 1 if the data vary much less than the prior expects. 1 for known
+            class probabilities.
 
     Raises
     ------
@@ -79,8 +79,8 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     -----
     With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l),
     μ ~ Student-t with 2a' degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and
-    λ ~ Gamma(a', b'). An interval says what the data leave unknown about a parameter *if naive Bayes
-    holds*; it shrinks as rows come, whether or not the model is right.
+    λ ~ Gamma(a', b'). An interval describes what the data leave unknown about a parameter *if naive
+    Bayes holds*; it becomes narrower with more rows, whether or not the model is right.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
     classes = fitted.encoding.classes.values
     n_classes = len(classes)
     # Parameters are sorted by class, column, and then level or parameter; class probabilities stand first.
-    stride = 1 + 2 * max(s.count.shape[1] for block in (of_classes, *of_blocks) for s in block.values())
+    stride = 1 + 2 * max(s["count"].shape[1] for block in (of_classes, *of_blocks) for s in block.values())
     (summary,) = of_classes.values()
     parts = [_columns(summary, np.arange(n_classes), np.full(n_classes, -1), [CLASS] * n_classes, classes, prob)]
     for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
@@ -134,17 +134,8 @@ class _Component:
     distribution: str = static()
 
 
-@pytree
-class _Summary:
-    """Estimates of one parameter of a family, every array (C, K), or (1, C) for the class probabilities."""
-
-    count: Any
-    mle: Any
-    map: Any
-    mean: Any
-    variance: Any
-    prior_weight: Any
-    marginal: tuple[_Component, ...]
+# Estimates of one parameter of a family by name, each (C, K), and its "marginal", a tuple of components.
+_Summary = dict[str, Any]
 
 
 @float64
@@ -163,15 +154,15 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     before, after = prior.pseudo_count(), posterior.pseudo_count()
     components = [(weight, family.marginals()) for weight, family in posterior.components()]
     return {
-        name: _Summary(
-            count=statistics.count,
-            mle=mle[name],
-            map=mode[name],
-            mean=mean[name],
-            variance=variance[name],
-            prior_weight=jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
-            marginal=tuple(_Component(weight, own[name][1], own[name][0]) for weight, own in components),
-        )
+        name: {
+            "count": statistics.count,
+            "mle": mle[name],
+            "map": mode[name],
+            "mean": mean[name],
+            "variance": variance[name],
+            "prior_weight": jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
+            "marginal": tuple(_Component(weight, part[name][1], part[name][0]) for weight, part in components),
+        }
         for name in variance
     }
 
@@ -186,16 +177,17 @@ def _columns(
 ) -> dict[str, np.ndarray]:
     """Columns of the table for one parameter, with the index of the class, and the place among all parameters."""
     lower, upper = _interval(summary, prob)
+    values = {name: np.ravel(summary[name]) for name in ("count", "mle", "map", "mean", "variance", "prior_weight")}
     return {
         "label": label,
         "place": place,
         "feature": _objects(features),
         "level": _objects(levels),
-        **{name: np.ravel(getattr(summary, name)) for name in ("count", "mle", "map", "mean")},
-        "sd": np.sqrt(np.ravel(summary.variance)),
+        **{name: values[name] for name in ("count", "mle", "map", "mean")},
+        "sd": np.sqrt(values["variance"]),
         "lower": lower,
         "upper": upper,
-        "prior_weight": np.ravel(summary.prior_weight),
+        "prior_weight": values["prior_weight"],
     }
 
 
@@ -211,13 +203,13 @@ def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
     import pandas as pd
     from scipy import stats
 
-    mean = np.ravel(summary.mean)
-    arguments = [v for part in summary.marginal for v in (part.weight, *part.arguments.values())]
-    table = pd.DataFrame({i: np.broadcast_to(v, summary.mean.shape).ravel() for i, v in enumerate(arguments)})
+    mean, marginal = summary["mean"], summary["marginal"]
+    arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
+    table = pd.DataFrame({i: np.broadcast_to(v, mean.shape).ravel() for i, v in enumerate(arguments)})
     # Many words share few counts, and quantiles take long: each is computed once.
     index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
     distinct = iter(table.drop_duplicates().to_numpy().T)
-    mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in summary.marginal]
+    mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
     weight = np.stack([component for component, _, _ in mixture])
 
     def components(at: Any) -> Iterator[Any]:
@@ -232,7 +224,7 @@ def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
     for q in ((1 - prob) / 2, (1 + prob) / 2):
         ends = np.stack([component.ppf(q) for component in components(slice(None))])
         values = mixture_quantiles(weight, ends, cdf, np.full(weight.shape[1], q))
-        quantiles.append(np.where(np.ravel(summary.variance) == 0, mean, values[index]))
+        quantiles.append(np.where(np.ravel(summary["variance"]) == 0, mean.ravel(), values[index]))
     return quantiles[0], quantiles[1]
 
 
@@ -240,34 +232,34 @@ def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
-    """Where the densities of binned columns are cut: the posterior probability of each cut.
+    """Posterior probability of each cut of the densities of binned columns.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        With binned columns: `BinnedNB`, or `MixedNB`.
+        A classifier with binned columns: `BinnedNB`, or `MixedNB`.
     features : column names or indices, optional
         Default: all binned columns.
 
     Returns
     -------
     DataFrame
-        One row an edge between two cells.
+        One row for each edge between two cells.
 
         feature
             str
         edge
             float
         probability : float
-            That there is a cut, all binnings averaged. It is spread over edges that are near each other where the rows
-            do not tell which: their sum is the expected number of cuts there.
+            Probability of a cut at the edge, averaged over all binnings. If the rows do not determine the edge, the
+            probability is divided among neighbouring edges: its sum is their expected number of cuts.
         most_probable : bool
-            Whether it is a cut of the one most probable binning.
+            Whether the most probable binning has a cut at the edge.
 
     Raises
     ------
     ValueError
-        If there is no binned column, or `features` names another.
+        If no column is binned, or `features` names a column that is not.
 
     Examples
     --------
@@ -286,9 +278,9 @@ def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataF
     blocks = list(_binned(fitted.encoding, features, "cut_table"))
     require_proper(fitted.encoding, fitted.posterior)
     parts = []
-    for block in blocks:
-        probability, best = _cuts(fitted.posterior.blocks[block.number])
-        for name, cells, edges in block.columns:
+    for b, columns in blocks:
+        probability, best = _cuts(fitted.posterior.blocks[b])
+        for name, cells, edges in columns:
             inner = slice(cells.start + 1, cells.stop)
             cut = {"probability": np.minimum(probability[inner], 1.0), "most_probable": best[inner]}
             parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
@@ -303,50 +295,52 @@ def density_table(
     seed: int = 0,
     bars: int | None = None,
 ) -> pd.DataFrame:
-    """How high the densities of binned columns are in each cell, all binnings averaged, with intervals.
+    """Posterior mean and interval of the densities of binned columns in each cell, averaged over all binnings.
 
     Parameters
     ----------
-    nb, features
-        As for `cut_table`.
+    nb : fitted classifier of bayesnb
+        A classifier with binned columns: `BinnedNB`, or `MixedNB`.
+    features : column names or indices, optional
+        Default: all binned columns.
     prob : float, default 0.9
         Posterior probability of the interval of each cell.
     draws : int
-        Of cuts and heights together, which the intervals are quantiles of.
+        Number of draws of cuts and heights together; the intervals are quantiles of them.
     seed : int
+        The same seed gives the same draws.
     bars : int, optional
-        Join neighbouring cells until each is at least so small a part of the range between the outermost edges wide.
+        Join neighbouring cells until each is at least 1/bars of the range between the outermost edges wide.
 
     Returns
     -------
     DataFrame
-        One row a class, feature and cell.
+        One row for each class, feature and cell.
 
         class
             label
         feature
             str
         low, high : float
-            Ends of the cell, in (low, high]; infinite of the outer ones.
+            Ends of the cell (low, high]; the outer cells have infinite ends.
         count : float
-            Weight of the rows in it.
+            Weight of the rows in the cell.
         probability : float
             Posterior mean of P(cell | class).
         density, lower, upper : float
-            Posterior mean of the density, per unit of the feature, and its interval, where the cell is finite: else
-            NaN.
+            Posterior mean of the density, per unit of the feature, and its interval; NaN where an end is infinite.
 
     Raises
     ------
     ImproperPosteriorError
         If the prior's concentration is zero.
     ValueError
-        As `cut_table`; if `prob` is not in (0, 1).
+        If no column is binned, or `features` names a column that is not; if `prob` is not in (0, 1).
 
     Notes
     -----
-    Intervals are of one cell each, not of the whole curve. They say what the rows leave unknown of a density that is
-    piecewise constant on the cells.
+    Each interval is that of one cell, not of the whole curve. It describes what the rows leave unknown about a density
+    that is piecewise constant on the cells.
 
     Examples
     --------
@@ -377,22 +371,22 @@ def density_table(
     encoding, posterior = fitted.encoding, fitted.posterior
     blocks = list(_binned(encoding, features, "density_table"))
     require_proper(encoding, posterior)
-    names = [name for block in blocks for name, _, _ in block.columns]
-    drawn = draw_parameters(encoding, posterior, draws, seed, encoding.positions(names))
-    sites, masks = site_names(encoding, posterior), feature_masks(encoding, encoding.positions(names))
+    chosen = encoding.positions(name for _, columns in blocks for name, _, _ in columns)
+    drawn = draw_parameters(encoding, posterior, draws, seed, chosen)
+    sites, masks = site_names(encoding, posterior), feature_masks(encoding, chosen)
     tails, parts = ((1 - prob) / 2, (1 + prob) / 2), []
-    for block in blocks:
-        (theta,) = (drawn[site] for site in sites[block.number].values())
-        kept = np.flatnonzero(masks[block.number])
-        mean = np.exp(plug_in(posterior.blocks[block.number]).log_theta)
-        count = fitted.statistics.blocks[block.number].count
-        for name, cells, edges in block.columns:
+    for b, columns in blocks:
+        (theta,) = (drawn[site] for site in sites[b].values())
+        kept, mean = np.flatnonzero(masks[b]), np.exp(plug_in(posterior.blocks[b]).log_theta)
+        for name, cells, edges in columns:
             first = _first_cells(edges, bars)
             ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
             width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
             theta_of_column = theta[..., np.searchsorted(kept, np.arange(cells.start, cells.stop))]
             lower, upper = np.quantile(np.add.reduceat(theta_of_column, first, axis=2), tails, axis=0)
-            joined_mean, joined_count = (np.add.reduceat(v[:, cells], first, axis=1) for v in (mean, count))
+            joined_mean, joined_count = (
+                np.add.reduceat(v[:, cells], first, axis=1) for v in (mean, fitted.statistics.blocks[b].count)
+            )
             for c, label in enumerate(encoding.classes.values):
                 parts.append(
                     pd.DataFrame(
@@ -412,14 +406,13 @@ def density_table(
     return pd.concat(parts, ignore_index=True)
 
 
-class _BinnedBlock(NamedTuple):
-    """A block of binned columns: its number; and the name, the cells on the last axis and the edges of each column."""
+def _binned(
+    encoding: Encoding, features: Iterable[Any] | None, who: str
+) -> Iterator[tuple[int, list[tuple[str, slice, np.ndarray]]]]:
+    """Yield the number of each binned block, and name, cells on the last axis and edges of its chosen columns.
 
-    number: int
-    columns: list[tuple[str, slice, np.ndarray]]
-
-
-def _binned(encoding: Encoding, features: Iterable[Any] | None, who: str) -> Iterator[_BinnedBlock]:
+    Raises ValueError, with the name `who` of the function, if a chosen feature is not binned.
+    """
     binned = {j for block in encoding.blocks if block.kind == "binned" for j in block.index}
     if not binned:
         raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
@@ -437,7 +430,7 @@ def _binned(encoding: Encoding, features: Iterable[Any] | None, who: str) -> Ite
                 for j, name, start, size, edges in each
                 if j in wanted
             ]
-            yield _BinnedBlock(b, columns)
+            yield b, columns
 
 
 def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
@@ -462,39 +455,40 @@ def _cuts(family: Any) -> Any:
 
 
 def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
-    """Which contexts, values of a column's first few parents, have a distribution of their own.
+    """Posterior probabilities that contexts, values of a column's first few parents, have their own distribution.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        With context-tree tables: `KDB`, or `TAN`, `SPODE` and `NetworkNB` with `tables="context"`.
+        A classifier with context-tree tables: `KDB`, or `TAN`, `SPODE` and `NetworkNB` with `tables="context"`.
     features : column names or indices, optional
         Default: all columns that have parents.
 
     Returns
     -------
     DataFrame
-        One row a class, feature and context that some rows of the class are in.
+        One row for each class, feature and context that occurs in rows of the class.
 
         class
             label
         feature
             str
         parents : int
-            How many parents the context has values of: 0 is the class alone.
+            Number of parents whose values the context has: 0 is the class alone.
         context
             str
         rows : float
-            Weight of the rows of the class in it that have the feature.
+            Weight of the rows of the class in this context in which the feature is observed.
         reached : float
-            Posterior probability that the feature's distribution depends on all these parents, here.
+            Posterior probability that the feature's distribution in this context depends on all these parents.
         last : float
-            That it does, and on no further one: these rows share one distribution.
+            Posterior probability that it depends on these parents and on no further one, so that these rows share one
+            distribution.
 
     Raises
     ------
     ValueError
-        If there are no such tables, or `features` names another column.
+        If `nb` has no such tables, or `features` names a column without them.
 
     Notes
     -----
@@ -515,27 +509,36 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
 
     fitted = require_posterior(nb, "context_table")
     wanted = None if features is None else fitted.encoding.positions(features)
+    classes = fitted.encoding.classes.array()
     parts = []
-    for tree in _context_trees(fitted):
-        if wanted is not None and tree.column not in wanted:
-            continue
-        for depth in range(len(tree.parents) + 1):
-            rows, last, reached = tree.contexts(depth)
-            label, context = np.nonzero(rows > 0)
-            names = [", ".join(map("{}={}".format, tree.parents, values)) for values in product(*tree.values[:depth])]
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "class": fitted.encoding.classes.array()[label],
-                        "feature": tree.feature,
-                        "parents": depth,
-                        "context": np.array(names, object)[context],
-                        "rows": rows[label, context],
-                        "reached": reached[label, context],
-                        "last": last[label, context],
-                    }
+    for columns, tables, last in _context_blocks(fitted):
+        network = columns.network
+        for g, (child, *parents) in enumerate(network.nodes):
+            column = network.base.index[child]
+            if not parents or not tables[g].size or (wanted is not None and column not in wanted):
+                continue
+            names, values = [network.base.names[p] for p in parents], [network.values_of(p) for p in parents]
+            for depth in range(len(parents) + 1):
+                # Axes are those of the class, the parents and the feature; `last` is the same along the further ones.
+                further = tuple(range(1 + depth, tables[g].ndim))
+                rows = tables[g].sum(axis=further).reshape(len(classes), -1)
+                first: Any = (..., *(0,) * len(further))
+                probability = np.stack([table[g][first] for table in last]).reshape(len(last), len(classes), -1)
+                label, context = np.nonzero(rows > 0)
+                labels = [", ".join(map("{}={}".format, names, given)) for given in product(*values[:depth])]
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "class": classes[label],
+                            "feature": network.names[g],
+                            "parents": depth,
+                            "context": np.array(labels, object)[context],
+                            "rows": rows[label, context],
+                            "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
+                            "last": probability[depth][label, context],
+                        }
+                    )
                 )
-            )
     if not parts:
         raise ValueError(
             "context_table: there are no tables of contexts"
@@ -545,50 +548,17 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)
 
 
-class _ContextTree(NamedTuple):
-    """Contexts of one feature.
+def _context_blocks(fitted: Fitted) -> Iterator[tuple[Any, list[np.ndarray], list[list[np.ndarray]]]]:
+    """Yield the columns of each block with context trees, and tables with an axis for each parent, for each column.
 
-    Parameters
-    ----------
-    column : int
-    feature : str
-    parents : names of the D parents
-    values : for each parent its values
-    rows : (C, *q, L) array
-        Weight of rows by class, values of the parents, and level of the feature.
-    last : (D + 1, C, *q, L) array
-        Probability that the first d parents are the last on which the distribution depends.
+    Tables are the rows counted, and for each number of parents the probability that they are the last that matter.
     """
-
-    column: int
-    feature: str
-    parents: list[str]
-    values: list[list[Any]]
-    rows: np.ndarray
-    last: np.ndarray
-
-    def contexts(self, depth: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(C, G) rows in each context of the first `depth` parents, P(it is the last), and P(it is reached)."""
-        n_classes = len(self.rows)
-        further = tuple(range(1 + depth, self.rows.ndim))
-        first: Any = (..., *(0,) * len(further))
-        last = self.last[first].reshape(len(self.last), n_classes, -1)
-        rows = self.rows.sum(axis=further).reshape(n_classes, -1)
-        return rows, last[depth], np.clip(last[depth:].sum(axis=0), 0.0, 1.0)
-
-
-def _context_trees(fitted: Fitted) -> Iterator[_ContextTree]:
-    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True)
-    for columns, statistics, family in blocks:
-        if not hasattr(family, "last_probability"):
-            continue
-        network = columns.network
-        tables = [network.tables(values) for values in (statistics.count, *_last_probability(family))]
-        for g, (child, *parents) in enumerate(network.nodes):
-            count, *last = (table[g] for table in tables)
-            if parents and count.size:
-                names, values = [network.base.names[p] for p in parents], [network.values_of(p) for p in parents]
-                yield _ContextTree(network.base.index[child], network.names[g], names, values, count, np.stack(last))
+    for columns, statistics, family in zip(
+        fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True
+    ):
+        if hasattr(family, "last_probability"):
+            rows, *last = map(columns.network.tables, (statistics.count, *_last_probability(family)))
+            yield columns, rows, last
 
 
 @float64
