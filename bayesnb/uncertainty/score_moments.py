@@ -13,7 +13,6 @@ Wilson & Hilferty, *The distribution of chi-square*, PNAS 17 (1931).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Literal
@@ -33,6 +32,10 @@ _NODES = 40
 _LARGEST_LOGIT = 1e100  # stands for an infinite logit
 _SMALLEST_SD = 1e-40  # stands for an sd of 0
 _TOLERANCE = 1e-10
+_NEAR = 1e-5
+_NEWTON_STEPS = 10
+_STEPS = 1000
+_SQRT_2PI = (2.0 * np.pi) ** 0.5
 
 
 # -- cumulants of scores -------------------------------------------------------------------------
@@ -126,10 +129,10 @@ def skewed(z: Any, skew: Any) -> Any:
     return 2.0 * excess * (c * c + c + 1.0)
 
 
-def unskewed(y: Any, skew: Any) -> Any:
-    """Standard normal variate by one of skewness `skew`: the inverse of `skewed`."""
+def unskewed(y: Any, skew: Any) -> tuple[Any, Any]:
+    """Standard normal variate z by one of skewness `skew`, the inverse of `skewed`; and dz/dy."""
     c = np.cbrt(1.0 + 0.5 * skew * y)
-    return 3.0 * y / (c * c + c + 1.0) + skew / 6.0
+    return 3.0 * y / (c * c + c + 1.0) + skew / 6.0, 1.0 / (c * c)
 
 
 # -- two classes: the logit is a mixture of skewed variates --------------------------------------
@@ -140,16 +143,9 @@ def probability_interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarra
 
     `weight` and `scores` are those of `score_cumulants`, `tails` the probabilities of the ends.
     """
-    from scipy.special import expit, ndtr, ndtri
+    from scipy.special import expit
 
-    mean, sd, skew = (np.tile(moment.T, 2) for moment in _logit(scores))  # (K, 2 N): lower ends, then upper ends
-    weight, q = np.tile(weight.T, 2), np.repeat(tails, len(weight))
-
-    def cdf(x: np.ndarray, at: Any) -> np.ndarray:
-        with np.errstate(invalid="ignore", over="ignore", under="ignore"):
-            return ndtr(unskewed((x - mean[:, at]) / sd[:, at], skew[:, at]))
-
-    low, high = mixture_quantiles(weight, mean + sd * skewed(ndtri(q), skew), cdf, q, _TOLERANCE).reshape(2, -1)
+    low, high = _mixture_quantiles(weight, *_logit(scores), tails)
     return expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2)
 
 
@@ -169,7 +165,7 @@ def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) 
     # The entropy of Bernoulli(expit(z)) is log(1 + e^-|z|) + |z| expit(-|z|).
     z = abs(z)
     aleatoric = np.sum(probability * (np.log1p(np.exp(-z)) + z * expit(-z)), axis=(1, 2))
-    below = ndtr(unskewed(-logit / sd, skew))
+    below = ndtr(unskewed(-logit / sd, skew)[0])
     p_top = np.where((log_proba[:, 1] <= log_proba[:, 0])[:, None], below, 1.0 - below)
     known_tie = (logit == 0) & (sd == _SMALLEST_SD)
     p_top = np.sum(weight * np.where(known_tie, 1.0, p_top), axis=1)
@@ -184,40 +180,36 @@ def _logit(scores: Cumulants) -> tuple[Any, Any, Any]:
     return logit, np.maximum(variance**0.5, _SMALLEST_SD), skew
 
 
-def mixture_quantiles(
-    weight: np.ndarray,
-    ends: np.ndarray,
-    cdf: Callable[[np.ndarray, Any], np.ndarray],
-    q: np.ndarray,
-    tolerance: float = 0.0,
+def _mixture_quantiles(
+    weight: np.ndarray, mean: np.ndarray, sd: np.ndarray, skew: np.ndarray, q: np.ndarray
 ) -> np.ndarray:
-    """(M,) quantiles of M mixtures of K components.
+    """(Q, N) quantiles of mixtures of K skewed variates (N, K), by Newton's method in a bracket.
 
-    Parameters
-    ----------
-    weight : (K, M) array
-        Probabilities of the components.
-    ends : (K, M) array
-        The same quantiles of the components, between which that of the mixture lies.
-    cdf : function of x (m,) and of the indices of m mixtures
-        (K, m) cumulative probabilities of their components at x.
-    q : (M,) array
-        Cumulative probabilities of the quantiles.
-    tolerance : float
-        Error, relative to 1 + |x|; default: as small as rounding allows.
+    Bisection stands in where a step would leave the bracket, and after a few steps unless they are near the root.
     """
-    from scipy.optimize.elementwise import find_root
+    from scipy.special import ndtr, ndtri
 
-    def excess(x: np.ndarray, at: Any) -> np.ndarray:
-        return np.sum(weight[:, at] * (cdf(x, at) - q[at]), axis=0)
-
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    every = slice(None)
-    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
-    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
-    quantiles = np.where(above, high, low)
-    if between.size:
-        tolerances = {"xatol": tolerance, "xrtol": tolerance} if tolerance else None
-        bracket = low[between], high[between]
-        quantiles[between] = find_root(excess, bracket, args=(between,), tolerances=tolerances).x
-    return quantiles
+    n = len(weight)
+    weight, mean, sd, skew = (np.tile(v.T, len(q)) for v in (weight, mean, sd, skew))  # (K, Q · N)
+    ends = mean + sd * skewed(np.repeat(ndtri(q), n), skew)
+    q = np.repeat(q, n)
+    low, high, quantile = ends.min(axis=0), ends.max(axis=0), np.sum(weight * ends, axis=0)
+    todo = np.arange(len(q))
+    for step in range(_STEPS):
+        w, s, x = weight[:, todo], sd[:, todo], quantile[todo]
+        with np.errstate(all="ignore"):
+            z, slope = unskewed((x - mean[:, todo]) / s, skew[:, todo])
+            excess = np.sum(w * ndtr(z), axis=0) - q[todo]
+            newton = x - excess / np.sum(w / s * slope * np.exp(-0.5 * z * z), axis=0) * _SQRT_2PI
+        below, above = np.where(excess < 0, x, low[todo]), np.where(excess > 0, x, high[todo])
+        inside = (newton >= below) & (newton <= above)
+        near = inside & (abs(excess) <= _NEAR * np.minimum(q[todo], 1.0 - q[todo]))
+        following = np.where(near | (inside & (step < _NEWTON_STEPS)), newton, 0.5 * (below + above))
+        low[todo], high[todo], quantile[todo] = below, above, following
+        # Near the root the error of Newton's method is about the square of its step; near a pole of the density its
+        # steps are small far from the root too.
+        error = np.where(near, (following - x) ** 2 / s.min(axis=0), above - below)
+        todo = todo[np.minimum(error, above - below) >= _TOLERANCE * (1.0 + abs(x))]
+        if not todo.size:
+            break
+    return quantile.reshape(-1, n)

@@ -19,7 +19,6 @@ from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS, draw_parameters, feature_masks, require_proper, site_names
-from bayesnb.uncertainty.score_moments import mixture_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,7 +200,6 @@ def _objects(values: Sequence[Hashable]) -> np.ndarray:
 def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
     """Quantiles (1 ∓ prob)/2 of the marginals, raveled; both are the mean where the parameter is certain."""
     import pandas as pd
-    from scipy import stats
 
     mean, marginal = summary["mean"], summary["marginal"]
     arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
@@ -210,22 +208,39 @@ def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
     index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
     distinct = iter(table.drop_duplicates().to_numpy().T)
     mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
-    weight = np.stack([component for component, _, _ in mixture])
+    quantiles = [_mixture_quantile(mixture, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2)]
+    certain = np.ravel(summary["variance"]) == 0
+    lower, upper = (np.where(certain, mean.ravel(), quantile) for quantile in quantiles)
+    return lower, upper
 
-    def components(at: Any) -> Iterator[Any]:
-        for _, part, values in mixture:
-            named = zip(part.arguments, (v[at] for v in values), strict=True)
-            yield getattr(stats, part.distribution)(**dict(named))
 
-    def cdf(x: np.ndarray, at: Any) -> np.ndarray:
-        return np.stack([component.cdf(x) for component in components(at)])
+def _mixture_quantile(mixture: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
+    """(M,) quantile of mixtures of components with weights (M,) and arguments (M,).
 
-    quantiles = []
-    for q in ((1 - prob) / 2, (1 + prob) / 2):
-        ends = np.stack([component.ppf(q) for component in components(slice(None))])
-        values = mixture_quantiles(weight, ends, cdf, np.full(weight.shape[1], q))
-        quantiles.append(np.where(np.ravel(summary["variance"]) == 0, mean.ravel(), values[index]))
-    return quantiles[0], quantiles[1]
+    The quantile lies between the same quantiles of the components.
+    """
+    from scipy import stats
+    from scipy.optimize.elementwise import find_root
+
+    def frozen(part: _Component, arguments: list[np.ndarray], at: Any) -> Any:
+        named = zip(part.arguments, (v[at] for v in arguments), strict=True)
+        return getattr(stats, part.distribution)(**dict(named))
+
+    every = slice(None)
+    ends = np.stack([frozen(part, arguments, every).ppf(q) for _, part, arguments in mixture])
+    if len(mixture) == 1:
+        return ends[0]
+
+    def excess(x: np.ndarray, at: Any) -> np.ndarray:
+        return sum(weight[at] * (frozen(part, arguments, at).cdf(x) - q) for weight, part, arguments in mixture)
+
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
+    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
+    quantile = np.where(above, high, low)
+    if between.size:
+        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
+    return quantile
 
 
 # -- densities of binned columns -----------------------------------------------------------------
