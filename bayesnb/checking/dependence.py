@@ -116,7 +116,7 @@ def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) ->
 
 
 def _table_information(count: np.ndarray) -> np.ndarray:
-    """Σ n/N log(n n_c / (n_l n_m)) of tables (..., C, L, M)."""
+    """Mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (..., C, L, M)."""
     total = count.sum(axis=(-1, -2))
     parts = _x_log_x(count).sum(axis=(-1, -2)) + _x_log_x(total)
     parts = parts - _x_log_x(count.sum(axis=-1)).sum(axis=-1) - _x_log_x(count.sum(axis=-2)).sum(axis=-1)
@@ -251,12 +251,12 @@ def _examine_residual(
 
 
 def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
-    """Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
+    """Mutual information Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
     return 0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1)
 
 
 def _log_rising(a: Any, x: Any) -> np.ndarray:
-    """log Γ(a + x) - log Γ(a); from a table where x has many entries and few values."""
+    """Log rising factorial log Γ(a + x) - log Γ(a); from a table where x has many entries and few values."""
     if np.size(a) and np.size(x) > 4096 and np.ptp(a) == 0:
         largest = np.max(x)
         if largest < np.size(x) and np.array_equal(index := x.astype(np.intp), x):
@@ -266,7 +266,7 @@ def _log_rising(a: Any, x: Any) -> np.ndarray:
 
 
 def _x_log_x(x: np.ndarray) -> np.ndarray:
-    """x log x of counts; from a table where x has many entries and few values."""
+    """Entries x log x of counts; from a table where x has many entries and few values."""
     largest = int(np.max(x, initial=0))
     if largest < x.size and x.size > 4096:
         grid = np.arange(largest + 1)

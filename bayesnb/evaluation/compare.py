@@ -367,7 +367,7 @@ def summarize_each(scored: Mapping[str, RowScores]) -> dict[str, dict[str, float
 def _fit_splits(
     nb: Classifier, X: Any, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]], rows: estimates.TableRows
 ) -> Iterator[Fit]:
-    """For each split the classifier and the baselines fitted to its first rows, and the other rows."""
+    """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
     for train, test in splits:
         X_train, y_train = take_rows(X, train), y[train]
         fitted = clone(nb).fit(X_train, y_train)

@@ -163,7 +163,7 @@ def predict(
 
 
 def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
-    """Log evidence of each estimate that has a prior; NaN where there is none in closed form."""
+    """Log evidence of each estimate that has a prior; NaN if it has no closed form."""
     values = {n: float("nan") if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in fits.items()}
     value = values.pop("")
     return {"map": value, "mean": value, "predictive": value, **values}
@@ -176,7 +176,7 @@ def coincidences(predictions: Mapping[str, Predictions]) -> np.ndarray:
 
 
 def same_as(names: Sequence[str], same: np.ndarray) -> list[str]:
-    """For each estimate the name of the first estimate before it that coincides with it; "" if there is none.
+    """Return for each estimate the name of the first estimate before it that coincides with it, or "".
 
     Of `same`, the return value of `coincidences`, only the part above the diagonal is read.
     """
@@ -239,7 +239,7 @@ def _with_alpha(fitted: Any, name: str, alpha: Any) -> Any:
             )
         alpha = _perks(fitted.encoding_)
     other = copy.copy(fitted).set_params(alpha=alpha)
-    # A property derives the prior, and refuses a bad concentration: here, not at a later use.
+    # The property derives the prior, and so raises the error of a bad concentration before anything is scored.
     _ = other.prior_
     return other
 

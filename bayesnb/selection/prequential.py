@@ -105,13 +105,13 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     require_integer("points", points)
     table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "prequential")
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
-    encoding, total, found = fitted.encoding, fitted.statistics, [0.0]
+    encoding, total, log_evidence = fitted.encoding, fitted.statistics, [0.0]
     with progress("evidence", len(sizes) - 1) as tick:
         for total in accumulate(_parts(encoding, table, label, weight, sizes), Statistics.merge):
-            found.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
+            log_evidence.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
             tick()
     _require_all(fitted.statistics, total)
-    return Prequential(sizes, np.array(found), label, weight, copy(nb))
+    return Prequential(sizes, np.array(log_evidence), label, weight, copy(nb))
 
 
 def _parts(

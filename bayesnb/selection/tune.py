@@ -87,9 +87,9 @@ class Tuned:
         return float(self.path["objective"].max())
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{name} = {value:.4g}" for name, value in self.values.items())
+        values = ", ".join(f"{name} = {value:.4g}" for name, value in self.values.items())
         end = f"; at the end of the interval: {', '.join(self.boundary)}" if self.boundary else ""
-        return f"Tuned({found} by {self.by}: {self.objective:.3f} after {len(self.path)} evaluations{end})"
+        return f"Tuned({values} by {self.by}: {self.objective:.3f} after {len(self.path)} evaluations{end})"
 
     def _repr_html_(self) -> str:
         reached = "Σ log p(label | row, the others)" if self.by == "loo" else "log p(X, y)"
@@ -181,8 +181,8 @@ def tune_alpha(
     else:
         objective = _by_evidence(unit, fitted.statistics, names)
     path: list[np.ndarray] = []
-    own = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
-    starts = [own, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
+    current = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
+    starts = [current, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
     with progress("tune_alpha", None, "evaluations") as tick:
 
         def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -198,9 +198,9 @@ def tune_alpha(
                 f"{type(nb).__name__} only the strength is tuned: give one that is proper, with location and scale."
             )
         best = starts[int(np.nanargmin(losses))]
-        found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
-    values = dict(zip(names, np.exp(found.x).tolist(), strict=True))
-    at_end = np.minimum(found.x - np.log(low), np.log(high) - found.x) < 0.01
+        optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
+    values = dict(zip(names, np.exp(optimum.x).tolist(), strict=True))
+    at_end = np.minimum(optimum.x - np.log(low), np.log(high) - optimum.x) < 0.01
     boundary = tuple(name for name, end in zip(names, at_end, strict=True) if end)
     if boundary:
         warn(
@@ -289,10 +289,10 @@ def _by_loo(fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any
         value, gradient = 0.0, np.zeros(len(names))
         for rows, n, c, w in groups:
             for _, x, (real,) in blocks(rows, n, np.ones(n)):
-                found, slopes = _label_score(
+                score, slopes = _label_score(
                     log_values, prior, statistics, x, real, -w * one_hot[c], c, names, estimate
                 )
-                value += w * float(found)
+                value += w * float(score)
                 gradient += w * np.asarray(slopes)
         return value, gradient
 
@@ -324,7 +324,7 @@ def _label_score(
 
 
 def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
-    """A fitted copy: the statistics do not depend on the prior."""
+    """Return a fitted copy with the tuned prior; the statistics do not depend on the prior."""
     own: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
     for argument, family in zip(fitted.prior_arguments, float64(_prior)(source, others).blocks, strict=True):

@@ -228,7 +228,7 @@ def feature_masks(encoding: Encoding, features: Iterable[Any] | None) -> list[np
 
 
 def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
-    """For each block the sites of its parameters, followed by the kind of column where two blocks share a name."""
+    """Names of the sites of each block's parameters, followed by the kind of column where two blocks share a name."""
     parameters = [list(parameter_shapes(family)) for family in model.blocks]
     names = [name for block in parameters for name in block]
     return [

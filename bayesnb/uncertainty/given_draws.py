@@ -195,7 +195,7 @@ def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[s
 
 
 def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[dict[str, str]]:
-    """For each block the site of each of its hyperparameters, with the ending of the site of its parameter.
+    """Sites of the hyperparameters of each block, with the endings of the sites of its parameters.
 
     Where the name is that of a parameter too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson
     rates.

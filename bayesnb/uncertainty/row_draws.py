@@ -131,9 +131,9 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
         row = int(np.nanargmin(size))
         warn(
             f"{int(low.sum())} of {len(size)} rows rest on few of the {n_draws} draws, which count by p(row | draw): "
-            f"the least effective sample size is {size[row]:.1f} (row {row}), and what is said of these rows is Monte "
-            "Carlo error for the most part; more draws help in few dimensions only. Pass what posterior_draws, "
-            "to_arviz or run_nuts returned for this very model, as it is, or leave draws= out."
+            f"the least effective sample size is {size[row]:.1f} (row {row}), and the results for these rows are "
+            "mostly Monte Carlo error; more draws help in few dimensions only. Pass the unchanged return value of "
+            "posterior_draws, to_arviz or run_nuts for this very model, or leave draws= out."
         )
 
 

@@ -32,9 +32,9 @@ _NODES = 40
 _LARGEST_LOGIT = 1e100  # stands for an infinite logit
 _SMALLEST_SD = 1e-40  # stands for an sd of 0
 _TOLERANCE = 1e-10
-_NEAR = 1e-5
+_NEAR = 1e-5  # largest error of a cumulative probability, relative to it, at which Newton's method is trusted
 _NEWTON_STEPS = 10
-_STEPS = 1000
+_STEPS = 1000  # Bisection from 1e100 to the tolerance takes fewer.
 _SQRT_2PI = (2.0 * np.pi) ** 0.5
 
 
@@ -50,7 +50,7 @@ class RowCumulants:
     log_proba : (N, C) array
         log P(class | row), parameters integrated out.
     without_row, with_row : Cumulants
-        Under θ | D, and under θ | D, (row, class).
+        Cumulants under θ | D, and under θ | D, (row, class).
     """
 
     log_proba: Any
