@@ -139,7 +139,7 @@ def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
 
 @jax.jit(static_argnames="output")
 def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = log_normalize) -> jax.Array:
-    """Apply `output`, by default P(class | row), to log of the average (N, C) of p(class, row | draw) (S, N, C)."""
+    """Apply `output`, by default log P(class | row), to log of the average (N, C) of p(class, row | draw) (S, N, C)."""
     return output(jax.nn.logsumexp(joint, axis=0) - jnp.log(joint.shape[0]))
 
 
