@@ -14,7 +14,7 @@ from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, require_fitted
-from bayesnb.uncertainty.class_probabilities import Given, Method, require_options, sampler
+from bayesnb.uncertainty.class_probabilities import Given, Method, choose_sampler, require_options
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -186,7 +186,7 @@ def decide(
     require_options(given, method)
     require_seed(seed)
     fitted = None if nb.no_posterior else nb.fitted_
-    drawing = None if fitted is None else sampler(fitted, given, method, draws, seed)
+    drawing = None if fitted is None else choose_sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 

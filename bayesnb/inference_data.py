@@ -17,8 +17,8 @@ from bayesnb.encoding import Encoding
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty import ImproperPosteriorError, draw_parameters, require_proper, site_names
-from bayesnb.uncertainty.draws import draws_of, kept, origin
-from bayesnb.uncertainty.labelled_draws import score_labelled
+from bayesnb.uncertainty.draws import draw_posterior, feature_masks, origin
+from bayesnb.uncertainty.row_draws import score_labelled
 from bayesnb.version import __version__
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     require_integer("draws * chains", n_draws)
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     encoding, prior, posterior = fitted.encoding, fitted.prior, fitted.posterior
-    drawn = draws_of(fitted, n_draws, seed)
-    everything = kept(encoding, None)
+    drawn = draw_posterior(fitted, n_draws, seed)
+    everything = feature_masks(encoding, None)
     groups = {"posterior": _parameters(encoding, posterior, drawn, sample, everything)}
     if _is_proper(encoding, prior):
         before = draw_parameters(encoding, prior, n_draws, prior_seed)

@@ -25,7 +25,7 @@ from bayesnb import (
 from bayesnb.datasets import load_watermelon
 from bayesnb.encoding import row_blocks as rows
 from bayesnb.inference_data import to_arviz
-from bayesnb.uncertainty import labelled_draws
+from bayesnb.uncertainty import row_draws
 from tests.refusals import refused
 
 matplotlib.use("Agg")
@@ -260,7 +260,7 @@ def test_small_blocks_make_no_difference(monkeypatch):
     X, y = RNG.poisson(2.0, (50, 3)), np.array(["a", "b"])[np.arange(50) % 2]
     nb = PoissonNB().fit(X, y)
     whole = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
-    monkeypatch.setattr(labelled_draws, "_MOST_CELLS", 300)
+    monkeypatch.setattr(row_draws, "_LABELLED_CELLS", 300)
     monkeypatch.setattr(rows, "CELLS", 100)
     pieces = to_arviz(nb, X, y, draws=25, seed=1)["log_likelihood"]
     for name in ("row", "label"):

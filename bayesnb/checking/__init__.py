@@ -1,4 +1,4 @@
-"""Does the model deserve belief: is it naive, does the prior decide, what does the prior say by itself."""
+"""Checks of a model: independence of features, sensitivity to the prior, prior predictive."""
 
 from bayesnb.checking.independence import check_independence
 from bayesnb.checking.prior import prior_predictive

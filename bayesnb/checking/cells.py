@@ -1,4 +1,4 @@
-"""Features as pairs of them are compared: levels or numbers, with rows sorted by class."""
+"""Cells of features, levels or numbers, with rows sorted by class, for the comparison of pairs of features."""
 
 from __future__ import annotations
 
@@ -16,14 +16,21 @@ from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, Family
 from bayesnb.fitted import Fitted
-from bayesnb.uncertainty.proper import ImproperPosteriorError
+from bayesnb.uncertainty import ImproperPosteriorError
 
 _TABLE = 2**26
 
 
 @dataclass(frozen=True, eq=False)
 class LevelCells:
-    """Features with the same number of levels: `code` (N, F), -1 where missing; `alpha` (C, F, L)."""
+    """Levels of features that have the same number of levels.
+
+    Parameters
+    ----------
+    index : (F,) columns of X
+    code : (N, F) level of each cell, -1 where missing
+    alpha : (C, F, L) concentrations of the prior
+    """
 
     index: np.ndarray
     code: np.ndarray
@@ -32,7 +39,14 @@ class LevelCells:
 
 @dataclass(frozen=True, eq=False)
 class PresenceCells:
-    """Features that are absent or present, sparse: `matrix` (N, F) of ones; `alpha` (C, F, 2)."""
+    """Features that are absent or present, in a sparse matrix.
+
+    Parameters
+    ----------
+    index : (F,) columns of X
+    matrix : (N, F) ones where a feature is present
+    alpha : (C, F, 2) concentrations of the prior
+    """
 
     index: np.ndarray
     matrix: sp.csc_array
@@ -41,7 +55,15 @@ class PresenceCells:
 
 @dataclass(frozen=True, eq=False)
 class NumberCells:
-    """Numbers: `values` (N, F), NaN where missing; `centre` (C, F) their class means."""
+    """Numbers.
+
+    Parameters
+    ----------
+    index : (F,) columns of X
+    values : (N, F) numbers, NaN where missing
+    centre : (C, F) means of each class
+    prior : Family
+    """
 
     index: np.ndarray
     values: np.ndarray
@@ -53,7 +75,14 @@ Cells = LevelCells | PresenceCells | NumberCells
 
 
 def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
-    """The chosen features (None: all), alike ones together, levels before numbers; where each class begins and ends.
+    """Read the cells of the chosen features (None: all), with rows sorted by class.
+
+    Returns
+    -------
+    cells : list
+        Features with levels, then features with numbers; features of one kind stand together.
+    bounds : (C + 1,) int array
+        First row of each class, and the number of rows.
 
     Raises
     ------
@@ -62,19 +91,19 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
     """
     table = fitted.table(X)
     order, bounds = by_class(fitted.label_index(y, table.n_rows), len(fitted.encoding.classes))
-    # The question is whether features with parents would do without.
+    # Features with parents are compared without them: the model to check is naive Bayes.
     rows = fitted.rows(table, alone=True)
     cells: list[Cells] = []
     blocks = zip(fitted.encoding.blocks, fitted.prior.blocks, rows, fitted.encoding.repeats, strict=True)
-    for block, family, of_block, repeats in blocks:
-        if repeats:  # of a number in a network the cells are looked at
+    for block, family, x, repeats in blocks:
+        if repeats:  # A number in a network has cells in another block, which are compared.
             continue
-        family, columns, x = fitted.prior_alone(block, family), block.base, of_block
+        family, columns = fitted.prior_alone(block, family), block.base
         index = np.asarray(columns.index)
         at = np.arange(len(index)) if chosen is None else np.flatnonzero(np.isin(index, list(chosen)))
         if not len(at):
             continue
-        # Of features averaged over: the prior of the model in which they depend on the class.
+        # Features that are averaged over have the prior of the model in which they depend on the class.
         family = getattr(family, "dependent", family)
         if not columns.one_simplex:
             _require_proper(columns, family, at)
@@ -97,7 +126,7 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
 
 
 def take(cells: Any, at: np.ndarray) -> Any:
-    """Some of the features."""
+    """Return the cells of some of the features, by their positions."""
     if isinstance(cells, LevelCells):
         return LevelCells(cells.index[at], cells.code[:, at], cells.alpha[:, at])
     if isinstance(cells, PresenceCells):
@@ -107,7 +136,7 @@ def take(cells: Any, at: np.ndarray) -> Any:
 
 
 def above_median(cells: NumberCells, bounds: np.ndarray) -> LevelCells:
-    """Whether each number is above the median of its feature in its class, as two levels."""
+    """Return numbers as two levels: above the median of the feature in its class, or not."""
     code = np.full(cells.values.shape, -1, np.int8)
     for _, rows in pieces(bounds, 1, whole=True):
         values = cells.values[rows]
@@ -118,7 +147,7 @@ def above_median(cells: NumberCells, bounds: np.ndarray) -> LevelCells:
 
 
 def one_hot(cells: LevelCells | PresenceCells, rows: slice, dtype: Any = np.float32) -> np.ndarray:
-    """(n, F · L) indicators of the levels; of a missing cell all are zero."""
+    """(n, F · L) indicators of the levels; the indicators of a missing cell are zero."""
     if isinstance(cells, PresenceCells):
         present = cells.matrix[rows].toarray()
         hot = np.stack([1 - present, present], axis=2)
@@ -141,27 +170,26 @@ def tables(first: Any, second: Any, bounds: np.ndarray) -> np.ndarray:
 
 
 def require_memory(cells: list[Cells], n_classes: int, names: Any) -> None:
-    """Refuse features with so many levels that the table of two of them does not fit."""
+    """Raise ValueError if the table of two features would not fit into memory."""
     sizes = sorted((c.alpha.shape[2], int(j)) for c in cells if not isinstance(c, NumberCells) for j in c.index)
     if len(sizes) > 1 and (need := n_classes * sizes[-1][0] * sizes[-2][0]) > _TABLE:
         (a, i), (b, j) = sizes[-1], sizes[-2]
         raise ValueError(
             f"features: column {shown(names[i])} has {a} levels and column {shown(names[j])} {b}; their table for "
-            f"{n_classes} "
-            f"classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
+            f"{n_classes} classes would take {need * 8 / 1e9:.1f} GB. Leave one of them out of `features`."
         )
 
 
 def _co_occurrences(first: sp.csc_array, second: sp.csc_array) -> np.ndarray:
     """(2 F₁, 2 F₂) counts of (absent, present) × (absent, present)."""
-    both = (first.T @ second).toarray().astype(np.float64)
-    mine, theirs = (np.asarray(m.sum(axis=0), np.float64).ravel() for m in (first, second))
-    counts = np.empty((len(mine), 2, len(theirs), 2))
-    counts[:, 1, :, 1] = both
-    counts[:, 1, :, 0] = mine[:, None] - both
-    counts[:, 0, :, 1] = theirs - both
-    counts[:, 0, :, 0] = first.shape[0] - mine[:, None] - theirs + both
-    return counts.reshape(2 * len(mine), -1)
+    together = (first.T @ second).toarray().astype(np.float64)
+    rows, columns = (np.asarray(m.sum(axis=0), np.float64).ravel() for m in (first, second))
+    counts = np.empty((len(rows), 2, len(columns), 2))
+    counts[:, 1, :, 1] = together
+    counts[:, 1, :, 0] = rows[:, None] - together
+    counts[:, 0, :, 1] = columns - together
+    counts[:, 0, :, 0] = first.shape[0] - rows[:, None] - columns + together
+    return counts.reshape(2 * len(rows), -1)
 
 
 def _presences(columns: Columns, family: Dirichlet, matrix: Any, order: np.ndarray, at: np.ndarray) -> PresenceCells:
@@ -175,50 +203,44 @@ def _presences(columns: Columns, family: Dirichlet, matrix: Any, order: np.ndarr
 
 
 def _levels(columns: Any, family: Dirichlet, code: Any, order: np.ndarray, at: np.ndarray) -> list[LevelCells]:
-    """Features with the same number of levels together, so that their tables are one array."""
+    """Group features by their number of levels, so that the tables of a group are one array."""
     sizes = np.asarray(columns.sizes())
     start = np.cumsum(sizes) - sizes
     alpha, index, code = np.asarray(family.concentration), np.asarray(columns.index), np.asarray(code)
-    return [
-        LevelCells(
-            index[same], code[np.ix_(order, same)], alpha[:, start[same][:, None] + np.arange(size, dtype=np.intp)]
-        )
-        for size in np.unique(sizes[at])
-        for same in [at[sizes[at] == size]]
-    ]
+    groups = []
+    for size in np.unique(sizes[at]):
+        same = at[sizes[at] == size]
+        concentration = alpha[:, start[same][:, None] + np.arange(size, dtype=np.intp)]
+        groups.append(LevelCells(index[same], code[np.ix_(order, same)], concentration))
+    return groups
 
 
 def _class_means(values: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """(C, F) means of the observed cells; zero where there is none."""
+    """(C, F) means of the observed cells; zero where no cell is observed."""
     centre = np.zeros((len(bounds) - 1, values.shape[1]))
     for c, rows in pieces(bounds, 1, whole=True):
         seen = ~np.isnan(values[rows])
         count = np.maximum(seen.sum(axis=0), 1)
-        # Twice, for the rounding of the first mean.
+        # The second pass corrects the rounding of the first mean.
         for _ in range(2):
             centre[c] += np.where(seen, values[rows] - centre[c], 0.0).sum(axis=0) / count
     return centre
 
 
 def _rank(cells: Cells) -> int:
-    """Levels, then numbers, those last whose pairs have a closed form."""
+    """Order of comparison: levels, then numbers, of which those whose pairs have a closed form come last."""
     if not isinstance(cells, NumberCells):
         return 0
     return 2 if cells.prior.correlates else 1
 
 
-@float64
-def _proper(family: Family) -> np.ndarray:
-    return np.asarray(family.proper())
-
-
 def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:
-    bad = ~_proper(family).all(axis=0)
-    features = np.asarray(columns.axis()[0])[bad]
-    found = features[np.isin(features, at)]
-    if len(found):
+    proper = float64(family.proper)()
+    improper = np.asarray(columns.axis()[0])[~proper.all(axis=0)]
+    improper = improper[np.isin(improper, at)]
+    if len(improper):
         raise ImproperPosteriorError(
-            f"The prior of feature {shown(columns.names[int(found[0])])} is improper: a parameter of it is zero. A "
+            f"The prior of feature {shown(columns.names[int(improper[0])])} is improper: a parameter of it is zero. A "
             "Bayes factor needs a proper prior, such as alpha=0.5."
         )
 

@@ -19,13 +19,20 @@ _MOST_CELLS = 2**21
 _SAME = 1e-9
 _ROUNDING = 1e-12
 _CONSTANT = 1e-12
-# Of a pair picked by a mask: mutual information and p-value, from a number of replicates.
+# A function of a mask of pairs, the number of replicates and a generator: mutual information and p-value of each pair.
 Examine = Callable[[np.ndarray, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Of each pair, (F₁, F₂): rows where both are observed, log Bayes factor of dependence; and what else to ask."""
+    """Evidence of dependence between each of F₁ and each of F₂ features.
+
+    Parameters
+    ----------
+    rows : (F₁, F₂) number of rows where both are observed
+    log_bayes_factor : (F₁, F₂) of dependence against independence
+    examine : function that computes mutual information and p-values
+    """
 
     rows: np.ndarray
     log_bayes_factor: np.ndarray
@@ -34,14 +41,14 @@ class Evidence:
 
 @float64
 def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
-    """Every feature of `first` against every one of `second`, which has numbers if `first` has."""
+    """Compare every feature of `first` with every feature of `second`, which has numbers if `first` has."""
     if not isinstance(first, NumberCells):
         if isinstance(second, NumberCells):
             return _levels_and_numbers(first, second, bounds)
         return _levels_and_levels(first, second, bounds)
     moments = _moments(first, second, bounds)
     x, y, cross = moments
-    if first.prior.correlates:  # the last in order, and so the second does too
+    if first.prior.correlates:  # Such cells come last in the order of comparison, and so the second correlates too.
         terms = first.prior.log_bayes_factor_of_pairs(
             second.prior, _counted(first, x, x.mean), _counted(second, y, y.mean), cross
         )
@@ -57,23 +64,23 @@ def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
 def _levels_and_levels(
     first: LevelCells | PresenceCells, second: LevelCells | PresenceCells, bounds: np.ndarray
 ) -> Evidence:
-    """Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) - log B(A₂ + n₂)/B(A₂), A₁ and A₂ the marginals of A.
+    """Evidence Σ_c log B(A + n)/B(A) - log B(A₁ + n₁)/B(A₁) - log B(A₂ + n₂)/B(A₂), A₁ and A₂ the marginals of A.
 
     A_lm = α_l α'_m / α₀, with α₀ the geometric mean of the totals of α and α': where these are the same, A₁ = α and
     A₂ = α'.
     """
     count = tables(first, second, bounds)
     alpha, other = first.alpha[:, :, :, None, None], second.alpha[:, None, None]
-    # A feature of which no cell was ever seen has no levels: nothing to sum.
+    # A feature without any observed cell has no levels, and its sums are empty.
     total, other_total = (
         np.where(a0 > 0, a0, 1.0) for a0 in (alpha.sum(axis=2, keepdims=True), other.sum(axis=4, keepdims=True))
     )
     p, q, a0 = alpha / total, other / other_total, np.sqrt(total * other_total)
     rows = count.sum(axis=(2, 4))
     joint = _log_rising(a0 * p * q, count).sum(axis=(2, 4))
-    mine = _log_rising(a0 * p, count.sum(axis=4, keepdims=True)).sum(axis=(2, 4))
-    theirs = _log_rising(a0 * q, count.sum(axis=2, keepdims=True)).sum(axis=(2, 4))
-    gain = joint - mine - theirs + _log_rising(a0[:, :, 0, :, 0], rows)
+    first_alone = _log_rising(a0 * p, count.sum(axis=4, keepdims=True)).sum(axis=(2, 4))
+    second_alone = _log_rising(a0 * q, count.sum(axis=2, keepdims=True)).sum(axis=(2, 4))
+    gain = joint - first_alone - second_alone + _log_rising(a0[:, :, 0, :, 0], rows)
 
     def examine(pick: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         i, j = np.nonzero(pick)
@@ -83,7 +90,7 @@ def _levels_and_levels(
 
 
 def _examine_tables(count: np.ndarray, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Of P pairs with counts (P, C, L, M), against tables with the margins of each class.
+    """Mutual information and p-value of P pairs with counts (P, C, L, M), by random tables with the same margins.
 
     Given its margins, the mutual information of a table depends on Σ n log n alone.
     """
@@ -109,16 +116,19 @@ def _draw_log_counts(table: np.ndarray, draws: int, rng: np.random.Generator) ->
 
 
 def _table_information(count: np.ndarray) -> np.ndarray:
-    """Σ n/N log(n n_c / (n_l n_m)) of tables (..., C, L, M)."""
+    """Mutual information Σ n/N log(n n_c / (n_l n_m)) of tables (..., C, L, M)."""
     total = count.sum(axis=(-1, -2))
     parts = _x_log_x(count).sum(axis=(-1, -2)) + _x_log_x(total)
     parts = parts - _x_log_x(count.sum(axis=-1)).sum(axis=-1) - _x_log_x(count.sum(axis=-2)).sum(axis=-1)
-    # What rounding leaves below zero is zero.
+    # Rounding may leave a value below zero.
     return np.maximum(parts.sum(axis=-1), 0.0) / np.maximum(total.sum(axis=-1), 1.0)
 
 
 def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
-    """Numbers with a mean of each level against one of the class; the levels share the rows of the prior."""
+    """Evidence of numbers that have a mean for each level against one mean for the class.
+
+    The levels share the rows that the prior is worth.
+    """
     n_classes, n_first, n_levels = first.alpha.shape
     shape = (n_classes, n_first, n_levels, len(second.index))
     n, s, q, total = (np.zeros((n_classes, n_first * n_levels, len(second.index))) for _ in range(4))
@@ -132,7 +142,7 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     n, s, q, total = (v.reshape(shape) for v in (n, s, q, total))
     by_level = _Moments(n, s, q, second.centre[:, None, None])
     by_class = _Moments(n.sum(axis=2), s.sum(axis=2), q.sum(axis=2), second.centre[:, None])
-    # A sum is not that of deviations from the mean of a class: of a level far below that nothing would be left.
+    # Means of levels are not computed from deviations, which cancel where a level is far from the mean of its class.
     counted = (
         _counted(second, m, t / np.maximum(m.n, 1.0)) for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
     )
@@ -141,13 +151,13 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     varies = ~by_class.constant
     unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)
     degrees = np.where(varies, np.maximum((n > 0).sum(axis=2) - 1, 0), 0)
-    examine = partial(_examine_share, by_class.n, unexplained, degrees)
+    examine = partial(_examine_residual, by_class.n, unexplained, degrees)
     return Evidence(by_class.n.sum(axis=0), np.asarray(gain).sum(axis=0), examine)
 
 
 @dataclass(frozen=True, eq=False)
 class _Moments:
-    """Numbers of some rows: how many, sum and sum of squares of the deviations from `centre`."""
+    """Number of some values, and sum and sum of squares of their deviations from `centre`."""
 
     n: np.ndarray
     s: np.ndarray
@@ -164,7 +174,7 @@ class _Moments:
 
     @property
     def constant(self) -> np.ndarray:
-        """Whether what is left of the spread is rounding."""
+        """Whether the sum of squares is rounding error."""
         return self.m2 <= self.n * (_CONSTANT * self.mean) ** 2 + 1e-14 * self.q
 
 
@@ -175,7 +185,7 @@ def _counted(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
 
 
 def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:
-    """Of each pair, (C, F₁, F₂): moments of either on the rows that have both; Σ (x - x̄)(y - ȳ)."""
+    """(C, F₁, F₂) moments of either feature of each pair on the rows that have both; and Σ (x - x̄)(y - ȳ)."""
     shape = (len(bounds) - 1, len(first.index), len(second.index))
     n, s_x, s_y, q_x, q_y, cross = (np.zeros(shape) for _ in range(6))
     for c, rows in pieces(bounds, 3 * max(shape[1:])):
@@ -191,7 +201,7 @@ def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tup
 
 
 def _deviations(cells: NumberCells, c: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Which cells are observed, as 0 and 1, and what they deviate from the mean of their class."""
+    """Indicators of observed cells, and their deviations from the mean of the class."""
     deviation = cells.values[rows] - cells.centre[c]
     seen = ~np.isnan(deviation)
     return seen.astype(np.float64), np.where(seen, deviation, 0.0)
@@ -201,10 +211,10 @@ def _correlation(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
     x, y, cross = moments
     varies = ~(x.constant | y.constant)
     square = np.where(varies, (cross / np.where(varies, np.sqrt(x.m2) * np.sqrt(y.m2), 1.0)) ** 2, 0.0)
-    return partial(_examine_share, x.n, 1.0 - np.minimum(square, 1.0), varies.astype(int))
+    return partial(_examine_residual, x.n, 1.0 - np.minimum(square, 1.0), varies.astype(int))
 
 
-def _examine_share(
+def _examine_residual(
     n: np.ndarray,
     unexplained: np.ndarray,
     degrees: np.ndarray,
@@ -212,9 +222,9 @@ def _examine_share(
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of 1 - R² in each class, ~ Beta((n - k - 1)/2, k/2) under independence, k the degrees of freedom.
+    """Mutual information and p-value from 1 - R² in each class, ~ Beta((n - k - 1)/2, k/2) under independence.
 
-    A class without degrees of freedom left says nothing. All arrays are (C, F₁, F₂).
+    k are the degrees of freedom; a class with none left is left out. All arrays are (C, F₁, F₂).
     """
     i, j = np.nonzero(pick)
     n, unexplained, degrees = (v[:, i, j].T for v in (n, unexplained, degrees))
@@ -222,7 +232,7 @@ def _examine_share(
     weight = n / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
     with np.errstate(divide="ignore"):
         information = _weighted_log(weight, np.where(degrees > 0, unexplained, 1.0))
-    # Where no cell is missing all pairs have one null distribution.
+    # Pairs with the same n and k have one null distribution: without missing cells, all pairs.
     distinct, which = np.unique(np.hstack([n, degrees]), axis=0, return_inverse=True)
     which, p_value = which.ravel(), np.ones(len(n))
     order = np.argsort(which, kind="stable")
@@ -241,12 +251,12 @@ def _examine_share(
 
 
 def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
-    """Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
+    """Mutual information Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
     return 0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1)
 
 
 def _log_rising(a: Any, x: Any) -> np.ndarray:
-    """log Γ(a + x) - log Γ(a), by a table where few numbers are asked for often."""
+    """Log rising factorial log Γ(a + x) - log Γ(a); from a table where x has many entries and few values."""
     if np.size(a) and np.size(x) > 4096 and np.ptp(a) == 0:
         largest = np.max(x)
         if largest < np.size(x) and np.array_equal(index := x.astype(np.intp), x):
@@ -256,6 +266,7 @@ def _log_rising(a: Any, x: Any) -> np.ndarray:
 
 
 def _x_log_x(x: np.ndarray) -> np.ndarray:
+    """Entries x log x of counts; from a table where x has many entries and few values."""
     largest = int(np.max(x, initial=0))
     if largest < x.size and x.size > 4096:
         grid = np.arange(largest + 1)

@@ -1,9 +1,9 @@
-"""Which features break the assumption of naive Bayes."""
+"""Pairs of features that depend on each other given the class."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,33 +32,33 @@ def check_independence(
     draws: int = 200,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Are the features independent given the class, as naive Bayes assumes? One row a pair of features.
+    """Compare dependence and independence given the class for each pair of features.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Its levels and its prior are used.
+        A classifier whose levels and prior are used.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
-        Usually the rows that `nb` was fitted to.
+        Rows, usually those that `nb` was fitted to.
     y : array-like of shape (N,)
     features : iterable of column names or indices, optional
-        Compare these only; default: all.
+        Features to compare; default: all.
     top : int, optional
-        Return the strongest pairs only. All are compared all the same.
+        Number of pairs to return, those with the largest Bayes factors; all pairs are compared. Default: all.
     draws : int
-        Replicates behind each p-value, which is never below 1/(draws + 1).
+        Number of replicates for each p-value, which is never below 1/(draws + 1).
     seed : int
         The same seed gives the same p-values.
 
     Returns
     -------
     DataFrame
-        Sorted by log_bayes_factor, largest first; feature_1 stands before feature_2 in X.
+        One row for each pair, sorted by log_bayes_factor, largest first; feature_1 precedes feature_2 in X.
 
         feature_1, feature_2
-            names
+            names of the features
         rows
-            number of rows in which both are observed; only these are used.
+            number of rows in which both features are observed; only these rows are used.
         log_bayes_factor
             log p(both | class, dependent) - log p(both | class, independent), in nats.
         mutual_information
@@ -128,6 +128,8 @@ def check_independence(
       feature_1 feature_2  log_bayes_factor
     0         0         1              23.4
     """
+    import pandas as pd
+
     fitted = require_posterior(nb, "check_independence")
     if top is not None:
         require_integer("top", top)
@@ -146,68 +148,53 @@ def check_independence(
         )
     cells, bounds = read_cells(fitted, X, y, chosen)
     require_memory(cells, len(bounds) - 1, names)
-    _require_pairs(cells, names)
+    for group in cells:
+        if isinstance(group, NumberCells):
+            group.prior.require_pairs([names[int(j)] for j in group.index])
     rng = np.random.default_rng(seed)
-    found = _every_pair(cells, bounds, n_pairs, draws, rng) if top is None else _strongest(cells, bounds, n_pairs, top)
-    order = np.lexsort((found.second, found.first, -found.log_bayes_factor))
-    found = _Pairs(*(column[order] for column in found))
-    if top is not None:
-        found = _examined(cells, bounds, found, draws, rng)
-    return _frame(found, names)
-
-
-class _Pairs(NamedTuple):
-    """Columns of the result; `first` < `second` are columns of X."""
-
-    first: np.ndarray
-    second: np.ndarray
-    rows: np.ndarray
-    log_bayes_factor: np.ndarray
-    mutual_information: np.ndarray
-    p_value: np.ndarray
-
-
-def _every_pair(cells: list[Cells], bounds: np.ndarray, n_pairs: int, draws: int, rng: np.random.Generator) -> _Pairs:
-    parts = []
+    parts: list[pd.DataFrame] = []
     with progress("Pairs of features", n_pairs) as tick:
-        for first, second, pick in _blocks(cells):
+        for first, second, mask in _blocks(cells):
             evidence = compare(first, second, bounds)
-            parts.append(_pick(first, second, pick, evidence, *evidence.examine(pick, draws, rng)))
-            tick(int(pick.sum()))
-    return _Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+            i, j = np.nonzero(mask)
+            pair = np.sort([first.index[i], second.index[j]], axis=0)
+            rows = evidence.rows[mask].astype(np.int64)
+            columns = {"first": pair[0], "second": pair[1], "rows": rows}
+            part = pd.DataFrame({**columns, "log_bayes_factor": evidence.log_bayes_factor[mask]})
+            if top is None:
+                part["mutual_information"], part["p_value"] = evidence.examine(mask, draws, rng)
+            parts = [*parts, part] if top is None else [_strongest(pd.concat([*parts, part]), top)]
+            tick(len(part))
+    table = _strongest(pd.concat(parts), top)
+    if top is not None:
+        table["mutual_information"], table["p_value"] = _examine(cells, bounds, table, draws, rng)
+    pairs = [[names[j] for j in table.pop(column)] for column in ("first", "second")]
+    return pd.DataFrame({"feature_1": pairs[0], "feature_2": pairs[1]}).join(table)
 
 
-def _strongest(cells: list[Cells], bounds: np.ndarray, n_pairs: int, top: int) -> _Pairs:
-    """The pairs with the largest Bayes factors, not examined further."""
-    kept: _Pairs | None = None
-    with progress("Pairs of features", n_pairs) as tick:
-        for first, second, pick in _blocks(cells):
-            nothing = np.full(int(pick.sum()), np.nan)
-            part = _pick(first, second, pick, compare(first, second, bounds), nothing, nothing)
-            kept = part if kept is None else _Pairs(*(np.concatenate(pair) for pair in zip(kept, part, strict=True)))
-            if len(kept.first) > top:
-                best = np.lexsort((kept.second, kept.first, -kept.log_bayes_factor))[:top]
-                kept = _Pairs(*(column[best] for column in kept))
-            tick(len(nothing))
-    assert kept is not None
-    return kept
+def _strongest(pairs: pd.DataFrame, top: int | None) -> pd.DataFrame:
+    """Return the pairs with the largest Bayes factors, sorted; None: all pairs."""
+    order = np.lexsort((pairs["second"], pairs["first"], -pairs["log_bayes_factor"]))
+    return pairs.iloc[order[:top]].reset_index(drop=True)
 
 
-def _examined(cells: list[Cells], bounds: np.ndarray, pairs: _Pairs, draws: int, rng: np.random.Generator) -> _Pairs:
-    """The same pairs with mutual information and p-value."""
-    where = {int(j): (group, at) for group, c in enumerate(cells) for at, j in enumerate(c.index)}
-    information, p_value = np.empty(len(pairs.first)), np.empty(len(pairs.first))
-    with progress("Replicates", len(pairs.first)) as tick:
-        for row, pair in enumerate(zip(pairs.first, pairs.second, strict=True)):
-            (g, a), (h, b) = sorted(where[int(j)] for j in pair)
+def _examine(
+    cells: list[Cells], bounds: np.ndarray, pairs: pd.DataFrame, draws: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mutual information and p-value of each pair."""
+    position = {int(j): (group, at) for group, c in enumerate(cells) for at, j in enumerate(c.index)}
+    information, p_value = np.empty(len(pairs)), np.empty(len(pairs))
+    with progress("Replicates", len(pairs)) as tick:
+        for row, pair in enumerate(zip(pairs["first"], pairs["second"], strict=True)):
+            (g, a), (h, b) = sorted(position[j] for j in pair)
             evidence = compare(take(cells[g], np.array([a])), take(cells[h], np.array([b])), bounds)
             information[row : row + 1], p_value[row : row + 1] = evidence.examine(np.ones((1, 1), bool), draws, rng)
             tick()
-    return pairs._replace(mutual_information=information, p_value=p_value)
+    return information, p_value
 
 
 def _blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
-    """Every pair once, in blocks: features of the one, of the other, and which of the pairs."""
+    """Yield every pair once, in blocks: features to pair with other features, and a mask of the pairs."""
     blocks = []
     for group in cells:
         size = _NUMBERS if isinstance(group, NumberCells) else max(1, _LEVELS // max(1, group.alpha.shape[2]))
@@ -215,32 +202,7 @@ def _blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
         blocks += [take(group, np.arange(s, min(s + size, len(group.index)))) for s in starts]
     for a, first in enumerate(blocks):
         for b, second in enumerate(blocks[a:], a):
-            pick = np.ones((len(first.index), len(second.index)), bool)
-            pick = np.triu(pick, 1) if a == b else pick
-            if pick.any():
-                yield first, second, pick
-
-
-def _pick(
-    first: Cells, second: Cells, pick: np.ndarray, evidence: Any, information: np.ndarray, p_value: np.ndarray
-) -> _Pairs:
-    i, j = np.nonzero(pick)
-    one, other = first.index[i], second.index[j]
-    rows = evidence.rows[pick].astype(np.int64)
-    return _Pairs(
-        np.minimum(one, other), np.maximum(one, other), rows, evidence.log_bayes_factor[pick], information, p_value
-    )
-
-
-def _require_pairs(cells: list[Cells], names: Sequence[str]) -> None:
-    for group in cells:
-        if isinstance(group, NumberCells):
-            group.prior.require_pairs([names[int(j)] for j in group.index])
-
-
-def _frame(pairs: _Pairs, names: Sequence[str]) -> pd.DataFrame:
-    import pandas as pd
-
-    columns = pairs._asdict()
-    first, second = ([names[int(j)] for j in columns.pop(name)] for name in ("first", "second"))
-    return pd.DataFrame({"feature_1": first, "feature_2": second, **columns})
+            mask = np.ones((len(first.index), len(second.index)), bool)
+            mask = np.triu(mask, 1) if a == b else mask
+            if mask.any():
+                yield first, second, mask

@@ -1,4 +1,4 @@
-"""What the prior says by itself."""
+"""Class probabilities under the prior alone."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty import ImproperPosteriorError, require_proper
-from bayesnb.uncertainty.numpy_variates import ask, run
+from bayesnb.uncertainty.draws import ask, run
 
 _MOST_CELLS = 2**21
 
 
 def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.ndarray:
-    """How sure the prior believes that naive Bayes will be: draws of P(class | row) before any data.
+    """Draw P(class | row, θ) of the true class from the prior: how certain naive Bayes is before any data.
 
     Each draw takes all parameters θ from the prior, a class from its probabilities, a row of all features from
     p(x | class, θ), and returns P(that class | row, θ), by Bayes' rule with these parameters.
@@ -30,8 +30,9 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Its prior is used, its levels, and of multinomial features the mean total of the rows, rounded.
+        A classifier whose prior and levels are used, and for multinomial features the rounded mean total of the rows.
     draws : int
+        Number of draws.
     seed : int
         The same seed gives the same draws.
 
@@ -44,14 +45,14 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     Raises
     ------
     ImproperPosteriorError
-        If the prior is improper: there is nothing to draw from.
+        If the prior is improper, and so cannot be drawn from.
     ValueError
         If `draws` is not positive, or the prior is so wide that its draws overflow.
 
     Notes
     -----
     With many features nearly all draws are close to 1, whatever the prior: independent features add up. "Pooled"
-    priors are derived from the data, so under them this is not quite before any.
+    priors are derived from the data, so that these draws are not entirely from before the data.
 
     Examples
     --------
@@ -73,12 +74,12 @@ def prior_predictive(nb: Classifier, draws: int = 1000, seed: int = 0) -> np.nda
     width = max(np.size(jax.tree.leaves(block)[0]) for block in model.blocks)
     step = max(1, _MOST_CELLS // max(1, width))
     parts = [_draw(encoding, model, statistics, min(step, draws - s), rng) for s in range(0, draws, step)]
-    found = np.concatenate(parts)
-    if np.isnan(found).any():
+    probability = np.concatenate(parts)
+    if np.isnan(probability).any():
         raise ValueError(
             "The prior is so wide that its draws overflow float64; raise the concentration of its variances."
         )
-    return found
+    return probability
 
 
 @float64
@@ -86,20 +87,20 @@ def _draw(
     encoding: Encoding, model: NaiveBayes, statistics: Statistics, draws: int, rng: np.random.Generator
 ) -> np.ndarray:
     each = np.arange(draws)
-    log_class = np.asarray(_drawn(model.class_prior, draws, rng).log_theta)[:, 0]
+    log_class = np.asarray(_draw_likelihood(model.class_prior, draws, rng).log_theta)[:, 0]
     label = np.argmax(log_class + rng.gumbel(size=log_class.shape), axis=1)
     score, n_rows = log_class, statistics.class_count.sum()
     for columns, family, counted in zip(encoding.blocks, model.blocks, statistics.blocks, strict=True):
-        likelihood = jax.tree.map(np.asarray, _drawn(family, draws, rng))
-        own = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
-        cells = columns.realized(family.simulate(own, rng, columns.total_count(counted, n_rows)))
+        likelihood = jax.tree.map(np.asarray, _draw_likelihood(family, draws, rng))
+        of_label = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
+        cells = columns.realized(family.simulate(of_label, rng, columns.total_count(counted, n_rows)))
         score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
     with np.errstate(invalid="ignore"):
         return np.exp(score[each, label] - logsumexp(score, axis=1))
 
 
-def _drawn(family: Any, draws: int, rng: np.random.Generator) -> Any:
-    """The likelihood under S draws of the parameters, (S, C, K) each."""
+def _draw_likelihood(family: Any, draws: int, rng: np.random.Generator) -> Any:
+    """Likelihood of a family under S draws of its parameters, (S, C, K) each."""
     return run(_draw_parameters, ask(_draw_parameters, family), draws, rng, family)
 
 

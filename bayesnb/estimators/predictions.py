@@ -15,7 +15,8 @@ from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_w
 from bayesnb.estimators.display import Displayed
 from bayesnb.fitted import Fitted, Output, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
-from bayesnb.uncertainty.given_draws import read_draws, score_draws
+from bayesnb.uncertainty.given_draws import read_draws
+from bayesnb.uncertainty.row_draws import score_draws
 
 
 def _labels(nb: FittedClassifier, no_rows: Any) -> np.ndarray:

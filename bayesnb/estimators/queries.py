@@ -11,7 +11,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_mapping, shown
 from bayesnb.encoding import Levels, NodeColumns
 from bayesnb.fitted import Fitted, fill_empty_tables
-from bayesnb.uncertainty.proper import CLASS
+from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
     import pandas as pd

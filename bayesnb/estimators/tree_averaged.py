@@ -18,7 +18,7 @@ from bayesnb.estimators.pair_counts import pair_counts
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import NotOfferedError
 from bayesnb.model import Estimate
-from bayesnb.uncertainty.numpy_variates import ask, run
+from bayesnb.uncertainty.draws import ask, run
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,4 +1,4 @@
-"""How good: scores of predicted probabilities on held-out rows, and the estimates side by side."""
+"""Evaluation: scores of predicted probabilities on held-out rows, and comparison of the estimates."""
 
 from bayesnb.evaluation.compare import compare_estimates, compare_fitted, compare_folds
 from bayesnb.evaluation.curve import learning_curve

@@ -1,15 +1,14 @@
-"""The estimates side by side, scored on held-out rows."""
+"""Maximum likelihood and the Bayesian estimates compared by their scores on held-out rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from sklearn.base import clone
 
-from bayesnb._util.arguments import shown
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.rows import take_rows
 from bayesnb.evaluation import estimates
@@ -20,6 +19,7 @@ from bayesnb.fitted import Classifier
 if TYPE_CHECKING:
     import pandas as pd
 
+T = TypeVar("T")
 DIFFERENCES = {"brier": "brier", "log_loss": "log_loss_clipped"}
 MLE = "mle"
 
@@ -39,13 +39,13 @@ def compare_estimates(
     seed: int = 0,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
-    """Maximum likelihood beside the Bayesian estimates, scored on held-out rows.
+    """Compare maximum likelihood and the Bayesian estimates by their scores on held-out rows.
 
     Parameters
     ----------
     nb : classifier of bayesnb
-        Its hyperparameters are used; it is neither changed nor has it to be fitted. Of a `WeightedNB` the estimates
-        are those of its estimator, and its own predictions one row more.
+        A classifier, fitted or not, whose hyperparameters are used; it is not changed. For a `WeightedNB` the
+        estimates are those of its estimator, and one more row has the predictions with weights.
     X, y
         Rows to fit; with `repeats` all rows.
     X_test, y_test : optional
@@ -53,40 +53,41 @@ def compare_estimates(
     priors : dict of str to alpha, optional
         Further rows with the predictive of the same classifier under other concentrations, such as
         {"Laplace": 1, "Jeffreys": 0.5, "Perks": "1/L"}; "1/L" is one over the number of levels of each
-        feature, over the number of words for counts of words. Where levels are not declared, those of the
-        rows fitted count. Not for classifiers without `alpha`.
+        feature, or over the number of words for counts of words. Levels are those declared, or else those of the
+        rows fitted. Not for classifiers without `alpha`.
     baselines : dict of str to classifier, or iterable of classifiers, optional
-        Further rows, of any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names they are
-        named by their `repr`.
+        Further rows for any classifiers of scikit-learn: {"logistic": LogisticRegression()}. Without names, their
+        names are their `repr`.
     against : str, default "mle"
         The row from which differences are taken, such as "predictive", to see what weights add to it.
     repeats : int, optional
-        In place of `X_test`: that many random splits of (X, y), stratified, see
-        `bayesnb.evaluation.stratified_splits`; 2 or more.
+        Number of random splits of (X, y), 2 or more, in place of `X_test`; they are stratified, see
+        `bayesnb.evaluation.stratified_splits`.
     test_size : float, default 0.3
-        Share of each class that `repeats` test.
+        Share of each class that is tested in each split.
     seed : int, default 0
-        Of `repeats`.
+        Seed of the splits.
     progress : str, optional
         Title of a progress bar on a terminal or in a notebook, shown after a second; None: no bar.
 
     Returns
     -------
     DataFrame
-        One row an estimate, under its name: "mle", "map", "mean", "predictive", of a `WeightedNB` "weighted", then
-        `priors`, whose terms have no weights, and `baselines`. Columns:
+        One row for each estimate, indexed by its name: "mle", "map", "mean", "predictive"; for a `WeightedNB`
+        "weighted"; then `priors`, whose terms have no weights, and `baselines`. Columns:
 
         `scores`
-            with `repeats` their means over the splits, also of the numbers of rows. Confidence is
-            the accuracy that the probabilities state; beside it stands the observed one. In rows where an estimate has
-            no probabilities (`undefined_rows`) its label is the most probable one a priori, as `predict` has it.
+            the scores of `bayesnb.evaluation.scores`; with `repeats` their means over the splits, also of the numbers
+            of rows. Confidence is the accuracy that the probabilities state; the observed accuracy stands beside it.
+            In rows where an estimate has no probabilities (`undefined_rows`) its label is the most probable one a
+            priori, as `predict` has it.
         brier_difference, log_loss_difference
-            mean score less that of the row `against`, paired by row; negative is
-            better than it. Of the clipped log loss, as the strict one may be infinite.
+            mean score minus that of the row `against`, paired by row; a negative difference is an improvement. The log
+            loss is the clipped one, as the strict log loss may be infinite.
         brier_difference_se, log_loss_difference_se
-            their standard errors, see Notes.
+            standard errors of these differences, see Notes.
         log_evidence
-            that of (X, y) under the prior of the row, with `repeats` the mean over the rows
+            log evidence of (X, y) under the prior of the row, with `repeats` the mean over the rows
             fitted in each split; NaN for "mle", "weighted" and baselines, which have none.
         same_as
             the first row before this one whose probabilities of every class agree with those of this row to 1e-12 (in
@@ -100,10 +101,10 @@ def compare_estimates(
 
     Notes
     -----
-    With one set of test rows the standard error is sd/√n over the differences of these rows. It speaks of
-    these fits on other rows, and says nothing of how fits to other training rows would differ. With `repeats` it is the
+    With one set of test rows the standard error is sd/√n over the differences of these rows. It describes
+    these fits on other test rows, and not how fits to other training rows would differ. With `repeats` it is the
     corrected resampled t of Nadeau and Bengio (2003), √((1/K + n_test/n_train) s²), with s² the variance of
-    the difference over the K splits, to be held against t of K - 1 degrees of freedom: it speaks of fits to
+    the difference over the K splits, to be compared with t of K - 1 degrees of freedom: it describes fits to
     other training rows too.
 
     Examples
@@ -122,21 +123,36 @@ def compare_estimates(
     mean           0.179     0.889       0.944
     predictive     0.135     0.889       0.925
     """
-    priors, others = estimates.named(priors, baselines)
-    names = estimates.row_names(nb, priors, others)
-    against = _row(against, names)
+    rows = estimates.TableRows.read(nb, priors, baselines)
+    rows.require(against)
     if (X_test is None) != (y_test is None) or (X_test is None) == (repeats is None):
         raise ValueError("Pass either X_test and y_test, or repeats=K for K random splits of X and y into both.")
     classes, y = estimates.labels(X, y, type(nb).__name__)
     if repeats is None:
         _, y_test = estimates.labels(X_test, y_test, type(nb).__name__, "_test")
-        once = ((clone(nb).fit(X, y), estimates.fit_baselines(others, X, y), X_test, y_test) for _ in range(1))
-        (rows,), same, (evidence,) = _over_splits(once, 1, priors, names, classes, progress)
-        return Scored(rows, same, evidence).table(against)
+        fits: Iterator[Fit] = (Fit(clone(nb).fit(X, y), rows.fit_baselines(X, y), X_test, y_test) for _ in range(1))
+        ((scored, evidence),), same = score_fits(
+            fits, 1, rows, classes, lambda scored, fitted: (scored, estimates.log_evidence(fitted)), progress
+        )
+        return Scored(scored, same, evidence).table(against)
     splits = stratified_splits(y, repeats, test_size, seed)
-    fitted = _fits(nb, X, y, splits, others)
-    parts, same, evidences = _over_splits(fitted, len(splits), priors, names, classes, progress)
-    return _of_splits(parts, same, evidences, len(splits[0][0]), len(splits[0][1]), against)
+    fits = _fit_splits(nb, X, y, splits, rows)
+
+    def summary(
+        scored: dict[str, RowScores], fitted: dict[str, Any]
+    ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+        return summarize_each(scored), estimates.log_evidence(fitted)
+
+    parts, same = score_fits(fits, len(splits), rows, classes, summary, progress)
+    summaries = {name: [scores[name] for scores, _ in parts] for name in rows.names}
+    sizes = len(splits[0][0]), len(splits[0][1])
+
+    def difference(name: str, score: str) -> tuple[float, float]:
+        values = paired_differences(summaries[name], summaries[against], score)
+        return float(np.mean(values)), corrected_error(values, *sizes)
+
+    evidence = {name: float(np.mean([e.get(name, np.nan) for _, e in parts])) for name in rows.names}
+    return _table({name: average(scores) for name, scores in summaries.items()}, difference, evidence, same)
 
 
 def compare_folds(
@@ -150,23 +166,23 @@ def compare_folds(
     *,
     against: str = MLE,
 ) -> pd.DataFrame:
-    """As `compare_estimates`, the held-out rows of several splits pooled before they are scored.
+    """Compare estimates as `compare_estimates` does, with the held-out rows of several splits pooled.
 
     Parameters
     ----------
     X : array, sparse matrix or DataFrame of shape (N, F)
     y : (N,) array-like
     folds : iterable of (train, test)
-        Indices of the rows, such as `StratifiedKFold().split(X, y)` gives.
+        Indices of the rows, such as `StratifiedKFold().split(X, y)` yields.
     nb, priors, baselines, progress, against
-        As for `compare_estimates`.
+        See `compare_estimates`.
 
     Returns
     -------
     DataFrame
-        As `compare_estimates`; log_evidence is that of all rows. The standard errors are sd/√n over the
-        pooled rows, as if these were independent: what rows share by being scored by the same fit, or by
-        fits to much the same rows, is not in them.
+        The table of `compare_estimates`, with the log evidence of all rows. The standard errors are sd/√n over the
+        pooled rows, as if these were independent: they leave out that rows are scored by the same fit, or by fits to
+        nearly the same rows.
 
     Examples
     --------
@@ -184,14 +200,13 @@ def compare_folds(
     mean        0.078     0.132               -0.004                   0.002
     predictive  0.078     0.130               -0.005                   0.003
     """
-    (priors, others), folds = estimates.named(priors, baselines), list(folds)
-    names = estimates.row_names(nb, priors, others)
-    against = _row(against, names)
+    rows, folds = estimates.TableRows.read(nb, priors, baselines), list(folds)
+    rows.require(against)
     classes, y = estimates.labels(X, y, type(nb).__name__)
-    whole = estimates.alternatives(clone(nb).unweighted.fit(X, y), priors)
-    fits = _fits(nb, X, y, folds, others)
-    parts, same, _ = _over_splits(fits, len(folds), priors, names, classes, progress)
-    return _pooled(parts, same, whole).table(against)
+    evidence = estimates.log_evidence(rows.alternatives(clone(nb).unweighted.fit(X, y)))
+    fits = _fit_splits(nb, X, y, folds, rows)
+    parts, same = score_fits(fits, len(folds), rows, classes, lambda scored, _: scored, progress)
+    return Scored.pool(parts, same, evidence).table(against)
 
 
 def compare_fitted(
@@ -200,21 +215,21 @@ def compare_fitted(
     priors: Mapping[str, Any] | None = None,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
-    """As `compare_folds`, with classifiers that are fitted already.
+    """Compare estimates as `compare_folds` does, with classifiers that are already fitted.
 
     Parameters
     ----------
     nb : classifier of bayesnb
-        Fitted to all rows: its classes and its log evidence stand in the table.
+        A classifier fitted to all rows; the table has its log evidence.
     parts : iterable of (classifier, X, y)
-        Rows held out, and a classifier of bayesnb as `nb` that is fitted to others.
+        Held-out rows, and a classifier of the type of `nb` that is fitted to other rows.
     priors, progress
-        As for `compare_estimates`.
+        See `compare_estimates`.
 
     Returns
     -------
     DataFrame
-        As `compare_folds`.
+        The table of `compare_folds`.
 
     Examples
     --------
@@ -241,18 +256,17 @@ def score_fitted(
     priors: Mapping[str, Any] | None = None,
     progress: str | None = "estimates",
 ) -> Scored:
-    """What `compare_fitted` makes its table of."""
-    priors, parts = dict(priors or {}), list(parts)
-    names = estimates.row_names(nb, priors, [])
-    whole = estimates.alternatives(nb, priors)
-    fitted: list[tuple[Any, list[Any], Any, Any]] = [(one, [], X, y) for one, X, y in parts]
-    found, same, _ = _over_splits(fitted, len(parts), priors, names, nb.classes_, progress)
-    return _pooled(found, same, whole)
+    """Score rows as `compare_fitted` does; return what its table is made of."""
+    rows, parts = estimates.TableRows.read(nb, priors, ()), list(parts)
+    evidence = estimates.log_evidence(rows.alternatives(nb))
+    fits = (Fit(classifier, [], X, y) for classifier, X, y in parts)
+    scored, same = score_fits(fits, len(parts), rows, nb.classes_, lambda scored, _: scored, progress)
+    return Scored.pool(scored, same, evidence)
 
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """The same rows scored by each estimate.
+    """Scores of the same rows by each estimate.
 
     Parameters
     ----------
@@ -260,116 +274,120 @@ class Scored:
     same : (E, E) bool
         Which estimates coincide.
     evidence : dict {estimate: float}
-        Log evidence of those that have one.
+        Log evidence of the estimates that have one.
     """
 
     rows: Mapping[str, RowScores]
     same: np.ndarray
     evidence: Mapping[str, float]
 
+    @classmethod
+    def pool(cls, parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, evidence: Mapping[str, float]) -> Scored:
+        """Pool the rows of several splits."""
+        return cls({name: pool([part[name] for part in parts]) for name in parts[0]}, same, evidence)
+
     @property
     def joined_names(self) -> dict[str, str]:
-        """Names of all estimates that say the same, by that of the first of them."""
+        """Names of all estimates that coincide, such as "mle = map", by the name of the first of them."""
         names = list(self.rows)
         return estimates.joined_names(names, estimates.same_as(names, self.same))
 
     def difference(self, name: str, against: str, score: str = "brier") -> tuple[float, float]:
-        """Mean over the rows of one estimate's score less another's, and its standard error."""
+        """Mean over the rows of the score of one estimate minus that of another, and its standard error."""
         difference = getattr(self.rows[name], score) - getattr(self.rows[against], score)
         return float(np.mean(difference)), standard_error(difference)
 
     def table(self, against: str = MLE) -> pd.DataFrame:
-        """See `compare_estimates`."""
-        table = {}
-        for name, mine in self.rows.items():
-            table[name] = dict(summarize(mine))
-            for title, score in DIFFERENCES.items():
-                mean, se = self.difference(name, against, score)
-                table[name] |= {f"{title}_difference": mean, f"{title}_difference_se": se}
-            table[name]["log_evidence"] = self.evidence.get(name, np.nan)
-        return _frame(table, self.same)
+        """Return the table of `compare_estimates`."""
+        scores = {name: summarize(rows) for name, rows in self.rows.items()}
+        return _table(scores, lambda name, score: self.difference(name, against, score), self.evidence, self.same)
 
 
-def _row(against: str, names: Sequence[str]) -> str:
-    """The estimate of that name, if there is one."""
-    if isinstance(against, str) and against in names:
-        return against
-    raise ValueError(f"against={shown(against)} is no row of the table; choose from {', '.join(map(shown, names))}.")
+class Fit(NamedTuple):
+    """A classifier and the baselines fitted to the same rows, and other rows to score."""
+
+    classifier: Any
+    baselines: Sequence[Any]
+    X: Any
+    y: Any
 
 
-def _pooled(parts: Sequence[Mapping[str, RowScores]], same: np.ndarray, whole: Mapping[str, Any]) -> Scored:
-    rows = {name: pool([part[name] for part in parts]) for name in parts[0]}
-    return Scored(rows, same, estimates.log_evidence(whole))
+def score_fits(
+    fits: Iterable[Fit],
+    n_fits: int,
+    rows: estimates.TableRows,
+    classes: np.ndarray,
+    summary: Callable[[dict[str, RowScores], dict[str, Any]], T],
+    progress: str | None,
+) -> tuple[list[T], np.ndarray]:
+    """Score the rows of each fit by every estimate.
+
+    Parameters
+    ----------
+    fits : iterable of Fit
+    n_fits : int
+        Number of fits.
+    rows : TableRows
+        Estimates to score.
+    classes : (C,) array
+    summary : function of the scores of rows by estimate, and of the fitted `alternatives`
+    progress : str or None
+        Title of the progress bar.
+
+    Returns
+    -------
+    summaries : list
+        Return value of `summary` for each fit.
+    same : (E, E) bool
+        Which estimates coincide in all fits.
+    """
+    summaries, same = [], np.ones((len(rows.names), len(rows.names)), bool)
+    with progress_bar(progress, n_fits * (len(rows.names) + 1)) as tick, estimates.warn_once():
+        for classifier, baselines, X, y in fits:
+            tick()
+            alternatives = rows.alternatives(classifier)
+            predictions = estimates.predict(alternatives, baselines, rows.names, X, classes, tick)
+            summaries.append(summary({name: p.score(y, classes) for name, p in predictions.items()}, alternatives))
+            same &= estimates.coincidences(predictions)
+    return summaries, same
 
 
-def _fits(
-    nb: Classifier,
-    X: Any,
-    y: np.ndarray,
-    splits: Iterable[tuple[np.ndarray, np.ndarray]],
-    baselines: Sequence[tuple[str, Any]],
-) -> Iterator[tuple[Any, list[Any], Any, np.ndarray]]:
-    """For each split the classifier and the baselines fitted to one part, and the rows of the other."""
+def paired_differences(
+    scores: Sequence[Mapping[str, float]], others: Sequence[Mapping[str, float]], score: str
+) -> np.ndarray:
+    """(K,) differences of a score between two estimates, split by split."""
+    return np.array([a[score] - b[score] for a, b in zip(scores, others, strict=True)])
+
+
+def summarize_each(scored: Mapping[str, RowScores]) -> dict[str, dict[str, float]]:
+    """Scores of each estimate."""
+    return {name: summarize(rows) for name, rows in scored.items()}
+
+
+def _fit_splits(
+    nb: Classifier, X: Any, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]], rows: estimates.TableRows
+) -> Iterator[Fit]:
+    """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
     for train, test in splits:
         X_train, y_train = take_rows(X, train), y[train]
         fitted = clone(nb).fit(X_train, y_train)
-        yield fitted, estimates.fit_baselines(baselines, X_train, y_train), take_rows(X, test), y[test]
+        yield Fit(fitted, rows.fit_baselines(X_train, y_train), take_rows(X, test), y[test])
 
 
-def _over_splits(
-    fits: Iterable[tuple[Any, Sequence[Any], Any, Any]],
-    n_splits: int,
-    priors: Mapping[str, Any],
-    names: Sequence[str],
-    classes: np.ndarray,
-    progress: str | None,
-) -> tuple[list[dict[str, RowScores]], np.ndarray, list[dict[str, float]]]:
-    """For each split the scores of rows and the log evidence; which estimates coincide in all of them."""
-    parts, evidence = [], []
-    same = np.ones((len(names), len(names)), bool)
-    with progress_bar(progress, n_splits * (len(names) + 1)) as tick, estimates.warn_once():
-        for nb, baselines, X, y in fits:
-            tick()
-            alternatives = estimates.alternatives(nb, priors)
-            predictions = estimates.predict(alternatives, baselines, names, X, classes, tick)
-            parts.append({name: p.score(y, classes) for name, p in predictions.items()})
-            evidence.append(estimates.log_evidence(alternatives))
-            same &= estimates.coincidences(predictions)
-    return parts, same, evidence
-
-
-def _of_splits(
-    parts: Sequence[Mapping[str, RowScores]],
+def _table(
+    scores: Mapping[str, Mapping[str, float]],
+    difference: Callable[[str, str], tuple[float, float]],
+    evidence: Mapping[str, float],
     same: np.ndarray,
-    evidence: Sequence[Mapping[str, float]],
-    n_train: int,
-    n_test: int,
-    against: str,
 ) -> pd.DataFrame:
-    """The table of means over splits of the same sizes."""
-    found = {name: [summarize(part[name]) for part in parts] for name in parts[0]}
-    table = {}
-    for name, mine in found.items():
-        table[name] = average(mine)
-        for title, score in DIFFERENCES.items():
-            difference = paired(mine, found[against], score)
-            table[name] |= {
-                f"{title}_difference": float(np.mean(difference)),
-                f"{title}_difference_se": corrected_error(difference, n_train, n_test),
-            }
-        table[name]["log_evidence"] = float(np.mean([e.get(name, np.nan) for e in evidence]))
-    return _frame(table, same)
-
-
-def paired(mine: Sequence[Mapping[str, float]], other: Sequence[Mapping[str, float]], score: str) -> np.ndarray:
-    """(K,) differences of a score over splits."""
-    return np.array([a[score] - b[score] for a, b in zip(mine, other, strict=True)])
-
-
-def _frame(table: Mapping[str, dict[str, float]], same: np.ndarray) -> pd.DataFrame:
-    """One row an estimate, and which of those before it says the same."""
+    """Table of `compare_estimates`; `difference` is a function of the estimate and the score, with standard error."""
     import pandas as pd
 
-    names = list(table)
-    index = pd.Index(names, name="estimate")
-    return pd.DataFrame(list(table.values()), index).assign(same_as=estimates.same_as(names, same))
+    table = []
+    for name, values in scores.items():
+        differences = {}
+        for title, score in DIFFERENCES.items():
+            differences[f"{title}_difference"], differences[f"{title}_difference_se"] = difference(name, score)
+        table.append({**values, **differences, "log_evidence": evidence.get(name, np.nan)})
+    names = list(scores)
+    return pd.DataFrame(table, pd.Index(names, name="estimate")).assign(same_as=estimates.same_as(names, same))

@@ -1,8 +1,8 @@
-"""The estimates side by side, as training rows come."""
+"""Maximum likelihood and the Bayesian estimates compared over the number of training rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.base import clone
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.progress import progress as progress_bar
 from bayesnb._util.rows import take_rows
 from bayesnb.evaluation import estimates
-from bayesnb.evaluation.compare import paired
+from bayesnb.evaluation.compare import MLE, Fit, paired_differences, score_fits, summarize_each
 from bayesnb.evaluation.resampling import nested_splits, standard_error
-from bayesnb.evaluation.scores import average, summarize
+from bayesnb.evaluation.scores import average
 from bayesnb.fitted import Classifier
 
 if TYPE_CHECKING:
@@ -34,31 +33,42 @@ def learning_curve(
     baselines: Mapping[str, Any] | Iterable[Any] = (),
     progress: str | None = "learning curve",
 ) -> pd.DataFrame:
-    """Maximum likelihood beside the Bayesian estimates, over the number of training rows.
+    """Compare maximum likelihood and the Bayesian estimates over the number of training rows.
 
     Parameters
     ----------
     nb : classifier of bayesnb
-        Its hyperparameters are used; it is neither changed nor has it to be fitted.
+        A classifier, fitted or not, whose hyperparameters are used; it is not changed.
     X : array, sparse matrix or DataFrame of shape (N, F)
     y : (N,) array-like
     sizes : increasing integers
-        Rows of *each class* to fit: 3 is three rows of every class.
+        Numbers of rows of *each class* to fit: 3 is three rows of every class.
     repeats : int, default 30
-        Random draws of training rows, 2 or more.
+        Number of random draws of training rows, 2 or more.
     seed : int, default 0
-    priors, baselines
-        As for `compare_estimates`.
+        Seed of these draws.
+    priors : dict of str to alpha, optional
+        Further rows with the predictive of the same classifier under other concentrations, see `compare_estimates`.
+    baselines : dict of str to classifier, or iterable of classifiers, optional
+        Further rows for any classifiers of scikit-learn, see `compare_estimates`.
     progress : str or None
         Title of a progress bar on a terminal or in a notebook, shown after a second.
 
     Returns
     -------
     DataFrame
-        One row a size and estimate. size and estimate; repeats; the means of `scores` over repeats (of the
-        numbers of rows too; inf stays inf); brier_difference, less that of "mle" on the same split; brier_se,
-        log_loss_clipped_se and brier_difference_se, sd/√repeats; same_as, the first estimate that agrees with this one
-        to 1e-12 at every size in every repeat, "" if there is none before it.
+        One row for each size and estimate. Columns:
+
+        size, estimate, repeats
+        scores
+            means over repeats of the scores of `bayesnb.evaluation.scores`, of the numbers of rows too; inf stays inf.
+        brier_difference
+            Brier score minus that of "mle" on the same split.
+        brier_se, log_loss_clipped_se, brier_difference_se
+            standard errors, sd/√repeats.
+        same_as
+            the first estimate before this one that agrees with it to 1e-12 at every size in every repeat; "" if there
+            is none.
 
     Raises
     ------
@@ -68,13 +78,13 @@ def learning_curve(
 
     Notes
     -----
-    In each repeat the training sets contain each other (the counts of a smaller one are added to, not made
-    anew), and the rows that the largest leaves over test every size: along the curve only the training rows
-    change. See `bayesnb.evaluation.nested_splits`. Every class has as many training rows as any other, while
-    the rows tested are as they come: where classes are not equally frequent, all estimates learn class
-    probabilities that are not those of the test.
+    In each repeat the training sets contain each other (rows are added to the counts of a smaller one), and the rows
+    that are not in the largest test every size: along the curve only the training rows change. See
+    `bayesnb.evaluation.nested_splits`. Every class has the same number of training rows, but the test rows have the
+    classes' own frequencies: where these differ, all estimates learn class probabilities that are not those of the
+    test.
 
-    Standard errors are of the draw of rows from these N. For other data sets they are right as long as repeats share
+    Standard errors describe the draw of rows from these N. For other data sets they are right as long as repeats share
     few rows, and too small beyond: of 120 data sets of three simulated classes, 50 rows each, that of brier_difference
     in 20 repeats was .98, .94, .74 and .51 of the standard deviation over data sets, at 3, 10, 20 and 40 rows a class.
     (The correction of Nadeau and Bengio that `compare_estimates` has is for splits of which most rows are fitted; here
@@ -92,57 +102,59 @@ def learning_curve(
     3         0.19  0.11  0.54        0.11
     20        0.13  0.11  0.12        0.11
     """
-    priors, named = estimates.named(priors, baselines)
-    names = estimates.row_names(nb, priors, named)
+    rows = estimates.TableRows.read(nb, priors, baselines)
     sizes = _increasing(sizes)
     classes, y = estimates.labels(X, y, type(nb).__name__)
     splits = nested_splits(y, sizes[-1], repeats, seed)
-    found: dict[int, dict[str, list[dict[str, float]]]] = {size: {name: [] for name in names} for size in sizes}
-    same = np.ones((len(names), len(names)), bool)
-    learns_more = not hasattr(clone(nb), "partial_fit") or nb.unweighted is not nb
-    steps = len(splits) * len(sizes) * (len(names) + 1)
-    with progress_bar(progress, steps) as tick, estimates.warn_once():
+    # More than counts is learned, such as a tree or weights: from all rows at once.
+    refits = not hasattr(clone(nb), "partial_fit") or nb.unweighted is not nb
+
+    def fits() -> Iterator[Fit]:
         for order, test in splits:
             X_test, y_test = take_rows(X, test), y[test]
             fitted, counted = clone(nb), 0
             for size in sizes:
                 train = order[: len(classes) * size]
-                if not learns_more:
-                    fitted.partial_fit(take_rows(X, train[counted:]), y[train[counted:]], classes=classes)
-                else:  # more than counts is learned, such as a tree or weights: from all rows at once
-                    fitted.fit(take_rows(X, train), y[train])
+                X_train, y_train = take_rows(X, train), y[train]
+                if refits:
+                    fitted.fit(X_train, y_train)
+                else:
+                    fitted.partial_fit(take_rows(X, train[counted:]), y_train[counted:], classes=classes)
                 counted = len(train)
-                others = estimates.fit_baselines(named, take_rows(X, train), y[train])
-                tick()
-                fits = estimates.alternatives(fitted, priors)
-                predictions = estimates.predict(fits, others, names, X_test, classes, tick)
-                for name, p in predictions.items():
-                    found[size][name].append(summarize(p.score(y_test, classes)))
-                same &= estimates.coincidences(predictions)
-    return _tidy(found, estimates.same_as(names, same))
+                yield Fit(fitted, rows.fit_baselines(X_train, y_train), X_test, y_test)
+
+    n_fits = len(splits) * len(sizes)
+    parts, same = score_fits(fits(), n_fits, rows, classes, lambda scored, _: summarize_each(scored), progress)
+    return _table(sizes, parts, estimates.same_as(rows.names, same))
 
 
-def _tidy(found: Mapping[int, Mapping[str, Sequence[dict[str, float]]]], same_as: Sequence[str]) -> pd.DataFrame:
+def _table(
+    sizes: Sequence[int], parts: Sequence[Mapping[str, dict[str, float]]], same_as: Sequence[str]
+) -> pd.DataFrame:
+    """Table of `learning_curve` from the scores of each repeat and size, sizes changing fastest."""
     import pandas as pd
 
-    rows = []
-    for size, of_size in found.items():
-        for (name, mine), same in zip(of_size.items(), same_as, strict=True):
-            difference = paired(mine, of_size["mle"], "brier")
-            rows.append(
+    table = []
+    for i, size in enumerate(sizes):
+        repeats = parts[i :: len(sizes)]
+        baseline = [part[MLE] for part in repeats]
+        for name, same in zip(parts[0], same_as, strict=True):
+            scores = [part[name] for part in repeats]
+            difference = paired_differences(scores, baseline, "brier")
+            table.append(
                 {
                     "size": size,
                     "estimate": name,
-                    "repeats": len(mine),
-                    **average(mine),
-                    "brier_se": standard_error(np.array([part["brier"] for part in mine])),
-                    "log_loss_clipped_se": standard_error(np.array([part["log_loss_clipped"] for part in mine])),
+                    "repeats": len(scores),
+                    **average(scores),
+                    "brier_se": standard_error(np.array([part["brier"] for part in scores])),
+                    "log_loss_clipped_se": standard_error(np.array([part["log_loss_clipped"] for part in scores])),
                     "brier_difference": float(np.mean(difference)),
                     "brier_difference_se": standard_error(difference),
                     "same_as": same,
                 }
             )
-    return pd.DataFrame(rows)
+    return pd.DataFrame(table)
 
 
 def _increasing(sizes: Iterable[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The estimates that are compared: how they are fitted, what they predict, which coincide."""
+"""Estimates that are compared: how they are fitted, their predictions, and which of them coincide."""
 
 from __future__ import annotations
 
@@ -25,79 +25,110 @@ _PERKS = "1/L"
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """What an estimate says of rows: log probabilities (N, C) and predicted labels (N,)."""
+    """Predictions of rows by one estimate: log probabilities (N, C) and predicted labels (N,)."""
 
     log_proba: np.ndarray
     labels: np.ndarray
 
     def score(self, y: Any, classes: np.ndarray) -> RowScores:
-        """Scores of each row."""
+        """Score each row by its true label."""
         return score_rows(self.log_proba, y, classes, self.labels)
 
 
-def named(priors: Any, baselines: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
-    """The arguments `priors` and `baselines` of comparisons, each with the names of its rows."""
-    priors = {} if priors is None else priors
-    require_mapping("priors", priors, "{'alpha = 0.1': 0.1}")
-    if isinstance(baselines, Mapping):
-        return dict(priors), [(str(name), baseline) for name, baseline in baselines.items()]
-    require_iterable("baselines", baselines, "a list of classifiers, such as [LogisticRegression()]")
-    return dict(priors), [(" ".join(repr(baseline).split()), baseline) for baseline in baselines]
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """Rows of a table that compares estimates, before anything is fitted.
 
-
-def row_names(nb: Classifier, priors: Mapping[str, Any], baselines: Sequence[tuple[str, Any]]) -> list[str]:
-    """Names of all estimates in the order of the table, before anything is fitted.
-
-    Raises
-    ------
-    ValueError
-        If `nb` has no use for `priors`, or two estimates have one name.
+    Parameters
+    ----------
+    names : tuple of str
+        Names of all estimates, in the order of the table.
+    priors : dict {name: concentration}
+    baselines : list of (name, classifier)
     """
-    first = next(iter(priors.items()), None)
-    for _, baseline in baselines:
-        if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
-            raise TypeError(f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba.")
-    if not hasattr(type(nb), "no_evidence"):
-        raise NotImplementedError(
-            f"{type(nb).__name__} has no estimates to compare, as it reads no posterior: pass it in baselines=, beside "
-            "a classifier of bayesnb that does."
-        )
-    plain = nb.unweighted
-    owner = type(plain).__name__
-    if first is not None and "alpha" not in plain.get_params(deep=False):
+
+    names: tuple[str, ...]
+    priors: dict[str, Any]
+    baselines: list[tuple[str, Any]]
+
+    @classmethod
+    def read(cls, nb: Classifier, priors: Any, baselines: Any) -> TableRows:
+        """Read the arguments of `compare_estimates`.
+
+        Raises
+        ------
+        NotImplementedError
+            If `nb` has no estimates.
+        TypeError
+            If a baseline is no classifier.
+        ValueError
+            If `nb` does not use `priors`, or two estimates have one name.
+        """
+        priors = {} if priors is None else priors
+        require_mapping("priors", priors, "{'alpha = 0.1': 0.1}")
+        if isinstance(baselines, Mapping):
+            named = [(str(name), baseline) for name, baseline in baselines.items()]
+        else:
+            require_iterable("baselines", baselines, "a list of classifiers, such as [LogisticRegression()]")
+            named = [(" ".join(repr(baseline).split()), baseline) for baseline in baselines]
+        for _, baseline in named:
+            if not hasattr(baseline, "fit") or not hasattr(baseline, "predict_proba") or isinstance(baseline, type):
+                raise TypeError(
+                    f"baselines holds {shown(baseline)}, which is no classifier with fit and predict_proba."
+                )
+        if not hasattr(type(nb), "no_evidence"):
+            raise NotImplementedError(
+                f"{type(nb).__name__} has no estimates to compare, as it reads no posterior: pass it in baselines=, "
+                "beside a classifier of bayesnb that does."
+            )
+        plain = nb.unweighted
+        if priors:
+            _require_alpha(plain, *next(iter(priors.items())))
+        names = (*READINGS, *(() if plain is nb else (WEIGHTED,)), *priors, *(name for name, _ in named))
+        twice = [name for i, name in enumerate(names) if name in names[:i]]
+        if twice:
+            raise ValueError(
+                f"Two rows would be named {shown(twice[0])}; rename it in `priors`, or pass baselines as a dict of "
+                "names to classifiers."
+            )
+        return cls(names, dict(priors), named)
+
+    def require(self, against: str) -> None:
+        """Raise ValueError unless `against` is the name of an estimate."""
+        if not isinstance(against, str) or against not in self.names:
+            choices = ", ".join(map(shown, self.names))
+            raise ValueError(f"against={shown(against)} is no row of the table; choose from {choices}.")
+
+    def alternatives(self, fitted: Any) -> dict[str, Any]:
+        """Classifiers with the counts of `fitted`: "" is `fitted` without weights of terms.
+
+        Under "weighted" it is `fitted` itself, if its terms have weights; then follow the concentrations of `priors`.
+
+        Raises
+        ------
+        ValueError
+            If a concentration cannot be used.
+        """
+        plain = fitted.unweighted
+        weighted = {} if plain is fitted else {WEIGHTED: fitted}
+        return {"": plain, **weighted, **{name: _with_alpha(plain, name, alpha) for name, alpha in self.priors.items()}}
+
+    def fit_baselines(self, X: Any, y: Any) -> list[Any]:
+        """Fit clones of the baselines."""
+        return [clone(baseline).fit(X, y) for _, baseline in self.baselines]
+
+
+def _require_alpha(nb: Classifier, name: str, alpha: Any) -> None:
+    """Raise ValueError unless the prior of `nb` has a concentration `alpha`."""
+    owner = type(nb).__name__
+    if "alpha" not in nb.get_params(deep=False):
         raise ValueError(
-            f"priors={{{shown(first[0])}: {shown(first[1])}}}: {owner} has no concentration `alpha` to set. Leave "
+            f"priors={{{shown(name)}: {shown(alpha)}}}: {owner} has no concentration `alpha` to set. Leave "
             f"`priors` out; for other priors of {owner} pass classifiers as baselines, such as "
             f"baselines=[{owner}(prior=...)]."
         )
-    if first is not None and isinstance(getattr(plain, "prior", None), NaiveBayes):
+    if isinstance(getattr(nb, "prior", None), NaiveBayes):
         raise ValueError(f"priors set `alpha`, which {owner}(prior=...) does not use; pass prior=None.")
-    names = [*READINGS, *([] if plain is nb else [WEIGHTED]), *priors, *(name for name, _ in baselines)]
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise ValueError(
-            f"Two rows would be named {shown(twice[0])}; rename it in `priors`, or pass baselines as a dict of names "
-            "to classifiers."
-        )
-    return names
-
-
-def alternatives(fitted: Any, priors: Mapping[str, Any]) -> dict[str, Any]:
-    """`fitted` without weights, named "", itself, if it has some, and the same counts under each of `priors`.
-
-    Raises
-    ------
-    ValueError
-        If a concentration cannot be used.
-    """
-    plain = fitted.unweighted
-    weighted = {} if plain is fitted else {WEIGHTED: fitted}
-    return {"": plain, **weighted, **{name: _under(plain, name, alpha) for name, alpha in priors.items()}}
-
-
-def fit_baselines(baselines: Iterable[tuple[str, Any]], X: Any, y: Any) -> list[Any]:
-    """Clones of `baselines`, fitted."""
-    return [clone(baseline).fit(X, y) for _, baseline in baselines]
 
 
 def predict(
@@ -108,34 +139,45 @@ def predict(
     classes: np.ndarray,
     tick: Callable[[], object],
 ) -> dict[str, Predictions]:
-    """Predictions of every estimate, under the names of `row_names`; `fits` are of `alternatives`."""
+    """Predictions of rows by every estimate.
+
+    Parameters
+    ----------
+    fits : dict of classifiers
+        Return value of `TableRows.alternatives`.
+    baselines : list of fitted classifiers
+    names : names of all estimates
+    X : rows
+    classes : (C,) array
+    tick : function to call after each estimate
+    """
     readers: list[tuple[Any, dict[str, Any]]] = [(fits[""], {"estimate": estimate}) for estimate in READINGS]
     readers += [(nb, {"estimate": None if name == WEIGHTED else "predictive"}) for name, nb in fits.items() if name]
     readers += [(b, {}) for b in baselines]
     predictions = {}
     for name, (classifier, reading) in zip(names, readers, strict=True):
-        predictions[name] = _predict_one(classifier, X, reading, classes)
+        predictions[name] = _predict(classifier, X, reading, classes)
         tick()
     return predictions
 
 
 def log_evidence(fits: Mapping[str, Any]) -> dict[str, float]:
-    """Log evidence of each estimate that has a prior; NaN where there is none in closed form."""
-    found = {n: float("nan") if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in fits.items()}
-    own, other = found[""], {name: value for name, value in found.items() if name}
-    return {"map": own, "mean": own, "predictive": own, **other}
+    """Log evidence of each estimate that has a prior; NaN if it has no closed form."""
+    values = {n: float("nan") if nb.no_posterior or nb.no_evidence else nb.log_evidence_ for n, nb in fits.items()}
+    value = values.pop("")
+    return {"map": value, "mean": value, "predictive": value, **values}
 
 
 def coincidences(predictions: Mapping[str, Predictions]) -> np.ndarray:
-    """(E, E) bool: which estimates say the same, each class of each row to 1e-12 in the probabilities."""
+    """(E, E) bool: which estimates coincide, to 1e-12 in the probability of each class of each row."""
     given = list(predictions.values())
     return np.array([[i >= j or _same(a, b) for j, b in enumerate(given)] for i, a in enumerate(given)])
 
 
 def same_as(names: Sequence[str], same: np.ndarray) -> list[str]:
-    """For each estimate the first one that says the same; "" for the first one itself.
+    """Return for each estimate the name of the first estimate before it that coincides with it, or "".
 
-    `same` is as `coincidences` has it above the diagonal.
+    Of `same`, the return value of `coincidences`, only the part above the diagonal is read.
     """
     first: list[str] = []
     for j in range(len(names)):
@@ -144,15 +186,21 @@ def same_as(names: Sequence[str], same: np.ndarray) -> list[str]:
 
 
 def joined_names(names: Iterable[str], first: Iterable[str]) -> dict[str, str]:
-    """Names of all estimates that say the same, such as "mle = map", by that of the first; `first` as `same_as`."""
+    """Names of all estimates that coincide, such as "mle = map", by the name of the first of them.
+
+    `first` is the return value of `same_as`.
+    """
     groups: dict[str, list[str]] = {}
-    for name, of in zip(names, first, strict=True):
-        groups.setdefault(of or name, []).append(name)
+    for name, same in zip(names, first, strict=True):
+        groups.setdefault(same or name, []).append(name)
     return {name: " = ".join(group) for name, group in groups.items()}
 
 
 def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
-    """Classes, and the labels of the rows of X as an array; `which` is what the names of the arguments end in."""
+    """Check the labels of the rows of X; return the classes, and the labels as an array.
+
+    `owner` and `which`, the ending of the arguments' names, are for messages.
+    """
     if not (X.shape if hasattr(X, "shape") else hasattr(X, "__len__")):
         raise ValueError(
             f"X{which}={shown(X)} must be a table: an array, a sparse matrix, a DataFrame or a list of rows."
@@ -164,7 +212,7 @@ def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.
 
 @contextmanager
 def warn_once() -> Iterator[None]:
-    """Warn once of what many fits and predictions warn of, and not of undefined rows: the table counts them."""
+    """Warn once of each warning of many fits and predictions; leave out undefined rows, which the table counts."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -180,7 +228,8 @@ def warn_once() -> Iterator[None]:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
-def _under(fitted: Any, name: str, alpha: Any) -> Any:
+def _with_alpha(fitted: Any, name: str, alpha: Any) -> Any:
+    """Return a copy with another concentration; raise ValueError if it cannot be used."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
             raise ValueError(
@@ -189,18 +238,18 @@ def _under(fitted: Any, name: str, alpha: Any) -> Any:
             )
         alpha = _perks(fitted.encoding_)
     other = fitted.with_priors({"alpha": alpha})
-    # The prior is derived when asked for; a bad concentration is to be refused here.
+    # The property derives the prior, and so raises the error of a bad concentration before anything is scored.
     _ = other.prior_
     return other
 
 
 def _perks(encoding: Encoding) -> np.ndarray:
-    """(F,) array: one over the number of levels in each feature's group; 1 where there are no levels."""
+    """(F,) concentrations: one over the number of levels in each feature's group; 1 where there are no levels."""
     alpha = np.ones(encoding.blocks[0].n_features)
     columns: Any
     for columns in encoding.blocks:
         if hasattr(columns, "groups"):
-            # As long as `groups` in order: the group of a feature is that of its first level.
+            # Groups are those of levels, in order: the group of a feature is that of its first level.
             groups, sizes = columns.groups(), columns.sizes()
             filled = sizes > 0
             group = groups[(np.cumsum(sizes) - sizes)[filled]]
@@ -208,29 +257,23 @@ def _perks(encoding: Encoding) -> np.ndarray:
     return alpha
 
 
-def _predict_one(classifier: Any, X: Any, reading: Mapping[str, Any], classes: np.ndarray) -> Predictions:
-    log_proba = _log_proba(classifier, X, reading, classes)
+def _predict(classifier: Any, X: Any, reading: Mapping[str, Any], classes: np.ndarray) -> Predictions:
+    """Predictions of `classes`, of which those that the classifier does not know have log probability -inf."""
+    with np.errstate(divide="ignore"):
+        if hasattr(classifier, "predict_log_proba"):
+            known = classifier.predict_log_proba(X, **reading)
+        else:
+            known = np.log(classifier.predict_proba(X))
+    log_proba = np.full((len(known), len(classes)), -np.inf)
+    log_proba[:, Levels(tuple(classes)).index(classifier.classes_)] = known
+    log_proba[np.isnan(known).any(axis=1)] = np.nan
     if not reading or np.isnan(log_proba).any():
         return Predictions(log_proba, classifier.predict(X, **reading))
     return Predictions(log_proba, classes[np.argmax(log_proba, axis=1)])
 
 
-def _log_proba(classifier: Any, X: Any, reading: Mapping[str, Any], classes: np.ndarray) -> np.ndarray:
-    """Log probabilities of `classes`, -inf for those that the classifier does not know."""
-    if hasattr(classifier, "predict_log_proba"):
-        with np.errstate(divide="ignore"):
-            found = classifier.predict_log_proba(X, **reading)
-    else:
-        with np.errstate(divide="ignore"):
-            found = np.log(classifier.predict_proba(X))
-    position = Levels(tuple(classes)).index(classifier.classes_)
-    log_proba = np.full((len(found), len(classes)), -np.inf)
-    log_proba[:, position] = found
-    return np.where(np.isnan(found).any(axis=1)[:, None], np.nan, log_proba)
-
-
 def _same(a: Predictions, b: Predictions) -> bool:
-    """To 1e-12 in the probabilities; their logarithms tell apart what is far below that."""
+    """Whether predictions agree: probabilities to 1e-12, and logarithms to 1e-9, as many are far below 1e-12."""
     return bool(
         np.allclose(np.exp(a.log_proba), np.exp(b.log_proba), rtol=0, atol=_SAME, equal_nan=True)
         and np.allclose(a.log_proba, b.log_proba, rtol=1e-9, atol=1e-9, equal_nan=True)

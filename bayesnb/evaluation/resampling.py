@@ -1,4 +1,4 @@
-"""Random splits of labelled rows, and what they say of a difference."""
+"""Random splits of labelled rows, and standard errors of differences over them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesnb.encoding import Levels, check_labels
 def stratified_splits(
     y: Any, repeats: int, test_size: float = 0.3, seed: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Random splits into rows to fit and rows to test, class by class.
+    """Split rows at random into rows to fit and rows to test, class by class.
 
     Parameters
     ----------
@@ -23,18 +23,18 @@ def stratified_splits(
     repeats : int
         Number of splits, independent of each other.
     test_size : float in (0, 1)
-        Share of each class that is tested, rounded; at least one row, and all but one at most.
+        Share of each class that is tested, rounded; at least one row, and at most all but one.
     seed : int
 
     Returns
     -------
     list of (train, test)
-        Indices of rows; of the same number in each split.
+        Indices of rows; their numbers are the same in each split.
 
     Raises
     ------
     ValueError
-        If `test_size` or `repeats` is out of range, or a class has less than two rows.
+        If `test_size` or `repeats` is out of range, or a class has fewer than two rows.
 
     Examples
     --------
@@ -54,14 +54,14 @@ def stratified_splits(
 
 
 def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Random orders of rows to fit, the classes in turn, and the rows left over to test.
+    """Order rows to fit at random, with the classes in turn; the other rows are to test.
 
     Parameters
     ----------
     y : (N,) array-like
         Labels, of C classes.
     largest : int
-        Rows of each class to fit, at most.
+        Largest number of rows of each class to fit.
     repeats : int
         Number of splits, independent of each other.
     seed : int
@@ -69,8 +69,8 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
     Returns
     -------
     list of (order, test)
-        Indices of rows. The first C·n of the C·`largest` in `order` are n rows of each class, whatever n:
-        training sets that contain each other. `test` are the other N - C·`largest`.
+        Indices of rows. The first C·n of the C·`largest` rows in `order` are n rows of each class, for every n:
+        training sets that contain each other. `test` has the other N - C·`largest` rows.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
 
 
 def standard_error(values: np.ndarray) -> float:
-    """sd/√n of the mean of n independent values; NaN if there is one."""
+    """Standard error sd/√n of the mean of n independent values; NaN if n is 1."""
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
 def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float:
-    """Standard error of a mean over K random splits of the same rows: the corrected resampled t.
+    """Standard error of a mean difference over K random splits of the same rows, by the corrected resampled t.
 
     Notes
     -----
@@ -119,7 +119,10 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
 
 
 def _orders(y: Any, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
-    """So many times the rows of each class, of which there are `least` or more, in random order."""
+    """Yield `repeats` times the rows of each class in random order; raise ValueError if a class has fewer than `least`.
+
+    `meaning` explains `least` in the message.
+    """
     require_integer("repeats", repeats, least=2)
     require_seed(seed)
     classes, label = check_labels(y, None, "A stratified split")
@@ -133,14 +136,15 @@ def _orders(y: Any, repeats: int, seed: int, least: int, meaning: str) -> Iterat
 
 
 def _too_few(classes: Levels, count: np.ndarray, least: int, meaning: str) -> str:
-    """Of the class with the fewest rows, and what to do; to leave classes out is no advice where none would be left."""
+    """Message about the class with the fewest rows, with advice; classes are not left out if none would remain."""
     names = [repr(value) for value in classes.values]
-    few, least_of_all, most = np.flatnonzero(count < least), int(count.argmin()), int(count.argmax())
-    n = count[least_of_all]
-    said = f"class {names[least_of_all]} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}."
+    few, smallest, largest = np.flatnonzero(count < least), int(count.argmin()), int(count.argmax())
+    n = count[smallest]
+    message = f"class {names[smallest]} has {n} row{'' if n == 1 else 's'}; it needs {least}, {meaning}."
     fewer = f"fit at most {n - 1} row{'' if n == 2 else 's'} of each class" if n > 1 else ""
     if len(few) == len(names):
-        return f"{said} No class has so many, not even {names[most]}: {f'{fewer}.' if fewer else 'are these labels?'}"
+        advice = f"{fewer}." if fewer else "are these labels?"
+        return f"{message} No class has so many, not even {names[largest]}: {advice}"
     if len(few) > 1:
-        said += f" So do {len(few)} of {len(names)} classes."
-    return f"{said} Leave {'that class' if len(few) == 1 else 'them'} out{fewer and f', or {fewer}'}."
+        message += f" So do {len(few)} of {len(names)} classes."
+    return f"{message} Leave {'that class' if len(few) == 1 else 'them'} out{fewer and f', or {fewer}'}."

@@ -44,11 +44,11 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
         log_loss
             mean of -log p_i(t_i), in nats; inf if a row is impossible, else NaN if one is undefined.
         log_loss_clipped
-            the same with probabilities of at least 1e-15.
+            log loss with probabilities of at least 1e-15.
         accuracy
             share of rows whose predicted label is the true one.
         confidence
-            mean of max_c p_ic: the accuracy that the probabilities state.
+            mean of max_c p_ic, the accuracy that the probabilities state.
         ece
             expected calibration error, Σ_b n_b/N · \\|accuracy - confidence\\| over the 15 bins of
             `reliability`.
@@ -60,8 +60,8 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
     Raises
     ------
     ValueError
-        If the shapes do not agree or there is no row; if a label is missing; if a log probability is above 0, as where
-        probabilities are passed.
+        If the shapes do not agree or no row is given; if a label is missing; if a log probability is above 0, as it is
+        where probabilities are passed.
 
     Examples
     --------
@@ -75,27 +75,33 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
 
 
 def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, predicted: Any = None) -> pd.DataFrame:
-    """Stated against observed accuracy, by the top probability: what a reliability diagram draws.
+    """Compare stated and observed accuracy in bins of the top probability, the table behind a reliability diagram.
 
     Parameters
     ----------
-    log_proba, y, classes, predicted
-        As for `scores`; an undefined row states 1/C.
+    log_proba : (N, C) array
+        Log probabilities of the classes; an undefined row, NaN, states 1/C.
+    y : (N,) array-like
+        True labels. A label that is not in `classes` has probability zero.
+    classes : (C,) array-like
+        Label of each column.
+    predicted : (N,) array-like, optional
+        Predicted labels. Default: the most probable class, and no prediction (an error) in undefined rows.
     bins : int, default 15
         Number of bins of equal width: (0, 1/bins], (1/bins, 2/bins], …
 
     Returns
     -------
     DataFrame
-        One row a bin that is not empty: lower and upper end, count of rows, confidence (mean top
+        One row for each bin that is not empty: lower and upper end, count of rows, confidence (mean top
         probability) and accuracy (share of the rows that are right). Weighted by count, the gaps between
-        the last two add up to `ece` of `scores` (at 15 bins). It speaks of these rows, and of few rows
-        with much noise: a bin of n rows has a standard error of up to 1/(2√n).
+        confidence and accuracy add up to `ece` of `scores` (at 15 bins). The accuracy of a bin of n rows has a
+        standard error of up to 1/(2√n).
 
     Raises
     ------
     ValueError
-        As `scores`; if `bins` is not a positive integer.
+        If `bins` is not a positive integer; for the reasons of `scores`.
 
     Examples
     --------
@@ -120,7 +126,7 @@ def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, pred
 
 @dataclass(frozen=True, eq=False)
 class RowScores:
-    """What predictions score on each of N rows.
+    """Scores of the predictions of each of N rows.
 
     Parameters
     ----------
@@ -140,12 +146,12 @@ class RowScores:
 
     @property
     def log_loss_clipped(self) -> np.ndarray:
-        """-log probability of the true class, that probability being at least 1e-15."""
+        """Log loss of each row, with probabilities of at least 1e-15."""
         return -np.maximum(self.log_true, np.log(_CLIP))
 
 
 def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> RowScores:
-    """The parts of `scores`, row by row."""
+    """Score each row by its true label; arguments and errors are those of `scores`."""
     log_proba = np.asarray(log_proba, dtype=np.float64)
     levels = Levels(tuple(classes))
     shape = (len(y), len(levels))
@@ -178,7 +184,7 @@ def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> R
 
 
 def summarize(rows: RowScores) -> dict[str, float]:
-    """Means and numbers of rows, as `scores` returns them."""
+    """Summarize scores of rows by the dict that `scores` returns."""
     impossible = np.isneginf(rows.log_true)
     strict = -np.mean(rows.log_true) if impossible.any() or not rows.undefined.any() else np.nan
     _, _, top, correct = _binned(rows, _BINS)
@@ -195,12 +201,12 @@ def summarize(rows: RowScores) -> dict[str, float]:
 
 
 def pool(parts: Sequence[RowScores]) -> RowScores:
-    """The rows of all parts."""
+    """Concatenate the scores of several sets of rows."""
     return RowScores(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(RowScores)))
 
 
 def average(parts: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Mean of each score over several sets of rows; of the strict log loss inf outweighs NaN, as within one."""
+    """Mean of each score over several sets of rows; in the strict log loss inf outweighs NaN, as in `scores`."""
     mean = {name: float(np.mean([part[name] for part in parts])) for name in parts[0]}
     if any(part["log_loss"] == np.inf for part in parts):
         mean["log_loss"] = np.inf

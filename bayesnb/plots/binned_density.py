@@ -11,7 +11,7 @@ from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.plots import style
 from bayesnb.plots.fonts import families
 from bayesnb.plots.labels import labels
-from bayesnb.uncertainty.densities import cut_table, density_table
+from bayesnb.uncertainty import cut_table, density_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.uncertainty.draws import drawn_like
-from bayesnb.uncertainty.parameters import tabulate
+from bayesnb.uncertainty.draws import parameter_shapes
+from bayesnb.uncertainty.tables import tabulate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,7 +83,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
     for block, family, counts in blocks:
         rows = table[table["feature"].isin(block.names)]
         has_levels = block.axis()[1] is not None or block.one_simplex
-        kind = next(iter(drawn_like(family)[1])) if has_levels else rows["level"].astype(str)
+        kind = next(iter(parameter_shapes(family))) if has_levels else rows["level"].astype(str)
         absent = rows["level"] == block.mirrored if block.mirrored is not None else False
         rows = rows.assign(kind=kind, is_level=has_levels, is_word=has_levels and block.one_simplex, absent=absent)
         rows["unit"] = rows["kind"]

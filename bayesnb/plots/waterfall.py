@@ -10,7 +10,7 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
 from bayesnb.plots import style
 from bayesnb.plots.labels import labels
-from bayesnb.uncertainty.proper import CLASS
+from bayesnb.uncertainty import CLASS
 
 if TYPE_CHECKING:
     import pandas as pd

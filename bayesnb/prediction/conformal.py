@@ -20,7 +20,6 @@ from bayesnb.prediction.conformity import Scores, log_odds_against, scores
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
 from bayesnb.prediction.weights import Weighed
 from bayesnb.selection.left_out import WEIGHTS, counted_rows, of_the_others, require_leave_one_out
-from bayesnb.selection.permutation import chosen_on_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -394,7 +393,7 @@ def conformal(
         )
     if (weight == 0).any():
         counted = counted.take(weight > 0, fitted.encoding)
-    chosen, n_classes = chosen_on_rows(fitted), len(fitted.encoding.classes)
+    chosen, n_classes = " and ".join(fitted.chosen), len(fitted.encoding.classes)
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()
     ranking: FullRanks | CrossRanks
     if WEIGHTS in fitted.chosen:

@@ -20,7 +20,7 @@ from bayesnb.families.terms import weighted
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.reasons import row_labels
-from bayesnb.uncertainty.proper import require_proper
+from bayesnb.uncertainty import require_proper
 
 if TYPE_CHECKING:
     import pandas as pd

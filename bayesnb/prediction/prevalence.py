@@ -24,8 +24,9 @@ from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.prediction import shares
-from bayesnb.uncertainty.draws import draws_of
-from bayesnb.uncertainty.given_draws import DrawnSampler, read_parameters
+from bayesnb.uncertainty.draws import draw_posterior
+from bayesnb.uncertainty.given_draws import read_parameters
+from bayesnb.uncertainty.row_draws import GivenSampler
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -265,10 +266,10 @@ def _drawn_likelihoods(fitted: Fitted, X: Any, n_rows: int, n: int, rng: np.rand
     cells = n_rows * n_classes + sum(np.size(leaf) for leaf in jax.tree.leaves(fitted.posterior))
     size = max(1, min(n, _MOST_CELLS // cells))
     for start in range(0, n, size):
-        draws = draws_of(fitted, min(size, n - start), int(rng.integers(2**32)))
+        draws = draw_posterior(fitted, min(size, n - start), int(rng.integers(2**32)))
         drawn = read_parameters(fitted, draws).known_classes(_uniform(n_classes))
         yield from (
-            DrawnSampler(drawn, "data").map(fitted, X, lambda log_proba, _: log_proba.swapaxes(0, 1)).swapaxes(0, 1)
+            GivenSampler(drawn, "data").map(fitted, X, lambda log_proba, _: log_proba.swapaxes(0, 1)).swapaxes(0, 1)
         )
 
 

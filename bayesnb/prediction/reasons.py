@@ -20,9 +20,9 @@ from bayesnb.families.protocol import Cumulants
 from bayesnb.families.special import log_rising
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.uncertainty.by_blocks import proper_posterior
-from bayesnb.uncertainty.proper import CLASS
-from bayesnb.uncertainty.score_cumulants import class_cumulants
+from bayesnb.uncertainty import CLASS
+from bayesnb.uncertainty.row_draws import padded_posterior
+from bayesnb.uncertainty.score_moments import class_cumulants
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ def explain(
     import pandas as pd
 
     fitted = require_posterior(nb, "explain")
-    posterior, encoding = proper_posterior(fitted), fitted.encoding
+    posterior, encoding = padded_posterior(fitted), fitted.encoding
     called = _names(fitted, names)
     table = fitted.table(X)
     n = table.n_rows

@@ -11,7 +11,7 @@ from bayesnb import scoring
 from bayesnb.fitted import Fitted, Output
 from bayesnb.model import Estimate, TermWeights
 from bayesnb.prediction.weights import Weights
-from bayesnb.uncertainty.given_draws import checked, sites_of
+from bayesnb.uncertainty.given_draws import read_sites, require_sites
 
 CLASS_BIAS, WEIGHT = "class_bias", "weight"
 TEMPERATURES = "temperature", "dependence_temperature"
@@ -80,9 +80,9 @@ def read_weight_draws(weights: Weights, draws: Any) -> WeightDraws | None:
     ValueError
         If they are of other terms or classes.
     """
-    sites = sites_of(draws)
+    sites = read_sites(draws)
     if WEIGHT not in sites:
         return None
     shapes = {CLASS_BIAS: (len(weights.classes),), WEIGHT: (len(weights.names),)}
-    found = checked(sites, shapes)
+    found = require_sites(sites, shapes)
     return WeightDraws(weights, found[CLASS_BIAS], found[WEIGHT])

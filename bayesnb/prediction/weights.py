@@ -204,6 +204,9 @@ class Weighed(Classifier, Protocol):
     max_rows: int
     seed: int
 
+    model_: Classifier
+    """The classifier whose terms are weighted, fitted, with margins of columns that have parents."""
+
     @property
     def estimator_(self) -> Classifier: ...
 

@@ -22,7 +22,7 @@ from bayesnb.families.protocol import Hyperparameter
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.programs import Sites
 from bayesnb.uncertainty.draws import draw_stacked
-from bayesnb.uncertainty.hyperparameters import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
+from bayesnb.uncertainty.given_draws import CLASS_ALPHA, Kind, hyperparameter_sites, prior_given
 
 _MOST_CELLS = 2**24
 

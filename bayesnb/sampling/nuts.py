@@ -20,7 +20,7 @@ from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
 from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
-from bayesnb.uncertainty.draws import kept
+from bayesnb.uncertainty.draws import feature_masks
 
 if TYPE_CHECKING:
     from numpyro import distributions as dist
@@ -169,7 +169,7 @@ def run_nuts(
         )
     fitted = require_posterior(nb, "run_nuts")
     target = _target(fitted, hyperprior)
-    masks = kept(fitted.encoding, features)
+    masks = feature_masks(fitted.encoding, features)
     # Near where the prior is: features may be measured in thousands. Long trajectories before the scales are known take
     # most of the time and teach little.
     options = {"init_strategy": init_to_median(), "max_tree_depth": (6, 10)}
@@ -286,7 +286,7 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
         )
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
-        _, crossed = cross_fit(nb, X, y, sample_weight, kind, nb.max_rows, nb.seed)
+        _, crossed = cross_fit(nb.model_, X, y, sample_weight, kind, nb.max_rows, nb.seed)
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.groups.mean)]

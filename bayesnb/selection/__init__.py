@@ -1,4 +1,4 @@
-"""Which model, which prior: evidence, leave-one-out, and what they choose."""
+"""Comparison of models and priors by evidence and leave-one-out, and the choice of a prior's strength."""
 
 from bayesnb.selection.evidence import BayesFactor, bayes_factor
 from bayesnb.selection.loo import LeaveOneOut, loo

@@ -1,4 +1,4 @@
-"""Which of two densities of a column of numbers tells more of the class, by exact leave-one-out."""
+"""Comparison of two densities of a column of numbers by how well they predict the class, by exact leave-one-out."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _WORST = -1e3
 
 
 def gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(F,) by how much the second density of each column tells more of the class than the first, in nats a row.
+    """(F,) gain in log P(class) of the second density of each column over the first, in nats a row.
 
-    The score of a density is log P(y | x_j, the other rows), of that column alone. Columns share what they say of the
-    two densities: their gains are shrunk to a common one, which leaves few rows little to choose by. Where fewer than
-    ten rows are outside the largest class there is nothing to choose by, and the gains are 0.
+    The score of a density is log P(y | x_j, the other rows), by that column alone. The gains of the columns are shrunk
+    to a common gain, so that few rows give little reason to choose. Where fewer than ten rows are outside the largest
+    class the gains are 0.
 
     Parameters
     ----------
     first, second : Fitted
-        Of these rows and the same columns, in one block each.
+        Models of these rows and the same columns, in one block each.
     table, label, weight
-        Rows, the index of the class of each, and its weight; of many rows some, evenly spread.
+        Rows, the index of the class of each row, and its weight. Of many rows an evenly spread part is used.
 
     References
     ----------
@@ -43,7 +43,7 @@ def gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight
 
 
 def shrunken(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(F,) posterior means of F effects, seen in rows (N, F), under a normal distribution of effects."""
+    """(F,) posterior means of F effects, observed in N rows (N, F), under a normal distribution of effects."""
     total = weight.sum()
     mean = weight @ gain / total
     variance = np.maximum(weight @ (gain - mean) ** 2 / total / total, 1e-18)
@@ -51,9 +51,9 @@ def shrunken(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
     common = precision @ mean / precision.sum()
     excess = precision @ (mean - common) ** 2 - (len(mean) - 1)
     spread = max(0.0, excess / max(precision.sum() - precision @ precision / precision.sum(), 1e-300))
-    share = spread / (spread + variance)
-    common = mean @ (1.0 / (spread + variance)) / (1.0 / (spread + variance)).sum()
-    return common + share * (mean - common)
+    precision = 1.0 / (spread + variance)
+    common = mean @ precision / precision.sum()
+    return common + spread / (spread + variance) * (mean - common)
 
 
 def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -61,10 +61,10 @@ def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.nd
     rows = fitted.encoding.rows(table)
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
     joint = left_out(fitted, counted, "predictive", "derived", TERMS) + log_class_without(fitted, counted)[..., None]
-    own = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
-    # Cells that are impossible in every class, or too far out to tell, say nothing of it.
+    of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
+    # A cell that is impossible in every class, or too far out for float64, leaves all classes equally probable.
     with np.errstate(invalid="ignore"):
-        score = own - np.logaddexp.reduce(joint, axis=1)
+        score = of_label - np.logaddexp.reduce(joint, axis=1)
     return np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST)
 
 

@@ -1,4 +1,4 @@
-"""Bayes factors, and the evidence as a learning curve."""
+"""Bayes factors of two models of the same data."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.fitted import Classifier, Fitted, require_evidence
-from bayesnb.selection.permutation import chosen_on_rows
 
 
 @dataclass(frozen=True)
 class BayesFactor:
-    """How many times more probable the data are under the first model than under the second.
+    """Bayes factor: ratio of the probability of the data under the first model to that under the second.
 
     Attributes
     ----------
     log : float
         log p(X, y | first) - log p(X, y | second), in nats.
     notes : tuple of str
-        What it is conditional on.
+        Choices on the data that the Bayes factor is conditional on.
 
     Examples
     --------
@@ -37,7 +36,7 @@ class BayesFactor:
 
     @property
     def value(self) -> float:
-        """The factor itself; inf where that exceeds 1e308."""
+        """Bayes factor on the natural scale; inf if it exceeds 1e308."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.log))
 
@@ -48,12 +47,12 @@ class BayesFactor:
 
 
 def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
-    """The Bayes factor of two models of the same data.
+    """Bayes factor of two models of the same data.
 
     Parameters
     ----------
     nb1, nb2 : fitted classifiers of bayesnb
-        Of the same rows and columns, encoded in the same way.
+        Classifiers fitted to the same rows and columns, encoded in the same way.
 
     Returns
     -------
@@ -62,16 +61,16 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
     Raises
     ------
     ValueError
-        If they are of other rows, columns or encodings: densities of numbers, probabilities of levels, of counts and of
-        presence are not to be compared. If both evidences are zero.
+        If rows, columns or encodings differ: densities of numbers, and probabilities of levels, of counts and of
+        presence, cannot be compared. If both evidences are zero.
 
     Notes
     -----
-    Rows are told apart by what was counted of them; the same statistics are taken for the same rows. A Bayes factor
-    depends on the priors of the parameters, however many data there are, and says nothing of whether either model is
-    right; `loo` and `check_independence` do. A structure (as of `TAN`) or a strength of the prior (by `tune_alpha`)
-    that was chosen on the same rows makes it too favourable: `notes` say where that is so, and `permutation_null` what
-    the same choice gives for permuted labels.
+    Rows are compared by their sufficient statistics: equal statistics are taken for equal rows. A Bayes factor depends
+    on the priors of the parameters, however many rows are given, and does not say whether either model is right; `loo`
+    and `check_independence` do. A structure (of `TAN`, for example) or a strength of the prior (by `tune_alpha`) that
+    was chosen on the same rows makes the Bayes factor too favourable: `notes` say where that is so, and
+    `permutation_null` shows the same choice for permuted labels.
 
     References
     ----------
@@ -93,9 +92,9 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
         raise ValueError("Both evidences are zero: the priors have zero concentrations. Choose proper priors.")
     notes = []
     for which, fitted in zip(("first", "second"), models, strict=True):
-        if _derived(fitted):
+        if any(callable(block) for block in fitted.empirical_prior.blocks):
             notes.append(f"Evidence of the {which} given a prior derived from these data.")
-        if chosen := chosen_on_rows(fitted):
+        if chosen := " and ".join(fitted.chosen):
             notes.append(f"Evidence of the {which} given {chosen}, chosen on these rows; see `permutation_null`.")
     weights = models[0].statistics.class_count
     if (weights != np.round(weights)).any():
@@ -104,13 +103,13 @@ def bayes_factor(nb1: Classifier, nb2: Classifier) -> BayesFactor:
 
 
 def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
-    """Refuse models whose evidences are of different things."""
-    one, two = fitted1.encoding, fitted2.encoding
-    if list(one.classes.values) != list(two.classes.values):
+    """Raise ValueError unless two models have the same rows, columns and encoding."""
+    encodings = first, second = fitted1.encoding, fitted2.encoding
+    if list(first.classes.values) != list(second.classes.values):
         raise ValueError(
-            f"bayes_factor: the classes differ, {list(one.classes.values)} and {list(two.classes.values)}."
+            f"bayes_factor: the classes differ, {list(first.classes.values)} and {list(second.classes.values)}."
         )
-    columns = [{j: (c.kind, n) for c in e.blocks for j, n in zip(c.index, c.names, strict=True)} for e in (one, two)]
+    columns = [{j: (c.kind, n) for c in e.blocks for j, n in zip(c.index, c.names, strict=True)} for e in encodings]
     if sorted(columns[0]) != sorted(columns[1]):
         raise ValueError(
             f"bayes_factor: the columns differ, {len(columns[0])} and {len(columns[1])}; evidences of different "
@@ -121,16 +120,15 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
             (kind, name), (other, other_name) = columns[0][j], columns[1][j]
             raise ValueError(
                 f"bayes_factor: column {j} is {shown(name)}, {kind}, in the first model and {shown(other_name)}, "
-                f"{other}, in the "
-                "second: probabilities of different encodings are not comparable."
+                f"{other}, in the second: probabilities of different encodings are not comparable."
             )
-    if [c.kind for c in one.blocks] != [c.kind for c in two.blocks]:
+    if [c.kind for c in first.blocks] != [c.kind for c in second.blocks]:
         raise ValueError("bayes_factor: the models group their columns in different blocks.")
     counts1, counts2 = fitted1.statistics, fitted2.statistics
     if not np.allclose(counts1.class_count, counts2.class_count, rtol=1e-9):
         raise ValueError(
-            f"bayes_factor: the rows differ: classes of {counts1.class_count.tolist()} and of "
-            f"{counts2.class_count.tolist()} rows."
+            "bayes_factor: both models must be fitted on the same rows. Class counts differ: "
+            f"{counts1.class_count.tolist()} and {counts2.class_count.tolist()}."
         )
     levels1, levels2 = _without_parents(fitted1), _without_parents(fitted2)
     for (columns_1, a), (columns_2, b) in zip(levels1, levels2, strict=True):
@@ -143,14 +141,12 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
             raise ValueError(f"bayes_factor: the {columns_1.kind} columns have different levels.")
         names = [field.name for field in fields(a)]
         if not all(np.allclose(getattr(a, f), getattr(b, f), rtol=1e-9, atol=1e-12) for f in names):
-            raise ValueError(f"bayes_factor: the rows differ: their {columns_1.kind} columns have other statistics.")
+            raise ValueError(
+                "bayes_factor: both models must be fitted on the same rows. The statistics of their "
+                f"{columns_1.kind} columns differ."
+            )
 
 
 def _without_parents(fitted: Fitted) -> list[tuple[Any, Any]]:
-    """Columns and statistics of each block; of a structure those of its features alone."""
+    """Columns and statistics of each block, for a structure those of its features given the class alone."""
     return [(c.base, c.margins(s)) for c, s in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)]
-
-
-def _derived(fitted: Fitted) -> bool:
-    """Whether the prior of some block was taken from the data."""
-    return any(callable(block) for block in fitted.empirical_prior.blocks)

@@ -1,4 +1,4 @@
-"""Rows left out of what was counted: a question to the posterior of all others, without refits."""
+"""Scores of rows by the posterior of all other rows, exactly and without refits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,16 @@ PriorOf = Literal["derived", "fixed"]
 
 
 class CountedRows(NamedTuple):
-    """Rows that were counted: a table, encoded too, the index of the class of each (N,), and its weight (N,)."""
+    """Rows that were counted.
+
+    Parameters
+    ----------
+    table : Table
+    rows : tuple of Rows
+        The table, encoded.
+    label : (N,) index of the class of each row
+    weight : (N,) array
+    """
 
     table: Table
     rows: tuple[Rows, ...]
@@ -33,16 +42,17 @@ class CountedRows(NamedTuple):
     weight: np.ndarray
 
     def take(self, mask: np.ndarray, encoding: Encoding) -> CountedRows:
-        """Some of them, where `mask` (N,) is true."""
-        own = self.table.take(mask)
-        # What is no level was told of all rows.
-        return CountedRows(own, encoding.rows(own, lambda columns, unknown: None), self.label[mask], self.weight[mask])
+        """Return the rows for which `mask` (N,) is true."""
+        table = self.table.take(mask)
+        # Values that are no level were reported with all rows.
+        rows = encoding.rows(table, lambda columns, unknown: None)
+        return CountedRows(table, rows, self.label[mask], self.weight[mask])
 
 
 WEIGHTS = "weights of terms"
 """Name of fitted weights among the choices that a classifier has made on its rows."""
 FEWEST_EVENTS = 10
-"""Rows outside the largest class; with fewer a weight says more of chance than of rows (Peduzzi et al. 1996)."""
+"""Fewest rows outside the largest class for which weights are fitted (Peduzzi et al. 1996)."""
 
 
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
@@ -55,7 +65,7 @@ def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
 
 
 def of_the_others(estimate: Estimate) -> Estimate:
-    """The estimate, if it reads a posterior without the row."""
+    """Return the estimate; raise ValueError unless it averages over the posterior of the other rows."""
     if not isinstance(estimate, str) or estimate not in ("predictive", "mean"):
         raise ValueError(
             f"estimate={shown(estimate)} is no average over the posterior of the other rows; leave-one-out takes "
@@ -65,14 +75,14 @@ def of_the_others(estimate: Estimate) -> Estimate:
 
 
 def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
-    """Class and weight of rows: one posterior without a row serves all that have them in common."""
+    """Yield the classes and weights of rows: rows that share both have one posterior without a row."""
     for c in np.flatnonzero(np.bincount(label)):
         for w in np.unique(weight[label == c]):
             yield int(c), float(w)
 
 
 def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -> CountedRows:
-    """The rows of X; refused if some count without them would be negative."""
+    """Read the rows of X; raise ValueError if removing them would leave a negative count."""
     table = fitted.table(X)
     label = fitted.label_index(y, table.n_rows)
     weight = check_weights(sample_weight, table.n_rows)
@@ -89,17 +99,24 @@ def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -
 
 
 def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
-    """The prior of the other rows: a function of their statistics, or as it is of all rows; ValueError if neither."""
+    """Return the prior of the other rows, a function of their statistics ("derived") or that of all rows ("fixed")."""
     require_choice("prior", prior, ("derived", "fixed"))
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
 
 
 class Quantity(NamedTuple):
-    """Something about rows that are left out, by the posterior of the others.
+    """A quantity of rows that are left out, computed by the posterior of the other rows.
 
-    `of_own` is the answer for a block of rows by the likelihoods with and without a row, `prepare`d, and by
-    log P(class) (n, C) without it; `shared`, as `scoring.score_rows`, that of rows of one class and weight, whose
-    `multiplicity` says how they are left out of all classes.
+    Parameters
+    ----------
+    prepare : function of a likelihood and of a block of rows
+        Lays the likelihood out for such blocks.
+    of_own : function for models in which a row informs the parameters of its own class only
+        Takes the prepared likelihoods with every row and without a row, log P(class) (n, C) without the row, the
+        indicators (n, C) of the row's class, and a block of rows.
+    shared : function for models in which classes share parameters
+        Takes the arguments of `scoring.score_rows`, for rows of one class and weight, whose `multiplicity` leaves them
+        out of all classes.
     """
 
     prepare: Callable[[JointLikelihood, tuple[Any, ...]], JointLikelihood]
@@ -110,7 +127,7 @@ class Quantity(NamedTuple):
 def left_out(
     fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, quantity: Quantity
 ) -> np.ndarray:
-    """(N, …) of rows, each by the posterior of the other rows.
+    """(N, …) a quantity of each row by the posterior of the other rows.
 
     `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
     (N, C, T) terms of log p(row | class, the other rows).
@@ -123,16 +140,15 @@ def left_out(
             return _own_class_without(model, encoding, counted, float(weights[0]), estimate, quantity)
         parts = []
         for w in weights:
-            own = counted.take(mask := counted.weight == w, encoding)
-            parts.append((mask, _own_class_without(model, encoding, own, float(w), estimate, quantity)))
-        return _in_place(parts)
+            group = counted.take(mask := counted.weight == w, encoding)
+            parts.append((mask, _own_class_without(model, encoding, group, float(w), estimate, quantity)))
+        return _scatter(parts)
 
     def of_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
         c, w = group
-        own = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
+        rows = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
         without = -w * np.eye(n_classes)[c]
-        found = quantity.shared(encoding, posterior, own.rows, len(own.label), estimate, multiplicity=without)
-        return mask, found
+        return mask, quantity.shared(encoding, posterior, rows.rows, len(rows.label), estimate, multiplicity=without)
 
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
     done = []
@@ -140,7 +156,7 @@ def left_out(
         for part in in_threads(of_group, list(alike(counted.label, counted.weight))):
             done.append(part)
             step(int(part[0].sum()))
-    return _in_place(done)
+    return _scatter(done)
 
 
 def members_left_out(
@@ -177,18 +193,18 @@ def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     return found
 
 
-def _in_place(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """What was found for some of N rows, `mask` (N,), and for others, in one array."""
-    found = np.empty((len(parts[0][0]), *parts[0][1].shape[1:]))
+def _scatter(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    """(N, …) array of the values of all parts, each at the places where its mask (N,) is true."""
+    values = np.empty((len(parts[0][0]), *parts[0][1].shape[1:]))
     for mask, part in parts:
-        found[mask] = part
-    return found
+        values[mask] = part
+    return values
 
 
 def _own_class_without(
     model: NaiveBayes, encoding: Encoding, counted: CountedRows, weight: float, estimate: Estimate, quantity: Quantity
 ) -> np.ndarray:
-    """As `left_out`, where only the parameters of a row's own class know it: those of the others are as they are."""
+    """Compute `left_out` for rows of one weight, each of which informs the parameters of its own class only."""
     readings: list[Any] = []
 
     def answer(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
@@ -204,7 +220,7 @@ def _own_class_without(
 def _readings(
     model: NaiveBayes, x: tuple[Any, ...], weight: Any, estimate: Estimate, prepare: Callable[..., JointLikelihood]
 ) -> tuple[JointLikelihood, JointLikelihood, jax.Array]:
-    """With every row, without this row, and (C, C) log P(class) without a row of each class; ready for rows like x."""
+    """Likelihoods with every row and without one row, prepared for blocks like x; (C, C) log P(class) without a row."""
     without = model.read(estimate, jnp.full(model.n_classes, -weight))
     each = -weight * jnp.eye(model.n_classes)
     log_class = jax.vmap(lambda multiplicity: model.read(estimate, multiplicity).log_class)(each)

@@ -1,4 +1,4 @@
-"""Exact leave-one-out: each row judged by the posterior of all others, without refits."""
+"""Exact leave-one-out: each row scored by the posterior of all other rows, without refits."""
 
 from __future__ import annotations
 
@@ -22,41 +22,40 @@ from bayesnb.selection.left_out import (
     of_the_others,
     require_leave_one_out,
 )
-from bayesnb.selection.permutation import chosen_on_rows
 
 Kind = Literal["label", "row"]
 
 _SHOWN = 3
 _MEANING = (
-    "What the other rows say of the label of each, exactly; below, the rows that are expected least. The standard "
-    "error takes rows for independent, and of a difference below 4 nats between two models it misleads."
+    "Exact predictions of the label of each row from the other rows; below, the rows with the least probable labels. "
+    "The standard error takes rows for independent; for a difference below 4 nats between two models it misleads."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:
-    """What the other rows say of each row; in nats, if naive Bayes holds and rows are exchangeable.
+    """Leave-one-out scores of each row in nats, valid if naive Bayes holds and rows are exchangeable.
 
     Attributes
     ----------
     pointwise : (N,) array
-        log p(y_i | x_i, D₋ᵢ): the label.
+        log p(y_i | x_i, D₋ᵢ) of the label.
     row_pointwise : (N,) array
-        log p(x_i, y_i | D₋ᵢ): the row, multinomial coefficients and -log x! included. NaN for `AODE`, whose members
-        are other ones from row to row, and where terms are weighted, which leaves no density of rows.
+        log p(x_i, y_i | D₋ᵢ) of the row, multinomial coefficients and -log x! included. NaN for `AODE`, whose members
+        change from row to row, and where terms are weighted, as weighted terms have no density of rows.
     log_proba : (N, C) array
         log P(class | x_i, D₋ᵢ), classes in the order of `classes`; NaN where it is undefined.
     weight : (N,) array
-        Replication counts: each row was left out whole, and is scored once.
+        Replication counts; all replications of a row are left out together, and the row is scored once.
     label : (N,) int array
         Index of the class of each row.
     classes : (C,) array
     notes : tuple of str
-        What it is conditional on that was chosen on these rows, as far as is known.
+        Choices on these rows that the scores are conditional on, as far as they are known.
 
     Examples
     --------
-    The rows that the others expect least:
+    The rows whose labels are least probable given the other rows:
 
     >>> from bayesnb import GaussianNB, loo
     >>> from sklearn.datasets import load_iris
@@ -78,15 +77,15 @@ class LeaveOneOut:
 
     @property
     def elpd(self) -> float:
-        """Σ w_i log p(y_i | x_i, D₋ᵢ)."""
+        """Expected log pointwise predictive density, Σ w_i log p(y_i | x_i, D₋ᵢ)."""
         return float(self.weight @ self.pointwise)
 
     @property
     def se(self) -> float:
-        """Standard error of `elpd`, the rows taken for independent: √(Σw · Var).
+        """Standard error of `elpd` with rows taken for independent, √(Σw · Var).
 
-        It leaves out that all rows share their data. Of a difference below 4 between two models it misleads
-        (Sivula, Magnusson & Vehtari, 2020).
+        The standard error leaves out that all rows share their data. For a difference below 4 between two models it
+        misleads (Sivula, Magnusson & Vehtari, 2020).
         """
         return _standard_error(self.weight, self.pointwise)
 
@@ -96,7 +95,7 @@ class LeaveOneOut:
         return float(np.average(self.log_proba.argmax(axis=1) == self.label, weights=self.weight))
 
     def to_elpd(self, kind: Kind = "label") -> Any:
-        """What `arviz.compare` ranks: {"a model": loo(a, X, y).to_elpd(), "another": loo(b, X, y).to_elpd()}.
+        """Convert to the input of `arviz.compare`: {"a": loo(a, X, y).to_elpd(), "b": loo(b, X, y).to_elpd()}.
 
         Parameters
         ----------
@@ -106,7 +105,7 @@ class LeaveOneOut:
         Returns
         -------
         arviz.ELPDData
-            Exact, so without Pareto k; `p`, the effective number of parameters, is NaN.
+            Exact scores, and so without Pareto k; `p`, the effective number of parameters, is NaN.
 
         Examples
         --------
@@ -139,8 +138,8 @@ class LeaveOneOut:
             ("accuracy", self.accuracy, ""),
         ]
         worst = self.pointwise.argsort()[:_SHOWN]
-        of = [(i, self.classes[self.label[i]], float(np.exp(self.pointwise[i]))) for i in worst.tolist()]
-        least = table(of, ("row", "its label", "P(label | the others)"))
+        rows = [(i, self.classes[self.label[i]], float(np.exp(self.pointwise[i]))) for i in worst.tolist()]
+        least = table(rows, ("row", "its label", "P(label | the others)"))
         return card("LeaveOneOut", self._rows, table(total), least, notes=(_MEANING, *self.notes))
 
 
@@ -153,19 +152,19 @@ def loo(
     estimate: Estimate | None = None,
     prior: PriorOf = "derived",
 ) -> LeaveOneOut:
-    """Exact leave-one-out scores of the rows that `nb` was fitted on, in one pass.
+    """Compute exact leave-one-out scores of the rows that `nb` was fitted on, in one pass.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
     X, y, sample_weight
-        Rows that `nb` has counted, with the labels and weights that they were counted with: all, or some of them.
+        Rows that `nb` has counted, all or some of them, with the labels and weights with which they were counted.
     estimate : {"predictive", "mean"}, optional
-        How the posterior of the others is read; default: the estimator's.
+        Reading of the posterior of the other rows; default: that of `nb`.
     prior : {"derived", "fixed"}
-        Where the prior is derived from the data, as Gaussian and Poisson ones are by default: "derived" derives it from
-        the other rows, as a refit does; "fixed" holds it at `nb.prior_`, in whose scale the row and its label have a
-        part: with few rows and many features that tells the label.
+        Treatment of a prior that is derived from the data, as Gaussian and Poisson priors are by default: "derived"
+        derives it from the other rows, as a refit does; "fixed" keeps `nb.prior_`, whose scale depends on the row and
+        its label: with few rows and many features this reveals the label.
 
     Returns
     -------
@@ -174,27 +173,27 @@ def loo(
     Raises
     ------
     ValueError
-        If the rows were not counted, as far as counts tell; if the reading is a mode or the MLE.
+        If the rows were not counted, as far as counts show it; if the reading is a mode or the MLE.
     NotImplementedError
         If `nb` is a `WeightedNB` whose weights were fitted to rows that it has counted: leave-one-out would keep them.
 
     Notes
     -----
-    A row of class y and weight w is taken out of the statistics of class y: with counts x, α'_y - w x; the other
-    classes are not touched:
+    A row of class y and weight w is removed from the statistics of class y, so that with counts x the concentration is
+    α'_y - w x; the other classes do not change:
 
         p(x | y, D₋ᵢ) = B(α'_y - w x + x) / B(α'_y - w x).
 
-    A derived prior is a function of the statistics, so that the row is taken out of it too, and then all classes
-    change. So these are the scores of N refits to the other rows *under the same encoding*: classes and levels stay,
+    A derived prior is a function of the statistics, so that the row is removed from it too, and then all classes
+    change. These are the scores of N refits to the other rows *under the same encoding*: classes and levels are kept,
     also a level that no other row has, as if `classes` and `categories` had been declared.
 
-    Leave-one-out takes rows for exchangeable: duplicates of a row vouch for one another, and where time matters the
-    future is asked about the past. It is conditional on the prior, and on whatever else was chosen on the rows: a tuned
-    α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`, a vocabulary. Each may make
-    it too good (30 rows of noise, 40 columns: `TAN("evidence")` states a log loss of 1.10 and has 2.01); `notes` say so
-    of all but the last, and `permutation_null` tells what the same choice gives for permuted labels. An outlier so far
-    out that it makes up all but 1e-10 of its class's sum of squares costs digits.
+    Leave-one-out takes rows for exchangeable: duplicates of a row predict one another, and where time matters the
+    past is predicted from the future. Scores are conditional on the prior, and on every other choice on the rows: a
+    tuned α, a tree, the densities that `MixedNB` chooses by the labels, the cells of `BinnedNB`, a vocabulary. Each may
+    make the scores too good (30 rows of noise, 40 columns: `TAN("evidence")` states a log loss of 1.10 and has 2.01);
+    `notes` name all of these but the last, and `permutation_null` shows the same choice for permuted labels. Digits are
+    lost where one outlier makes up all but 1e-10 of its class's sum of squares.
 
     References
     ----------
@@ -203,7 +202,7 @@ def loo(
 
     Examples
     --------
-    What the others say of the label of each row; with the row among the data it is too good:
+    Predictions of each label from the other rows; with the row among the data they are too good:
 
     >>> from bayesnb import GaussianNB, loo
     >>> from sklearn.datasets import load_iris
@@ -234,7 +233,7 @@ def loo(
         joint, log_proba = left_out(fitted, counted, estimate, prior, SCORES).swapaxes(0, 1)
         if fitted.prior.weights is None:
             row = joint[each, label] + scoring.log_base(rows, len(label))
-    chosen = chosen_on_rows(fitted)
+    chosen = " and ".join(fitted.chosen)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
     return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
 

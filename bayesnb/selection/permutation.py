@@ -1,4 +1,4 @@
-"""What a comparison of models says where labels mean nothing."""
+"""Null distribution of a score over permutations of the labels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from sklearn.utils import shuffle
 
 from bayesnb._util.arguments import require_integer, require_seed, shown
 from bayesnb._util.progress import progress
-from bayesnb.fitted import Fitted
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,9 +20,9 @@ class PermutationNull:
     Attributes
     ----------
     observed : float
-        With the labels as they are.
+        Score of the observed labels.
     null : (P,) array
-        With permuted ones.
+        Scores of permuted labels.
 
     Examples
     --------
@@ -38,9 +37,9 @@ class PermutationNull:
 
     @property
     def p_value(self) -> float:
-        """(1 + number of permutations that reach `observed`) / (1 + P): valid however few there are, and never 0.
+        """(1 + number of permutations that reach `observed`) / (1 + P): valid for any number P, and never 0.
 
-        A score that is not defined, NaN, is no evidence: it counts as reached.
+        An undefined score, NaN, counts as one that reaches `observed`.
         """
         return float((1 + np.sum(~(self.null < self.observed))) / (1 + len(self.null)))
 
@@ -55,15 +54,17 @@ class PermutationNull:
 def permutation_null(
     procedure: Callable[[Any], float], y: Any, permutations: int = 99, seed: int = 0
 ) -> PermutationNull:
-    """The distribution of a score over permuted labels: what is chosen on the rows is chosen anew each time.
+    """Compute the distribution of a score over permuted labels, with every choice on the rows made anew.
 
     Parameters
     ----------
     procedure : function of labels
-        All that led to the number, with structures, strengths of priors and features chosen from the labels that it is
-        given: a log Bayes factor, an elpd, a difference of two.
+        The whole computation of the score, such as a log Bayes factor, an elpd or a difference of two, including the
+        choice of structures, strengths of priors and features from the labels that are passed.
     y : array-like of shape (N,)
+        Labels.
     permutations : int, default 99
+        Number of permutations, P.
     seed : int
 
     Returns
@@ -73,8 +74,8 @@ def permutation_null(
     Notes
     -----
     The evidence and `loo` of a model with a structure or an α that was chosen on the same rows are too good, and no
-    formula says by how much. Here labels tell nothing of the columns, so that what the procedure finds is the work of
-    choosing. Columns keep their dependence on each other: this is no null of independent columns, for which see
+    formula tells by how much. Permuted labels do not depend on the columns, so that the scores show the effect of the
+    choice alone. Columns keep their dependence on each other: for a null hypothesis of independent columns see
     `check_independence`.
 
     References
@@ -101,8 +102,3 @@ def permutation_null(
             null.append(float(procedure(shuffle(y, random_state=random))))
             tick()
     return PermutationNull(float(procedure(y)), np.array(null))
-
-
-def chosen_on_rows(fitted: Fitted) -> str | None:
-    """What beside the parameters was chosen on the rows that were counted, in words."""
-    return " and ".join(fitted.chosen) or None

@@ -1,4 +1,4 @@
-"""The evidence as a learning curve: each row predicted from those before it."""
+"""Evidence as a learning curve: each row is predicted from the rows before it."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from bayesnb.selection.left_out import counted_rows
 
 @dataclass(frozen=True, eq=False)
 class Prequential:
-    """How well a model predicted its rows, one after the other, in nats.
+    """Log evidence of the first rows, for increasing numbers of rows, in nats.
 
     Attributes
     ----------
     sizes : (K,) int array
         Numbers of rows, from 0 to N.
     log_evidence : (K,) array
-        log p(x_1, y_1, …, x_n, y_n), each row as often as its weight says: from 0 to `estimator.log_evidence_`.
+        log p(x_1, y_1, …, x_n, y_n), each row replicated by its weight: from 0 to `estimator.log_evidence_`.
     label : (N,) int array
         Index of the class of each row.
     weight : (N,) array
     estimator : classifier
-        As it was given.
+        The classifier that was passed.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Prequential:
 
 
 def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, points: int = 50) -> Prequential:
-    """Log evidence of the first rows, for more and more of them: the chain rule read as a learning curve.
+    """Compute the log evidence of the first rows for increasing numbers of rows, a learning curve by the chain rule.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     X, y, sample_weight
         All rows that `nb` was fitted on, with their labels and weights.
     points : int, default 50
-        Numbers of rows at which the evidence is told, evenly spaced up to N; every one where N is less.
+        How many numbers of rows, evenly spaced up to N, have their evidence computed; all of them if N is less.
 
     Returns
     -------
@@ -76,18 +76,18 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     Raises
     ------
     ValueError
-        If the rows are not those that were counted, as far as counts tell; if `points` is not a positive integer.
+        If the rows are not those that were counted, as far as counts show it; if `points` is not a positive integer.
 
     Notes
     -----
-    With the prior held fixed at `nb.prior_`, also where it was derived from all rows, the evidence is the product of
-    the predictions of each row by the rows before it:
+    With the prior fixed at `nb.prior_`, also where it was derived from all rows, the evidence is the product of the
+    predictions of each row from the rows before it:
 
         log p(D) = Σ_n log p(x_n, y_n | x_1, y_1, …, x_{n-1}, y_{n-1}).
 
-    So the difference of the curves of two models ends at their log Bayes factor. The way there depends on the order of
-    the rows, the end does not; shuffle the rows where their order means nothing, above all where they are sorted by
-    class.
+    So the difference of the curves of two models ends at their log Bayes factor. The curve
+    depends on the order of the rows, its end does not; shuffle the rows where their order has no meaning, above all
+    where they are sorted by class.
 
     References
     ----------
@@ -105,32 +105,32 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     require_integer("points", points)
     table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "prequential")
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
-    encoding, total, found = fitted.encoding, fitted.statistics, [0.0]
+    encoding, total, log_evidence = fitted.encoding, fitted.statistics, [0.0]
     with progress("evidence", len(sizes) - 1) as tick:
         for total in accumulate(_parts(encoding, table, label, weight, sizes), Statistics.merge):
-            found.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
+            log_evidence.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
             tick()
     _require_all(fitted.statistics, total)
-    return Prequential(sizes, np.array(found), label, weight, copy(nb))
+    return Prequential(sizes, np.array(log_evidence), label, weight, copy(nb))
 
 
 def _parts(
     encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray, sizes: np.ndarray
 ) -> Iterator[Statistics]:
-    """Statistics of the rows between each two sizes."""
+    """Yield the statistics of the rows between each two consecutive sizes."""
     row = np.arange(table.n_rows)
     for start, stop in pairwise(sizes):
         part = (start <= row) & (row < stop)
-        # Values that are no level were told of when all rows were checked.
+        # Values that are no level were reported when all rows were checked.
         rows = encoding.rows(table.take(part), lambda columns, unknown: None)
         yield counting.count_rows(encoding, rows, label[part], weight[part])
 
 
 def _require_all(counted: Statistics, given: Statistics) -> None:
-    """Refuse rows that are only some of those counted, or have fewer cells."""
+    """Raise ValueError if rows, or cells of them, that were counted are missing."""
     pairs = [(counted.class_count, given.class_count)]
-    pairs += [(mine.count, theirs.count) for mine, theirs in zip(counted.blocks, given.blocks, strict=True)]
-    if not all(np.allclose(mine, theirs, rtol=1e-9, atol=1e-12) for mine, theirs in pairs):
+    pairs += [(a.count, b.count) for a, b in zip(counted.blocks, given.blocks, strict=True)]
+    if not all(np.allclose(a, b, rtol=1e-9, atol=1e-12) for a, b in pairs):
         raise ValueError(
             f"prequential: X, y and sample_weight must be all rows that the classifier was fitted on: "
             f"{given.class_count.sum():g} of {counted.class_count.sum():g} rows were given, or cells are missing."

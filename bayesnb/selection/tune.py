@@ -1,4 +1,4 @@
-"""The prior's strength from the data: by leave-one-out or by evidence, with exact gradients."""
+"""Choice of the prior's strength by leave-one-out or by evidence, with exact gradients."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ _MEANING = (
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """The strength of the prior that the data prefer.
+    """Strength of the prior with the largest leave-one-out score or evidence.
 
     Attributes
     ----------
     estimator : classifier
-        As the one that was given, fitted, with the values below; its `tuned_` names them, until it is fitted anew.
+        Fitted copy of the classifier that was passed, with `values`; its `tuned_` names them, until it is fitted anew.
     values : dict {name: number}
     path : DataFrame
-        Every evaluation, in order: the hyperparameters and "objective", in nats.
+        One row for each evaluation, in order: the hyperparameters and "objective", in nats.
     boundary : tuple of names
-        Hyperparameters whose optimum lies at the end of the interval that was searched.
+        Hyperparameters whose optimum is at an end of the interval that was searched.
     by : {"loo", "evidence"}
 
     Examples
@@ -58,7 +58,7 @@ class Tuned:
     >>> found = tune_alpha(CategoricalNB().fit(X, y), X, y, by="evidence")
     >>> round(found.alpha, 2), found.values == {"alpha": found.alpha}, found.boundary
     (0.39, True, ())
-    >>> found.path.sort_values("objective").tail(2).round(3)  # how flat the top is
+    >>> found.path.sort_values("objective").tail(2).round(3)  # near the optimum
         alpha  objective
     9   0.392    -25.223
     10  0.392    -25.223
@@ -72,24 +72,24 @@ class Tuned:
 
     @property
     def alpha(self) -> float:
-        """The concentration of levels.
+        """Concentration of levels.
 
         Raises
         ------
         KeyError
-            If it was not tuned.
+            If `alpha` was not tuned.
         """
         return self.values["alpha"]
 
     @property
     def objective(self) -> float:
-        """What was reached: Σ log p(y_i | x_i, D₋ᵢ), or log p(X, y)."""
+        """Largest objective: Σ log p(y_i | x_i, D₋ᵢ), or log p(X, y)."""
         return float(self.path["objective"].max())
 
     def __repr__(self) -> str:
-        found = ", ".join(f"{name} = {value:.4g}" for name, value in self.values.items())
+        values = ", ".join(f"{name} = {value:.4g}" for name, value in self.values.items())
         end = f"; at the end of the interval: {', '.join(self.boundary)}" if self.boundary else ""
-        return f"Tuned({found} by {self.by}: {self.objective:.3f} after {len(self.path)} evaluations{end})"
+        return f"Tuned({values} by {self.by}: {self.objective:.3f} after {len(self.path)} evaluations{end})"
 
     def _repr_html_(self) -> str:
         reached = "Σ log p(label | row, the others)" if self.by == "loo" else "log p(X, y)"
@@ -113,20 +113,20 @@ def tune_alpha(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Fitted on X, y: `by="evidence"` reads nothing but its statistics.
+        A classifier fitted on X, y; `by="evidence"` uses its statistics only.
     X, y, sample_weight
         Rows that `nb` was fitted on.
     by : {"loo", "evidence"}
-        "loo": Σ w log p(y_i | x_i, D₋ᵢ) under `nb.estimate`, how well each label is predicted from the other rows;
-        "evidence": log p(X, y), how well the model predicts rows *and* labels, one after the other.
+        Objective. "loo": Σ w log p(y_i | x_i, D₋ᵢ) under `nb.estimate`, the prediction of each label from the other
+        rows; "evidence": log p(X, y), the prediction of rows *and* labels, one after the other.
     tune : list of {"alpha", "class_alpha", "kappa", "a"}, optional
-        "alpha" is the concentration of levels, of all blocks; "kappa" is the number of rows that the prior of μ is
-        worth; "a" is the concentration of gamma priors, of precisions 1/σ² and of rates, a/b kept. Each is one number
-        for all blocks. Default: all that there are but "class_alpha".
+        Hyperparameters to tune. "alpha" is the concentration of levels, "class_alpha" that of classes; "kappa" is the
+        number of rows that the prior of μ is worth; "a" is the concentration of gamma priors, of precisions 1/σ² and of
+        rates, with a/b kept. Each is one number for all blocks. Default: all hyperparameters of `nb` but "class_alpha".
     bounds : (lower, upper)
-        Interval for each of them.
+        Interval for each hyperparameter.
     prior : {"derived", "fixed"}
-        As for `loo`: whether location and scale of a Gaussian prior are those of the other rows, or of all.
+        Whether location and scale of a Gaussian prior are derived from the other rows, or from all rows, see `loo`.
 
     Returns
     -------
@@ -135,21 +135,22 @@ def tune_alpha(
     Raises
     ------
     ValueError
-        If `tune` names what `nb` does not have, or `alpha` is not one number; if the rows were not counted.
+        If `tune` names a hyperparameter that `nb` does not have, or `alpha` is not one number; if the rows were not
+        counted.
 
     Warns
     -----
     UserWarning
-        If an optimum lies at the end of the interval.
+        If an optimum is at an end of the interval.
 
     Notes
     -----
-    The two answer different questions, and may differ much: on four of the 20 Newsgroups, split by date,
+    The two objectives answer different questions, and may differ much: on four of the 20 Newsgroups, split by date,
     `examples/choose_prior.py` prints both.
 
-    Gradients go through the closed form; SciPy's L-BFGS-B climbs in the logarithms from the best of six strengths. The
-    result is itself learned from the rows: `loo` and `bayes_factor` of the tuned estimator are conditional on it, and
-    say so; `permutation_null` tells what such a choice gives where labels mean nothing.
+    Gradients are those of the closed form; SciPy's L-BFGS-B maximizes over the logarithms, from the best of six
+    strengths. The result is itself learned from the rows: `loo` and `bayes_factor` of the tuned estimator are
+    conditional on it, and their notes say so; `permutation_null` shows such a choice for permuted labels.
 
     Examples
     --------
@@ -172,7 +173,7 @@ def tune_alpha(
         raise ValueError(f"bounds={shown(bounds)} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
     low, high = numbers.tolist()
     names = _names(nb, fitted, tune)
-    # Concentrations, which may be shares of α, at α = 1.
+    # Concentrations may be proportional to α: those at α = 1 are multiplied by each value.
     source = prior_of(fitted, prior) if by == "loo" else fitted.prior
     unit = float64(_prior)(source, {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
     if by == "loo":
@@ -180,8 +181,8 @@ def tune_alpha(
     else:
         objective = _by_evidence(unit, fitted.statistics, names)
     path: list[np.ndarray] = []
-    own = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
-    starts = [own, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
+    current = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
+    starts = [current, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
     with progress("tune_alpha", None, "evaluations") as tick:
 
         def loss(log_values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -197,9 +198,9 @@ def tune_alpha(
                 f"{type(nb).__name__} only the strength is tuned: give one that is proper, with location and scale."
             )
         best = starts[int(np.nanargmin(losses))]
-        found = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
-    values = dict(zip(names, np.exp(found.x).tolist(), strict=True))
-    at_end = np.minimum(found.x - np.log(low), np.log(high) - found.x) < 0.01
+        optimum = minimize(loss, best, jac=True, method="L-BFGS-B", bounds=[(np.log(low), np.log(high))] * len(names))
+    values = dict(zip(names, np.exp(optimum.x).tolist(), strict=True))
+    at_end = np.minimum(optimum.x - np.log(low), np.log(high) - optimum.x) < 0.01
     boundary = tuple(name for name, end in zip(names, at_end, strict=True) if end)
     if boundary:
         warn(
@@ -216,17 +217,17 @@ def tune_alpha(
 
 
 def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
-    """What is to be tuned, once it is known to be there."""
+    """Return the hyperparameters to tune; raise ValueError if `nb` does not have them."""
     prior = fitted.prior
     if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
         raise NotImplementedError(
             f"tune_alpha: the prior of {type(nb).__name__} is that of its estimator. Tune that one first, and pass on "
             "what comes out, or compare by `loo` and `log_evidence_`."
         )
-    there = {name for family in prior.blocks for name in family.tunable}
+    tunable = {name for family in prior.blocks for name in family.tunable}
     if prior.class_prior.tunable and getattr(nb, "class_prior", None) is None:
-        there.add("class_alpha")
-    offered = [*(name for name in NAMES if name in there), *sorted(there - set(NAMES))]
+        tunable.add("class_alpha")
+    offered = [*(name for name in NAMES if name in tunable), *sorted(tunable - set(NAMES))]
     names = (
         [n for n in offered if n != "class_alpha"] if tune is None else [tune] if isinstance(tune, str) else list(tune)
     )
@@ -249,14 +250,14 @@ def _current(nb: Classifier, fitted: Fitted, name: str) -> float:
 
 
 def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
-    """The prior with the hyperparameters in `values` in place of its own; concentrations are factors."""
+    """Return the prior with the hyperparameters in `values`; concentrations are factors."""
     of_classes = {"alpha": values["class_alpha"]} if "class_alpha" in values else {}
     blocks = tuple(family.with_hyperparameters(values) for family in prior.blocks)
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
 def _by_evidence(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:
-    """log p(X, y), from histograms of the counts where α is one number."""
+    """Objective log p(X, y), from histograms of the counts where α is one number."""
     if "alpha" in names:
         prior, statistics = prior.condensed(), prior.condense(statistics)
 
@@ -275,7 +276,7 @@ def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, 
 
 
 def _by_loo(fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]) -> Objective:
-    """Σ w log p(y | x, the other rows)."""
+    """Objective Σ w log p(y | x, the other rows)."""
     encoding, estimate = fitted.encoding, of_the_others(fitted.estimate)
     table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
     each = (((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0)
@@ -288,10 +289,10 @@ def _by_loo(fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any
         value, gradient = 0.0, np.zeros(len(names))
         for rows, n, c, w in groups:
             for _, x, (real,) in blocks(rows, n, np.ones(n)):
-                found, slopes = _label_score(
+                score, slopes = _label_score(
                     log_values, prior, statistics, x, real, -w * one_hot[c], c, names, estimate
                 )
-                value += w * float(found)
+                value += w * float(score)
                 gradient += w * np.asarray(slopes)
         return value, gradient
 
@@ -310,20 +311,20 @@ def _label_score(
     names: tuple[str, ...],
     estimate: Estimate,
 ) -> tuple[jax.Array, jax.Array]:
-    """Σ log p(label | row, the other rows) over the real ones of a block, and its slope along each axis."""
+    """Σ log p(label | row, the other rows) over the real rows of a block, and its gradient."""
 
     def score(log_values: jax.Array) -> jax.Array:
         model = _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_apart(statistics)
         log_proba = log_normalize(model.read(estimate, multiplicity).prepare(x).log_joint(x))
         return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
 
-    # Forwards: there are few hyperparameters, and many rows.
+    # Forward mode: hyperparameters are few, and rows many.
     slopes = [jax.jvp(score, (log_values,), (axis,))[1] for axis in jnp.eye(len(names))]
     return score(log_values), jnp.stack(slopes)
 
 
 def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
-    """A fitted copy: the statistics do not depend on the prior."""
+    """Return a fitted copy with the tuned prior; the statistics do not depend on the prior."""
     own: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
     for argument, family in zip(fitted.prior_arguments, float64(_prior)(source, others).blocks, strict=True):

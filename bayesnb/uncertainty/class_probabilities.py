@@ -1,10 +1,8 @@
-"""How sure of P(class | row): intervals, the split of entropy, moments of log odds."""
+"""Uncertainty of P(class | row, θ): intervals, the split of entropy, moments of log odds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import jax
@@ -20,12 +18,17 @@ from bayesnb._util.arguments import (
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks, proper_posterior
-from bayesnb.uncertainty.draws import draws_of
-from bayesnb.uncertainty.given_draws import DrawnSampler, sampler_of
-from bayesnb.uncertainty.probability_draws import Sampler
-from bayesnb.uncertainty.score_cumulants import given_data, given_row, row_cumulants
-from bayesnb.uncertainty.two_classes import interval, quadrature
+from bayesnb.uncertainty.draws import draw_posterior
+from bayesnb.uncertainty.row_draws import (
+    DrawsFunction,
+    PosteriorSampler,
+    RowFunction,
+    RowSampler,
+    map_rows,
+    padded_posterior,
+    sampler_of_draws,
+)
+from bayesnb.uncertainty.score_moments import probability_interval, row_cumulants, score_cumulants, split_entropy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +37,6 @@ Given = Literal["row", "data"]
 Method = Literal["moments", "draws"]
 
 _WHAT = "P(class | row, θ)"
-_GIVEN = ("row", "data")
 
 
 def predict_interval(
@@ -55,21 +57,23 @@ def predict_interval(
     prob : float, default 0.9
         Posterior probability of the interval.
     method : {"moments", "draws"}
-        "moments" takes the scores log p(class, row | θ) for cubics of normal variates with their exact mean,
-        variance and skewness: of two classes the quantiles are found to rounding, an accurate approximation; of more
-        by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation: slower by far.
-        Where classes share parameters, as those of `FeatureAveragedNB` do, there are draws only; and where missing
-        cells on arcs of a network are summed out, those rows take draws of θ.
+        "moments" approximates the scores log p(class, row | θ) by cubics of normal variates with their exact mean,
+        variance and skewness, an accurate approximation. The quantiles for two classes are computed to 1e-10, those for
+        more by Monte Carlo, with `draws` of the scores. "draws" samples θ itself, without approximation, and is far
+        slower. Where classes share parameters, as in `FeatureAveragedNB`, "draws" is always used; so it is for rows in
+        which missing cells on arcs of a network are summed out.
     given : {"row", "data"}, optional
-        "row": θ | data, row, for rows that come from the population that the data come from; the average over
-        it is `predict_proba`. "data": θ | data, for rows fixed in advance; its average is not `predict_proba`. Default:
-        "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no distribution of rows.
-    draws : int, or what `posterior_draws`, `to_arviz` or `run_nuts` returns
-        Number of draws, where there are any; or draws to use in place of the exact posterior, whatever the method:
-        given the data these draws of θ themselves. Given the row, of this very model, the draws of its
-        hyperparameters, with θ drawn anew, exactly, given them and the row; of all others those of θ, drawn again in
+        Condition of the posterior. "row": θ | data, row, for rows from the population of the data; the average of
+        P(class | row, θ) is `predict_proba`. "data": θ | data, for rows fixed in advance; the average is not
+        `predict_proba`. Default: "row"; but "data" for a classifier whose terms are weighted, as weighted terms are no
+        distribution of rows.
+    draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
+        Number of draws, if the method draws; or draws that replace the exact posterior, for every method. Given the
+        data, these are the draws of θ. Given the row, draws of the posterior of the same model serve for its
+        hyperparameters, and θ is drawn anew, exactly, given these and the row; other draws of θ are drawn again in
         proportion to p(row | θ).
     seed : int
+        The same seed gives the same draws.
 
     Returns
     -------
@@ -80,14 +84,14 @@ def predict_interval(
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as of `AODE`; if `given="row"` and terms are weighted.
+        If `nb` has no posterior, as `AODE`; if `given="row"` and terms are weighted.
     ValueError
-        If an argument is none of the above.
+        If an argument is not one of the above.
 
     Warns
     -----
     UserWarning
-        If what is said of rows rests on few of the given draws, with the least effective sample size.
+        If the intervals of some rows rest on few of the given draws; the message has the least effective sample size.
 
     Notes
     -----
@@ -95,17 +99,17 @@ def predict_interval(
     θ | D, row = Σ_k P(k | row, D) p(θ | D, (row, k)), the logit s_1 - s_0 of two classes is a mixture of two
     distributions whose moments are known exactly, see `docs/derivations.md`.
 
-    The interval says what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
-    probability of being right, and it shrinks as rows come whether or not the model is right. Of a structure it is
-    given the structure: with a tree that was learned from the same rows 90% intervals cover .85–.86, with the true one
-    .90.
+    The interval describes what the data leave unknown about the parameters *if naive Bayes holds*. It is not the
+    probability that a prediction is right, and it becomes narrower with more rows whether or not the model is right.
+    For a structure the interval is conditional on the structure: with a tree that was learned from the same rows 90%
+    intervals cover .85–.86, with the true tree .90.
 
-    `predict_proba` is the mean over the parameters, and the interval has quantiles. Where little is known of them most
-    draws are next to 0 or 1, and the mean, which is neither, may lie outside an interval of 90%.
+    `predict_proba` is the mean over the parameters, and the interval has quantiles. Where little is known of the
+    parameters most draws are next to 0 or 1, and the mean, which is neither, may lie outside an interval of 90%.
 
     Examples
     --------
-    With ten times the rows, all alike, the interval is narrower, whether or not naive Bayes holds.
+    With each row ten times the interval is narrower, whether or not naive Bayes holds.
 
     >>> from bayesnb import CategoricalNB, predict_interval
     >>> X, y = [["red"], ["red"], ["green"], ["red"]], ["ripe", "ripe", "raw", "raw"]
@@ -119,15 +123,15 @@ def predict_interval(
     require_probability("prob", prob)
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
 
-    def of_two(weight: np.ndarray, scores: Cumulants, _: np.ndarray) -> np.ndarray:
-        return interval(weight, scores, tails)
+    def by_moments(weight: np.ndarray, scores: Cumulants, _: np.ndarray) -> np.ndarray:
+        return probability_interval(weight, scores, tails)
 
-    def of_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
+    def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
         return np.quantile(np.exp(log_proba), tails, axis=0).swapaxes(0, 1)
 
     fitted = require_posterior(nb, _WHAT)
-    found = _distribution(fitted, X, given, method, draws, seed, of_two, of_draws)
-    return found[:, 0], found[:, 1]
+    ends = _summarize(fitted, X, given, choose_sampler(fitted, given, method, draws, seed), by_moments, by_draws)
+    return ends[:, 0], ends[:, 1]
 
 
 def decompose_uncertainty(
@@ -138,34 +142,46 @@ def decompose_uncertainty(
     draws: Any = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Split the entropy of the class of each row: what the class leaves open, and what the parameters do.
+    """Split the entropy of the class of each row into the part of the class and the part of the parameters.
 
     Parameters
     ----------
-    nb, X, given, method, draws, seed
-        As for `predict_interval`.
+    nb : fitted classifier of bayesnb
+    X : (N, F) rows
+    given : {"row", "data"}, optional
+        Whether the posterior knows the row, see `predict_interval`. Default: "row"; "data" where terms are weighted.
+    method : {"moments", "draws"}
+        Whether scores are approximated by their moments, or θ is drawn, see `predict_interval`.
+    draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`
+        Number of draws, or draws that replace the exact posterior, see `predict_interval`.
+    seed : int
+        The same seed gives the same draws.
 
     Returns
     -------
     DataFrame
-        One row a row of X, in nats but for `p_top`.
+        One row for each row of X, in nats but for `p_top`.
 
         total
             entropy of the average of P(· | row, θ); under `given="row"` that average is `predict_proba`, up
             to the approximation or the Monte Carlo error of the method.
         aleatoric
-            average entropy of P(· | row, θ), what would remain were the parameters known.
+            average entropy of P(· | row, θ), which would remain if the parameters were known.
         epistemic
             total - aleatoric, the mutual information of class and parameters; never negative, since
-            all three are taken from the same draws or nodes.
+            both terms are computed from the same draws or nodes.
         p_top
             posterior probability, under the model, that the class which `predict` returns is the most
             probable one given θ. Not the probability that the label is right.
 
     Raises
     ------
-    ImproperPosteriorError, NotImplementedError, ValueError
-        As for `predict_interval`.
+    ImproperPosteriorError
+        If the posterior is improper.
+    NotImplementedError
+        If `nb` has no posterior, as `AODE`; if `given="row"` and terms are weighted.
+    ValueError
+        If an argument is not one of the above.
 
     References
     ----------
@@ -173,7 +189,7 @@ def decompose_uncertainty(
 
     Examples
     --------
-    Both rows are undecided: the first since 80 rows like it are, the second since there is none like it.
+    Both rows are undecided: the first since 80 equal rows are, the second since no row of the data is like it.
 
     >>> from bayesnb import CategoricalNB, decompose_uncertainty
     >>> X, y = [["red"]] * 80 + [["green"], ["blue"]], ["ripe", "raw"] * 41
@@ -186,16 +202,17 @@ def decompose_uncertainty(
     import pandas as pd
 
     fitted = require_posterior(nb, _WHAT)
-    found = _distribution(fitted, X, given, method, draws, seed, quadrature, _entropies)
+    sampler = choose_sampler(fitted, given, method, draws, seed)
+    values = _summarize(fitted, X, given, sampler, split_entropy, _split_drawn_entropy)
+    index = getattr(X, "index", None)  # A list has a method of this name.
     columns = ["total", "aleatoric", "epistemic", "p_top"]
-    index = getattr(X, "index", None)  # of a list it is a method
-    return pd.DataFrame(found, columns=columns, index=index if isinstance(index, pd.Index) else None)
+    return pd.DataFrame(values, columns=columns, index=index if isinstance(index, pd.Index) else None)
 
 
 def log_odds_moments(
     nb: Classifier, X: Any, against: Any = None, given: Given = "data", draws: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
+    """Compute the exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
     Parameters
     ----------
@@ -203,22 +220,22 @@ def log_odds_moments(
     X : (N, F) rows
     against : label, default the first of `nb.classes_`
     given : {"data", "row"}
-        As for `predict_interval`.
-    draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
-        Draws to use in place of the exact posterior.
+        Whether the posterior knows the row, see `predict_interval`.
+    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+        Draws that replace the exact posterior.
 
     Returns
     -------
     mean, sd : (N, C) arrays
-        Column c is class `nb.classes_[c]`; zeros where that is `against`.
+        Column c is class `nb.classes_[c]`; zeros in the column of `against`.
 
     Raises
     ------
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If classes share parameters, as those of `FeatureAveragedNB` do, or rows of a network have missing cells on
-        arcs, and there are no `draws`.
+        If no `draws` are passed, and classes share parameters, as in `FeatureAveragedNB`, or rows of a network have
+        missing cells on arcs.
     ValueError
         If `against` is no class of `nb`.
 
@@ -241,62 +258,53 @@ def log_odds_moments(
     if against is not None and not (isinstance(against, Hashable) and against in dict.fromkeys(labels)):
         raise ValueError(f"against={shown(against)} is no class; nb.classes_ is {shown(labels)}.")
     a = 0 if against is None else labels.index(against)
-    if draws is None:
-        if fitted.prior.classes_share_parameters:
-            raise NotImplementedError(
-                f"log_odds_moments: the classes of {fitted.name} share parameters, so that scores of classes are not "
-                "independent; pass draws=posterior_draws(nb)."
-            )
-        closed = _from_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
-        found = over_blocks(fitted, X, closed, replace(closed, answer=_no_moments))
-    else:
-        found = sampler_of(fitted, draws, given, 0).map(fitted, X, lambda log_proba, _: _drawn_odds(log_proba, a))
-    return found[:, 0], found[:, 1]
+    if draws is not None:
 
+        def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
+            odds = log_proba - log_proba[..., a, None]
+            return np.stack([odds.mean(axis=0), odds.std(axis=0)], axis=1)
 
-# Of weights, cumulants of the scores and log P(class | row); of draws of log P(class | row, θ) and log P(class | row).
-OfScores = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
-OfDraws = Callable[[np.ndarray, np.ndarray], np.ndarray]
-
-
-def _distribution(
-    fitted: Fitted,
-    X: Any,
-    given: Given | None,
-    method: Method,
-    draws: Any,
-    seed: int,
-    of_two: OfScores,
-    of_draws: OfDraws,
-) -> np.ndarray:
-    """What one asks of the distribution of P(class | row, θ): of two classes from their moments, else from draws."""
-    given = resolve_given(fitted, given)
-    chosen = sampler(fitted, given, method, draws, seed)
-    if isinstance(chosen, Sampler) and chosen.method == "moments" and len(fitted.encoding.classes) == 2:
-        return over_blocks(
-            fitted, X, _from_scores(fitted, given, of_two), replace(chosen, method="draws").of(fitted, of_draws)
+        moments = sampler_of_draws(fitted, draws, given, 0).map(fitted, X, by_draws)
+        return moments[:, 0], moments[:, 1]
+    if fitted.prior.classes_share_parameters:
+        raise NotImplementedError(
+            f"log_odds_moments: the classes of {fitted.name} share parameters, so that scores of classes are not "
+            "independent; pass draws=posterior_draws(nb)."
         )
-    return chosen.map(fitted, X, of_draws)
+
+    def refuse(x: tuple[Any, ...], n: int) -> np.ndarray:
+        raise NotImplementedError(
+            f"log_odds_moments: {n} rows or more have missing cells on arcs, and sums over them have no moments in "
+            "closed form; pass draws=posterior_draws(nb)."
+        )
+
+    by_moments = _score_function(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    moments = map_rows(fitted, X, by_moments, RowFunction(refuse, by_moments.cells))
+    return moments[:, 0], moments[:, 1]
 
 
-def sampler(fitted: Fitted, given: Given | None, method: Method, draws: Any, seed: int) -> Sampler | DrawnSampler:
-    """What draws log P(class | row, θ); there are no moments where classes share parameters."""
+def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: Any, seed: int) -> RowSampler:
+    """Return a sampler of log P(class | row, θ); arguments as for `predict_interval`.
+
+    Where classes share parameters the method is "draws", as their scores have no independent moments.
+    """
     require_options(given, method)
     given = resolve_given(fitted, given)
     if not isinstance(draws, int | float | np.number):
-        return sampler_of(fitted, draws, given, seed)
+        return sampler_of_draws(fitted, draws, given, seed)
     require_integer("draws", draws)
     require_seed(seed)
+    shared = fitted.prior.classes_share_parameters
     sums = any(columns.network is not None for columns in fitted.encoding.blocks)
-    if fitted.prior.weights is not None and (method == "draws" or sums or fitted.prior.classes_share_parameters):
-        return sampler_of(fitted, dict(draws_of(fitted, int(draws), seed)), given, seed)
-    return Sampler("draws" if fitted.prior.classes_share_parameters else method, given, int(draws), seed)
+    if fitted.prior.weights is not None and (method == "draws" or sums or shared):
+        return sampler_of_draws(fitted, dict(draw_posterior(fitted, int(draws), seed)), given, seed)
+    return PosteriorSampler("draws" if shared else method, given, int(draws), seed)
 
 
 def require_options(given: Given | None, method: Method) -> None:
-    """Raise ValueError unless `given` and `method` are what `predict_interval` takes."""
+    """Raise ValueError unless `given` and `method` are options of `predict_interval`."""
     if given is not None:
-        require_choice("given", given, _GIVEN)
+        require_choice("given", given, ("row", "data"))
     require_choice("method", method, ("moments", "draws"))
 
 
@@ -306,9 +314,9 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
     Raises
     ------
     NotImplementedError
-        If the terms are weighted and the parameters are asked for given the row.
+        If the terms are weighted and `given` is "row".
     ValueError
-        If `given` is none of the two.
+        If `given` is neither "row" nor "data".
     """
     require_options(given, "moments")
     weighted = fitted.prior.weights is not None
@@ -322,31 +330,49 @@ def resolve_given(fitted: Fitted, given: Given | None) -> Given:
     return given
 
 
-def _from_scores(fitted: Fitted, given: Given, output: OfScores) -> PerBlock:
-    model = proper_posterior(fitted)
-
-    def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
-        scores = jax.tree.map(np.asarray, _scores(model, x, given))
-        return output(*jax.tree.map(itemgetter(real), scores))
-
-    return PerBlock(answer, 4 * len(fitted.encoding.classes) ** 2)
+# A function of the weights and cumulants that `score_cumulants` returns, and of log P(class | row) (n, C).
+ScoresFunction = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
 
 
-def _no_moments(x: tuple[Any, ...], real: slice) -> np.ndarray:
-    raise NotImplementedError(
-        f"log_odds_moments: {real.stop} rows or more have missing cells on arcs, and sums over them have no moments in "
-        "closed form; pass draws=posterior_draws(nb)."
-    )
+def _summarize(
+    fitted: Fitted,
+    X: Any,
+    given: Given | None,
+    sampler: RowSampler,
+    by_moments: ScoresFunction,
+    by_draws: DrawsFunction,
+) -> np.ndarray:
+    """Summarize P(class | row, θ) of each row, of two classes by the moments of their scores where these are asked for.
+
+    Rows in which missing cells are summed out have no moments, and are summarized by draws.
+    """
+    exact = sampler.without_moments()
+    if exact is sampler or len(fitted.encoding.classes) != 2:
+        return sampler.map(fitted, X, by_draws)
+    by_scores = _score_function(fitted, resolve_given(fitted, given), by_moments)
+    return map_rows(fitted, X, by_scores, exact.row_function(fitted, by_draws))
+
+
+def _score_function(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
+    model = padded_posterior(fitted)
+
+    def answer(x: tuple[Any, ...], n: int) -> np.ndarray:
+        return output(*jax.tree.map(lambda values: np.asarray(values)[:n], _scores(model, x, given)))
+
+    return RowFunction(answer, 4 * len(fitted.encoding.classes) ** 2)
 
 
 @jax.jit(static_argnames="given")
 def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
-    moments = row_cumulants(model, x)
-    return *(given_row if given == "row" else given_data)(model, moments), moments.log_proba
+    row = row_cumulants(model, x)
+    return *score_cumulants(model, row, given), row.log_proba
 
 
 def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> np.ndarray:
-    """Moments of a mixture: E m_k, and E(v_k + m_k²) - (E m_k)²; of impossible classes an infinite mean without sd."""
+    """(N, 2, C) mean and sd of log odds, a mixture: E m_k, and E(v_k + m_k²) - (E m_k)².
+
+    Impossible classes have an infinite mean, and an sd of 0.
+    """
     mean, variance = scores.mean, scores.variance
     with np.errstate(invalid="ignore"):
         odds = mean - mean[..., against, None]
@@ -355,20 +381,15 @@ def _log_odds(weight: np.ndarray, scores: Cumulants, against: int) -> np.ndarray
     limit = odds.sum(axis=1, where=np.isinf(odds))
     odds = np.where(np.isinf(odds), 0.0, odds)
     other = np.arange(mean.shape[-1]) != against
-    spread = np.where(other, variance + variance[..., against, None], 0.0)
+    within = np.where(other, variance + variance[..., against, None], 0.0)
     average = np.sum(weight[..., None] * odds, axis=1)
     between = np.sum(weight[..., None] * (odds - average[:, None]) ** 2, axis=1)
-    sd = np.sqrt(np.sum(weight[..., None] * spread, axis=1) + between)
+    sd = np.sqrt(np.sum(weight[..., None] * within, axis=1) + between)
     return np.stack([np.where(infinite, limit, average), np.where(infinite, 0.0, sd)], axis=1)
 
 
-def _drawn_odds(log_proba: np.ndarray, against: int) -> np.ndarray:
-    odds = log_proba - log_proba[..., against, None]
-    return np.stack([odds.mean(axis=0), odds.std(axis=0)], axis=1)
-
-
-def _entropies(log_proba: np.ndarray, predictive: np.ndarray) -> np.ndarray:
-    """(N, 4) from draws (S, N, C) of log P(· | row, θ)."""
+def _split_drawn_entropy(log_proba: np.ndarray, predictive: np.ndarray) -> np.ndarray:
+    """(N, 4) columns of `decompose_uncertainty` from draws (S, N, C) of log P(class | row, θ)."""
     p = np.exp(log_proba)
     average = p.mean(axis=0)
     total = 0.0 - np.sum(average * np.log(np.where(average > 0, average, 1.0)), axis=1)

@@ -1,31 +1,100 @@
-"""Independent draws of the parameters from the exact posterior."""
+"""Independent draws of the parameters from the exact posterior, which has to be proper."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Replayer, Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
-from bayesnb.uncertainty.numpy_variates import ShapeRecorder, ask, run
-from bayesnb.uncertainty.proper import require_proper
 
-_MOST_CELLS = 2**18
+CLASS = "(class)"
 CLASS_PROB = "class_prob"
+_MOST_CELLS = 2**18
+
+
+# -- propriety -----------------------------------------------------------------------------------
+
+
+class ImproperPosteriorError(ValueError):
+    """A posterior that cannot be normalised, and so has no draws and no intervals.
+
+    Examples
+    --------
+    >>> import bayesnb as bnb
+    >>> nb = bnb.CategoricalNB(alpha=0).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> bnb.posterior_draws(nb)
+    Traceback (most recent call last):
+        ...
+    bayesnb.uncertainty.draws.ImproperPosteriorError: The posterior of class 'in', feature '0', 'sun' is improper ...
+    """
+
+
+def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
+    """Raise an error unless the parameters of `model` can be drawn.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If a zero concentration met a zero count; the message names the first class and feature where that is so.
+    NotImplementedError
+        If a family has a reason why its parameters are not drawn.
+    """
+    for block in model.blocks:
+        if (reason := block.no_draws()) is not None:
+            raise NotImplementedError(f"posterior draws: {reason}")
+    improper = _improper(model)
+    total = sum(int(cells.sum()) for cells in improper)
+    if not total:
+        return
+    b = next(b for b, cells in enumerate(improper) if cells.any())
+    # In an improper group of levels the posterior mean tells which levels have the zero concentration.
+    culprit = improper[b] & ~_has_mean((model.class_prior, *model.blocks)[b])
+    c, k = (int(i[0]) for i in np.nonzero(culprit if culprit.any() else improper[b]))
+    if b == 0:
+        label, feature, level = encoding.classes.values[k], CLASS, encoding.classes.values[k]
+    else:
+        columns = encoding.blocks[b - 1]
+        feature_index, levels = columns.axis()
+        label, feature = encoding.classes.values[c], columns.names[int(feature_index[k])]
+        level = next(iter(model.blocks[b - 1].variance())) if levels is None else levels[k]
+    raise ImproperPosteriorError(
+        f"The posterior of class {label!r}, feature {feature!r}, {level!r} is improper (the first of {total} such "
+        "parameters): its prior has a zero concentration and no data make up for it, so it has no draws and no "
+        "interval. Choose a proper prior, such as alpha=0.5 and class_alpha=0.5."
+    )
+
+
+@float64
+@jax.jit
+def _improper(model: NaiveBayes) -> Any:
+    """(C, K) whether a parameter has no proper posterior: first the class probabilities, then each block."""
+    return [~family.proper() for family in (model.class_prior, *model.blocks)]
+
+
+@float64
+@jax.jit
+def _has_mean(family: Any) -> Any:
+    """(C, K) whether the posterior mean is positive."""
+    return next(iter(family.mean().parameters().values())) > 0
+
+
+# -- draws of parameters -------------------------------------------------------------------------
 
 
 class ParameterDraws(dict[str, np.ndarray]):
-    """Draws by site; `attrs` says of what posterior, as those of an xarray dataset do.
+    """Draws by site, with `attrs` that identify their posterior, as an xarray dataset has them.
 
-    `dict(draws)` are the same draws of an unknown origin.
+    `dict(draws)` has the same draws without `attrs`.
     """
 
     def __init__(self, values: Mapping[str, np.ndarray], attrs: Mapping[str, str]) -> None:
@@ -33,15 +102,15 @@ class ParameterDraws(dict[str, np.ndarray]):
         self._attrs, self._drawn = dict(attrs), tuple(values.items())
         if attrs:
             for drawn in values.values():
-                drawn.flags.writeable = False  # or they would still claim to be that posterior's
+                drawn.flags.writeable = False  # Changed values would still claim to come from this posterior.
 
     @property
     def attrs(self) -> dict[str, str]:
-        """Empty where a site was assigned to since: what was put there is nobody's posterior."""
+        """Identification of the posterior; empty once a site was assigned to, as its new values come from elsewhere."""
         return self._attrs if all(self.get(site, values) is values for site, values in self._drawn) else {}
 
 
-# A pytree as any dict is; what is made of the draws is of no known origin.
+# A pytree, as every dict is; the values that a function of the draws returns have no `attrs`.
 jax.tree_util.register_pytree_with_keys(
     ParameterDraws,
     lambda draws: ([(jax.tree_util.DictKey(site), draws[site]) for site in sorted(draws)], tuple(sorted(draws))),
@@ -50,7 +119,7 @@ jax.tree_util.register_pytree_with_keys(
 
 
 def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
-    """Of which posterior draws are: its hyperprior, and a fingerprint of prior and statistics."""
+    """Identification of the posterior of draws: its hyperprior, and a fingerprint of prior and statistics."""
     digest = blake2b(digest_size=16)
     for leaf in jax.tree.leaves((fitted.prior, fitted.statistics)):
         digest.update(np.asarray(leaf, np.float64).tobytes())
@@ -70,27 +139,28 @@ def posterior_draws(
     seed : int
         The same seed gives the same draws.
     features : iterable of column names or indices, optional
-        Draw the parameters of these features only; of a multinomial the probabilities of these words.
+        Draw the parameters of these features only; for multinomial features, the probabilities of these words.
 
     Returns
     -------
     dict of arrays, float64
         "class_prob" (S, C), and the parameters of each block of features, (S, C, K): "theta" for levels and
-        words, "mu" and "sigma2" for Gaussian, "rate" for Poisson features, a name that two blocks of a MixedNB
-        share with the kind behind it, such as "theta_categorical". Axis K is that of the statistics: levels of
-        a feature in the order of `categories_`, (absent, present) for Bernoulli features, else features.
+        words, "mu" and "sigma2" for Gaussian, "rate" for Poisson features. Where two blocks of a MixedNB have a
+        parameter of the same name, the kind follows it, such as "theta_categorical". Axis K is that of the
+        statistics: levels of a feature in the order of `categories_`, (absent, present) for Bernoulli features,
+        otherwise features.
 
     Raises
     ------
     ImproperPosteriorError
         If a zero concentration met a zero count.
     ValueError
-        If `draws` is not positive, `seed` is negative, or `features` names a column that there is not.
+        If `draws` is not positive, `seed` is negative, or `features` names a column that X does not have.
 
     Notes
     -----
-    Probabilities are normalised gamma variates, computed in log space. Beyond the result the draws need
-    memory for a few of them only.
+    Probabilities are normalised gamma variates, computed in log space. Beyond the result, memory is needed for a few
+    draws only.
 
     Examples
     --------
@@ -101,11 +171,11 @@ def posterior_draws(
     """
     require_integer("draws", draws)
     require_seed(seed)
-    return draws_of(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
+    return draw_posterior(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
 
 
-def draws_of(fitted: Fitted, draws: int, seed: int, features: Iterable[Any] | None = None) -> ParameterDraws:
-    """As `posterior_draws`."""
+def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[Any] | None = None) -> ParameterDraws:
+    """Draw the parameters of a fitted classifier from its posterior; arguments as for `posterior_draws`."""
     require_proper(fitted.encoding, fitted.posterior)
     return ParameterDraws(draw_parameters(fitted.encoding, fitted.posterior, draws, seed, features), origin(fitted))
 
@@ -113,96 +183,166 @@ def draws_of(fitted: Fitted, draws: int, seed: int, features: Iterable[Any] | No
 def draw_parameters(
     encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[Any] | None = None
 ) -> dict[str, np.ndarray]:
-    """As `posterior_draws`, from any proper distribution over the parameters."""
+    """Draw the parameters from any proper distribution over them, a prior or a posterior.
+
+    Returns sites and arrays as `posterior_draws` does.
+    """
     rngs = _generators(model, seed)
-    found = {CLASS_PROB: _draw(model.class_prior, draws, rngs[0])["theta"][:, 0]}
-    blocks = zip(model.blocks, site_names(encoding, model), kept(encoding, features), rngs[1:], strict=True)
-    for family, names, keep, rng in blocks:
-        if keep.any():
-            drawn = _draw(_restricted(family, keep), draws, rng)
-            found |= {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
-    return found
+    sites, masks = site_names(encoding, model), feature_masks(encoding, features)
+    class_prob = _draw(model.class_prior, draws, rngs[0])["theta"][:, 0]
+    return {CLASS_PROB: class_prob, **_draw_blocks(model.blocks, sites, masks, draws, rngs[1:])}
 
 
 def draw_stacked(
     models: NaiveBayes, sites: Sequence[Mapping[str, str]], masks: Sequence[np.ndarray], seed: int | Sequence[int]
 ) -> dict[str, np.ndarray]:
-    """One draw from each of S distributions over the parameters; the arrays of `models` have a leading axis.
+    """Draw once from each of S distributions over the parameters, by site.
 
-    They are drawn as one model with S times as many classes.
+    Parameters
+    ----------
+    models : NaiveBayes
+        The S distributions; the arrays have a leading axis. They are drawn as one model with S times as many classes.
+    sites : for each block the site of each parameter
+    masks : for each block which positions of the last axis are drawn
+    seed : int or sequence of int
     """
     rngs, n_draws = _generators(models, seed), jax.tree.leaves(models)[0].shape[0]
-    found = {CLASS_PROB: _draw(as_classes(models.class_prior), 1, rngs[0])["theta"][0]}
-    for family, names, keep, rng in zip(models.blocks, sites, masks, rngs[1:], strict=True):
-        if keep.any():
-            drawn = _draw(_restricted(as_classes(family), keep), 1, rng)
-            parts = {names[parameter]: values[..., : keep.sum()] for parameter, values in drawn.items()}
-            found |= {site: values.reshape(n_draws, -1, keep.sum()) for site, values in parts.items()}
-    return found
+    class_prob = _draw(stack_as_classes(models.class_prior), 1, rngs[0])["theta"][0]
+    drawn = _draw_blocks([stack_as_classes(family) for family in models.blocks], sites, masks, 1, rngs[1:])
+    return {CLASS_PROB: class_prob, **{site: v.reshape(n_draws, -1, v.shape[-1]) for site, v in drawn.items()}}
 
 
-def as_classes(families: Any) -> Any:
-    """S families, the arrays with a leading axis, as one over S times as many classes."""
-    # Fields of the parameters are (S, C, K); what the classes share, such as `group`, is (S, …).
+def stack_as_classes(families: Any) -> Any:
+    """Return S families, whose arrays have a leading axis, as one family over S times as many classes."""
+    # Parameters are (S, C, K); fields that the classes share, such as `group`, are (S, …).
     return jax.tree.map(lambda v: v.reshape(-1, v.shape[-1]) if v.ndim == 3 else v[0], families)
 
 
-def kept(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]:
-    """For each block which positions of the last axis belong to some columns of X; None: all."""
+def feature_masks(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]:
+    """(K,) for each block whether a position of the last axis belongs to one of `features`; None: all do."""
     columns = [np.asarray(block.index)[block.axis()[0]] for block in encoding.blocks]
     if features is None:
-        return [np.ones(len(of), bool) for of in columns]
+        return [np.ones(len(index), bool) for index in columns]
     chosen = list(encoding.positions(features))
-    return [np.isin(of, chosen) for of in columns]
-
-
-def _generators(model: NaiveBayes, seed: int | Sequence[int]) -> list[np.random.Generator]:
-    """For the classes and each block."""
-    return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
+    return [np.isin(index, chosen) for index in columns]
 
 
 def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
-    """For each block the names of its parameters: with the kind of column behind where two blocks share one."""
-    own = [list(drawn_like(family)[1]) for family in model.blocks]
-    every = [name for names in own for name in names]
+    """Names of the sites of each block's parameters, followed by the kind of column where two blocks share a name."""
+    parameters = [list(parameter_shapes(family)) for family in model.blocks]
+    names = [name for block in parameters for name in block]
     return [
-        {name: name if every.count(name) == 1 else f"{name}_{columns.kind}" for name in names}
-        for columns, names in zip(encoding.blocks, own, strict=True)
+        {name: name if names.count(name) == 1 else f"{name}_{columns.kind}" for name in block}
+        for columns, block in zip(encoding.blocks, parameters, strict=True)
     ]
 
 
-def drawn_like(family: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
-    """The type of a draw of the family, and the shape (C, K) of each of its parameters."""
-
-    def one(family: Any) -> Any:
-        drawn = family.draw(ShapeRecorder(), 1)
-        return drawn, drawn.parameters()
-
-    drawn, parameters = jax.eval_shape(one, family)
-    return type(drawn), {name: values.shape[1:] for name, values in parameters.items()}
+def parameter_shapes(family: Any) -> dict[str, tuple[int, ...]]:
+    """Shape (C, K) of each parameter of a family."""
+    parameters = jax.eval_shape(lambda family: _parameters(ShapeRecorder(), 1, family), family)
+    return {name: values.shape[1:] for name, values in parameters.items()}
 
 
-def _restricted(family: Any, keep: np.ndarray) -> Any:
-    return family if keep.all() else family.restrict(keep)
+def _generators(model: NaiveBayes, seed: int | Sequence[int]) -> list[np.random.Generator]:
+    """Independent generators for the class probabilities and for each block."""
+    return [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(1 + len(model.blocks))]
+
+
+def _draw_blocks(
+    families: Sequence[Any],
+    sites: Sequence[Mapping[str, str]],
+    masks: Sequence[np.ndarray],
+    draws: int,
+    rngs: Sequence[np.random.Generator],
+) -> dict[str, np.ndarray]:
+    """(draws, C, K) draws by site of the masked positions of all blocks."""
+    drawn: dict[str, np.ndarray] = {}
+    for family, names, mask, rng in zip(families, sites, masks, rngs, strict=True):
+        if mask.any():
+            block = _draw(family if mask.all() else family.restrict(mask), draws, rng)
+            drawn |= {names[parameter]: values[..., : mask.sum()] for parameter, values in block.items()}
+    return drawn
 
 
 def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """(S, C, K) draws of each parameter, some at a time, written to where they are to stay."""
+    """(draws, C, K) draws of each parameter, made in chunks and written into the result."""
     chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
-    out: dict[str, np.ndarray] = {}
+    drawn: dict[str, np.ndarray] = {}
     for start in range(0, draws, chunk):
-        part = _sample(family, rng, chunk)
-        for name, values in part.items():
-            if name not in out:
-                out[name] = np.empty((draws, *values.shape[1:]))
-            out[name][start : start + chunk] = values[: draws - start]
-    return out
+        for name, values in _draw_chunk(family, rng, chunk).items():
+            if name not in drawn:
+                drawn[name] = np.empty((draws, *values.shape[1:]))
+            drawn[name][start : start + chunk] = values[: draws - start]
+    return drawn
 
 
 @float64
-def _sample(family: Any, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
+def _draw_chunk(family: Any, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
     return run(_parameters, ask(_parameters, family), n, rng, family)
 
 
 def _parameters(variates: Variates, n: int, family: Any) -> dict[str, jax.Array]:
     return family.draw(variates, n).parameters()
+
+
+# -- variates from NumPy for jitted kernels ------------------------------------------------------
+
+# NumPy's gamma sampler is some twenty times faster than JAX's on a CPU. So a kernel that needs variates is traced
+# twice: `ask` records the parameters of the variates, and `run` passes the variates in.
+
+# A function of variates, a number of draws and arrays.
+Kernel = Callable[..., Any]
+
+
+class ShapeRecorder:
+    """Variates that record the parameters that were asked for, and return zeros."""
+
+    def __init__(self) -> None:
+        self.gammas: list[jax.Array] = []
+        self.normals: list[jax.Array] = []
+
+    def log_gamma(self, a: Any, n: int) -> jax.Array:
+        self.gammas.append(jnp.asarray(a))
+        return jnp.zeros((n, *jnp.shape(a)))
+
+    def normal(self, like: Any, n: int) -> jax.Array:
+        self.normals.append(jnp.asarray(like))
+        return jnp.zeros((n, *jnp.shape(like)))
+
+
+@jax.jit(static_argnames="kernel")
+def ask(kernel: Kernel, *args: Any) -> tuple[list[jax.Array], list[jax.Array]]:
+    """Return the parameters of the variates that a kernel needs, (gammas, normals)."""
+    recorder = ShapeRecorder()
+    kernel(recorder, 1, *args)
+    return recorder.gammas, recorder.normals
+
+
+def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator, *args: Any) -> Any:
+    """Run a kernel, jitted, with n draws of the variates that `ask` returned."""
+    return _run(kernel, n, draw_variates(asked, n, rng), *args)
+
+
+@jax.jit(static_argnames=("kernel", "n"))
+def _run(kernel: Kernel, n: int, variates: tuple[list, list], *args: Any) -> Any:
+    return kernel(Replayer(variates), n, *args)
+
+
+def draw_variates(asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator) -> tuple[list, list]:
+    """Draw n variates for each entry of the arrays that `ask` returned, (gammas, normals)."""
+    gammas, normals = asked
+    return (
+        [_log_gamma(rng, np.asarray(a), (n, *a.shape)) for a in gammas],
+        [rng.standard_normal((n, *like.shape)) for like in normals],
+    )
+
+
+def _log_gamma(rng: np.random.Generator, a: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Logarithms of gamma variates; for a < 1 by Gamma(a) = Gamma(a + 1) · U^(1/a), which does not underflow."""
+    a = np.broadcast_to(a, shape)
+    small = a < 1
+    drawn = np.log(rng.standard_gamma(np.where(small, a + 1.0, a)))
+    if small.any():
+        with np.errstate(divide="ignore"):
+            drawn[small] -= rng.standard_exponential(int(small.sum())) / a[small]
+    return drawn

@@ -1,14 +1,15 @@
-"""What draws say of rows, whoever drew them: exact sampling, NUTS, or another program.
+"""Draws of parameters or hyperparameters that users pass: exact ones, those of NUTS, or of another program.
 
-Of draws of this model's posterior its conjugacy is kept: given the hyperparameters θ is integrated out in closed form,
-and these alone are averaged over. Draws of θ from elsewhere count by p(row | θ), of which there may be few that matter.
+From draws of the posterior of the same model only the hyperparameters are read: given these θ is integrated out in
+closed form. From draws of other origin θ itself is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, Literal, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,31 +18,32 @@ import numpy as np
 from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
-from bayesnb.families import Likelihood
+from bayesnb.families import Known
 from bayesnb.fitted import Fitted
-from bayesnb.model import JointLikelihood, NaiveBayes, log_normalize
-from bayesnb.uncertainty.by_blocks import PerBlock, over_blocks
-from bayesnb.uncertainty.draws import CLASS_PROB, drawn_like, origin, site_names
-from bayesnb.uncertainty.hyperparameters import Hyperparameters, hyperparameter_sites, shapes
-from bayesnb.uncertainty.importance import (
-    effective_size,
-    joint_of_draws,
-    log_proba,
-    log_row,
-    of_average,
-    resampled,
-    warn_of_collapse,
-)
-from bayesnb.uncertainty.probability_draws import Sampler
+from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
+from bayesnb.scoring import pad
+from bayesnb.uncertainty.draws import CLASS_PROB, origin, parameter_shapes, site_names, stack_as_classes
 
 Draws = Mapping[str, np.ndarray]
+Kind = Literal["symmetric", "pooled"]
+# For each block the site of each parameter, or hyperparameter, by its name in the family.
+Sites = Sequence[Mapping[str, str]]
 
+CLASS_ALPHA = "class_alpha"
 _MOST_CELLS = 2**21
+
+
+# -- reading draws -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """Draws of θ, (S, …) each, as `posterior_draws` has them."""
+    """S draws of the parameters θ.
+
+    Parameters
+    ----------
+    values : draws by site, (S, …) each, as `posterior_draws` returns them
+    """
 
     values: Draws
 
@@ -49,135 +51,121 @@ class Parameters:
         return len(self.values[CLASS_PROB])
 
     def known_classes(self, prob: np.ndarray) -> Self:
-        """With the class probabilities (C,) in place of the drawn ones."""
+        """Return a copy with the class probabilities (C,) in place of the drawn ones."""
         drawn = np.broadcast_to(prob, self.values[CLASS_PROB].shape)
         return replace(self, values={**self.values, CLASS_PROB: drawn})
 
     def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
-        """(s, n, C) log p(class, row | θ), some draws at a time."""
+        """(s, n, C) log p(class, row | θ) of a block of rows, for some draws at a time."""
         size = max(1, _MOST_CELLS // (1 + sum(np.size(values[0]) for values in self.values.values())))
         for start in range(0, len(self), size):
             part = slice(start, min(start + size, len(self)))
-            yield joint_of_draws(read_as_classes(fitted.encoding, fitted.prior, self.values, part), x)
+            yield joint_of_draws(stacked_likelihood(fitted.encoding, fitted.prior, self.values, part), x)
 
 
-def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
-    """The hyperparameters of draws of the posterior of `fitted`, and the parameters of all others.
+@dataclass(frozen=True, eq=False)
+class Hyperparameters:
+    """S draws of the hyperparameters φ: p(θ | D) is the average of the exact posteriors p(θ | D, φ_s).
 
     Parameters
     ----------
-    draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns
-        Of ArviZ objects the posterior, with chains one after the other.
+    prior, statistics
+        Those of the fitted model.
+    kind : {"symmetric", "pooled"} or None
+        None: the prior has no unknown hyperparameters, and p(θ | D) is its only posterior.
+    values : hyperparameters by site, (S, …) each
+    """
+
+    prior: NaiveBayes
+    statistics: Statistics
+    kind: Kind | None
+    values: Draws
+
+    def __len__(self) -> int:
+        return 1 if self.kind is None else len(next(iter(self.values.values())))
+
+    def known_classes(self, prob: np.ndarray) -> Self:
+        """Return a copy with the class probabilities (C,) in place of the learned ones."""
+        with np.errstate(divide="ignore"):
+            return replace(self, prior=replace(self.prior, class_prior=Known(np.log(prob)[None])))
+
+    def joints(self, fitted: Fitted, x: tuple[Any, ...]) -> Iterator[jax.Array]:
+        """(s, n, C) log p(class, row | D, φ) of a block of rows, for some draws at a time."""
+        return (joint_given(model, x) for model in self.models(fitted.encoding))
+
+    def models(self, encoding: Encoding) -> Iterator[NaiveBayes]:
+        """The posteriors, s at a time as one model with s times as many classes; its class prior is (s, C)."""
+        if self.kind is None:
+            yield pad(encoding, jax.tree.map(np.asarray, self.prior.update(self.statistics)))
+            return
+        sites = hyperparameter_sites(self.prior, self.kind, site_names(encoding, self.prior))
+        names = tuple(tuple(block.items()) for block in sites)
+        size = max(1, _MOST_CELLS // (1 + sum(np.size(leaf) for leaf in jax.tree.leaves(self.statistics))))
+        for start in range(0, len(self), size):
+            part = {site: values[start : start + size] for site, values in self.values.items()}
+            models = _posteriors(self.prior.unit(), self.statistics, part, names)
+            yield pad(encoding, jax.tree.map(np.asarray, models))
+
+
+def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
+    """Return the hyperparameters of draws of the posterior of `fitted`, and the parameters of all other draws.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`
+        The chains of an ArviZ object are concatenated.
 
     Raises
     ------
     ValueError
-        If what is needed is missing, or has not one value a class and level of `fitted`.
+        If a site is missing, or does not have one value for each class and level of `fitted`.
     """
-    said = getattr(draws if isinstance(draws, dict) else _posterior(draws), "attrs", {})
-    hyperprior = said.get("hyperprior")
-    if hyperprior is None or any(said.get(name) != value for name, value in origin(fitted, hyperprior).items()):
+    attrs = getattr(draws if isinstance(draws, dict) else _posterior_group(draws), "attrs", {})
+    hyperprior = attrs.get("hyperprior")
+    if hyperprior is None or any(attrs.get(name) != value for name, value in origin(fitted, hyperprior).items()):
         return read_parameters(fitted, draws)
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     names = hyperparameter_sites(fitted.prior, hyperprior, site_names(fitted.encoding, fitted.prior))
-    values = checked(sites_of(draws), shapes(fitted.prior, hyperprior, names))
-    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, values)
+    shapes = {} if fitted.prior.class_prior.fixed else {CLASS_ALPHA: ()}
+    for family, sites in zip(fitted.prior.blocks, names, strict=True):
+        hyperpriors = family.hyperprior(hyperprior == "pooled")
+        shapes |= {site: hyperpriors[name].shape for name, site in sites.items()}
+    return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, require_sites(read_sites(draws), shapes))
 
 
 def read_parameters(fitted: Fitted, draws: Any) -> Parameters:
-    """The parameters of draws, wherever they come from; raises as `read_draws`."""
-    return Parameters(checked(sites_of(draws), _shapes(fitted.encoding, fitted.prior)))
+    """Return the parameters of draws, wherever the draws come from.
 
+    Parameters
+    ----------
+    fitted : Fitted
+    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, or a dict of arrays by site
 
-def sampler_of(fitted: Fitted, draws: Any, given: str, seed: int) -> Sampler | DrawnSampler:
-    """Draws of log P(class | row, θ) from those of θ; given the row from those of the hyperparameters, if known."""
-    found = read_draws(fitted, draws) if given == "row" else read_parameters(fitted, draws)
-    if isinstance(found, Parameters):
-        return DrawnSampler(found, given)
-    if found.kind is None:
-        return Sampler("draws", given, len(next(iter(sites_of(draws).values()))), seed)
-    return Sampler("draws", given, 1, seed, found)
-
-
-@dataclass(frozen=True, eq=False)
-class DrawnSampler:
-    """Draws of log P(class | row, θ) from given draws of θ | data; a `Sampler` as any other.
-
-    For θ | data, row they are drawn again with weights p(row | θ), systematically.
+    Raises
+    ------
+    ValueError
+        If a site is missing, or does not have one value for each class and level of `fitted`.
     """
-
-    drawn: Parameters
-    given: str
-
-    def map(self, fitted: Fitted, X: Any, output: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> np.ndarray:
-        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
-
-        def of_joint(joint: jax.Array, log_weight: np.ndarray, real: slice) -> np.ndarray:
-            drawn = np.asarray(log_proba(joint))
-            if self.given == "row":
-                drawn = np.take_along_axis(drawn, resampled(log_weight)[..., None], axis=0)
-            return output(drawn[:, real], np.asarray(of_average(joint, log_normalize))[real])
-
-        return _over_draws(fitted, X, self.drawn, of_joint, weighted=self.given == "row")
+    encoding, prior = fitted.encoding, fitted.prior
+    shapes: dict[str, tuple[int, ...]] = {CLASS_PROB: (len(encoding.classes),)}
+    for family, sites in zip(prior.blocks, site_names(encoding, prior), strict=True):
+        block = parameter_shapes(family)
+        shapes |= {site: block[name] for name, site in sites.items()}
+    return Parameters(require_sites(read_sites(draws), shapes))
 
 
-def score_draws(
-    fitted: Fitted, X: Any, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
-) -> np.ndarray:
-    """Apply `output` to log of the average (N, C) of p(class, row | draw), without what no class changes."""
-    return _over_draws(
-        fitted, X, drawn, lambda joint, _, real: np.asarray(of_average(joint, output))[real], weighted=True
-    )
-
-
-def _over_draws(
-    fitted: Fitted,
-    X: Any,
-    drawn: Parameters | Hyperparameters,
-    output: Callable[[jax.Array, np.ndarray, slice], np.ndarray],
-    *,
-    weighted: bool,
-) -> np.ndarray:
-    """(N, …) from log p(class, row | draw) (S, n, C), its weights (S, n) and which rows are real, block by block.
-
-    Where the weights matter it warns of rows that rest on few draws.
-    """
-    sizes = []
-
-    def answer(x: tuple[Any, ...], real: slice) -> np.ndarray:
-        joint = jnp.concatenate(list(drawn.joints(fitted, x)))
-        log_weight = np.asarray(log_row(joint))
-        sizes.append(effective_size(log_weight)[real])
-        return output(joint, log_weight, real)
-
-    found = over_blocks(fitted, X, PerBlock(answer, len(drawn) * len(fitted.encoding.classes) / 4))
-    if weighted:
-        warn_of_collapse(np.concatenate(sizes), len(drawn))
-    return found
-
-
-@float64
-def read_as_classes(encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice) -> JointLikelihood:
-    """Log class probabilities (S, C), and the likelihood of each block with a "class" for each of the S · C."""
-    found: list[Likelihood] = []
-    for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
-        values = {own: drawn[site][part] for own, site in sites.items()}
-        flat = {own: v.reshape(-1, v.shape[-1]) for own, v in values.items()}
-        found.append(family.likelihood.from_parameters(**flat))
-    return model.weighted(_log(drawn[CLASS_PROB][part]), found)
-
-
-def sites_of(draws: Any) -> dict[str, np.ndarray]:
-    """The values of each site, (S, …), chains one after the other."""
+def read_sites(draws: Any) -> Draws:
+    """Return the values of each site, (S, …), of a dict or of an ArviZ object, whose chains are concatenated."""
     if isinstance(draws, dict):
         return draws
-    posterior = _posterior(draws)
+    posterior = _posterior_group(draws)
     values = {site: posterior[site].to_numpy() for site in posterior.data_vars}
     return {site: v.reshape(-1, *v.shape[2:]) for site, v in values.items() if v.ndim >= 2}
 
 
-def _posterior(draws: Any) -> Any:
+def _posterior_group(draws: Any) -> Any:
     try:
         return draws["posterior"]
     except (TypeError, KeyError, AttributeError, IndexError):
@@ -186,10 +174,10 @@ def _posterior(draws: Any) -> Any:
         ) from None
 
 
-def checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
-    """The sites that are needed, each of which has draws of that shape; raises as `read_draws`."""
-    found = {}
-    for site, shape in needed.items():
+def require_sites(draws: Draws, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
+    """Return the draws of the sites of `shapes`; raise ValueError if a site is missing or has another shape."""
+    sites = {}
+    for site, shape in shapes.items():
         if site not in draws:
             raise ValueError(f"draws have no {site!r}; there are {shown(list(draws))}. Are they of another model?")
         values = to_numbers(f"draws[{site!r}]", draws[site])
@@ -199,18 +187,81 @@ def checked(draws: Draws, needed: Mapping[str, tuple[int, ...]]) -> dict[str, np
                 f"draws[{site!r}] has shape {values.shape}, where ({expected}) is needed: "
                 "one value for each that the fitted model has. Are they of another model, or of some features only?"
             )
-        found[site] = values
-    return found
+        sites[site] = values
+    return sites
 
 
-def _shapes(encoding: Encoding, model: NaiveBayes) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {CLASS_PROB: (len(encoding.classes),)}
+# -- hyperparameters -----------------------------------------------------------------------------
+
+
+def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[dict[str, str]]:
+    """Sites of the hyperparameters of each block, with the endings of the sites of its parameters.
+
+    Where the name is that of a parameter too, the parameter of the prior follows: "rate_of_sigma2" beside Poisson
+    rates.
+    """
+    taken = {name for block in sites for pair in block.items() for name in pair}
+    named = []
+    for family, parameters in zip(prior.blocks, sites, strict=True):
+        names = {}
+        for name, hyperprior in family.hyperprior(kind == "pooled").items():
+            site = parameters[hyperprior.parameter]
+            renamed = site.replace(hyperprior.parameter, name)
+            names[name] = f"{renamed}_of_{site}" if renamed in taken else renamed
+        named.append(names)
+    return named
+
+
+def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> NaiveBayes:
+    """Return the prior with other hyperparameters; a fixed prior stays as it is.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        A prior made by `NaiveBayes.unit`.
+    names : for each block the sites of its hyperparameters, as `hyperparameter_sites` returns them
+    values : hyperparameters by site
+    """
+    blocks = tuple(
+        family.with_hyperparameters({name: values[site] for name, site in sites.items()})
+        for family, sites in zip(prior.blocks, names, strict=True)
+    )
+    classes = prior.class_prior.with_hyperparameters({"alpha": values[CLASS_ALPHA]} if CLASS_ALPHA in values else {})
+    return replace(prior, class_prior=classes, blocks=blocks)
+
+
+@partial(jax.jit, static_argnames="names")
+def _posteriors(
+    prior: NaiveBayes, statistics: Statistics, values: Draws, names: tuple[tuple[tuple[str, str], ...], ...]
+) -> NaiveBayes:
+    sites = list(map(dict, names))
+    return stack_as_classes(jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values))
+
+
+# -- scores of rows ------------------------------------------------------------------------------
+
+
+@float64
+def stacked_likelihood(encoding: Encoding, model: NaiveBayes, drawn: Draws, part: slice) -> JointLikelihood:
+    """Log class probabilities (S, C), and the likelihood of each block over S · C classes."""
+    likelihoods = []
     for family, sites in zip(model.blocks, site_names(encoding, model), strict=True):
-        _, own = drawn_like(family)
-        shapes |= {site: own[name] for name, site in sites.items()}
-    return shapes
-
-
-def _log(values: np.ndarray) -> np.ndarray:
+        values = {name: drawn[site][part] for name, site in sites.items()}
+        stacked = {name: v.reshape(-1, v.shape[-1]) for name, v in values.items()}
+        likelihoods.append(family.likelihood.from_parameters(**stacked))
     with np.errstate(divide="ignore"):
-        return np.log(values)
+        return model.weighted(np.log(drawn[CLASS_PROB][part]), likelihoods)
+
+
+@jax.jit
+def joint_of_draws(draws: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    """(S, N, C) log p(class, row | draw), by log class probabilities (S, C) and likelihoods over S · C classes."""
+    joint = JointLikelihood(jnp.ravel(draws.log_class), draws.likelihoods).prepare(x).log_joint(x)
+    return jnp.reshape(joint, (-1, *draws.log_class.shape)).swapaxes(0, 1)
+
+
+@jax.jit
+def joint_given(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
+    """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
+    predictives = [family.predictive() for family in model.blocks]
+    return joint_of_draws(model.weighted(jnp.asarray(model.class_prior.mean().log_theta), predictives), x)

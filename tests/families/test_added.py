@@ -20,7 +20,8 @@ from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, Norm
 from bayesnb.families.cells import Complete
 from bayesnb.families.count_matrix import Dense
 from bayesnb.families.sparse_counts import PairedCounts
-from bayesnb.uncertainty.numpy_variates import Replayer, ShapeRecorder, draw_variates
+from bayesnb.families.variates import Replayer
+from bayesnb.uncertainty.draws import ShapeRecorder, draw_variates
 from tests.families.test_rows import KINDS, alphas, dirichlet, dot, make
 from tests.strategies import thorough
 

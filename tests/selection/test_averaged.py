@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, gammaln, logsumexp, xlogy
 
 import bayesnb as bnb
-from bayesnb.uncertainty.class_probabilities import sampler
+from bayesnb.uncertainty.class_probabilities import choose_sampler
 from tests.data import arff
 from tests.prediction.tables import CODE, LABEL, LEVELS
 from tests.refusals import refused
@@ -382,7 +382,7 @@ def test_in_300_columns_draws_still_average_to_the_predictive():
     y = np.arange(30) % 2
     X, new = ((rng.random((len(k), 300)) < present[k]).astype(float) for k in (y, y[:10]))
     nb = bnb.FeatureAveragedNB(bnb.BernoulliNB()).fit(X, y)
-    mean = sampler(nb.fitted_, "row", "draws", 2000, 0).map(
+    mean = choose_sampler(nb.fitted_, "row", "draws", 2000, 0).map(
         nb.fitted_, new, lambda drawn, _: np.exp(drawn).mean(axis=0)
     )
     p = nb.predict_proba(new)

@@ -71,8 +71,12 @@ def named(*names):
 @pytest.mark.parametrize(
     ("first", "second", "message"),
     [
-        (categorical(), categorical(LEVELS[1:], LABEL[1:]), "the rows differ: classes of"),
-        (categorical(), categorical(LEVELS, np.roll(LABEL, 1)), "the rows differ: their categorical columns"),
+        (categorical(), categorical(LEVELS[1:], LABEL[1:]), r"fitted on the same rows. Class counts differ: \["),
+        (
+            categorical(),
+            categorical(LEVELS, np.roll(LABEL, 1)),
+            "same rows. The statistics of their categorical columns differ",
+        ),
         (categorical(), categorical(LEVELS[:, :1]), "the columns differ, 4 and 1"),
         (categorical(), categorical(LEVELS, CODE), "the classes differ"),
         (
@@ -86,7 +90,7 @@ def named(*names):
         (
             of_counts(bnb.BernoulliNB(binarize=0.5)),
             of_counts(bnb.BernoulliNB(binarize=1.5)),
-            "the rows differ: their bernoulli columns have other statistics",
+            "same rows. The statistics of their bernoulli columns differ",
         ),
         (named("a", "b", "c", "d"), named("b", "a", "c", "d"), "column 0 is 'a'"),
         (categorical(alpha=0.0), categorical(alpha=0.0), "Both evidences are zero"),

@@ -17,7 +17,7 @@ from sklearn.base import clone
 import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.encoding import Conditional
-from bayesnb.uncertainty.probability_draws import Sampler
+from bayesnb.uncertainty.row_draws import PosteriorSampler
 from tests.estimators.cases import state
 from tests.families.prunings import AllPrunings
 from tests.persistence.forger import parts, signed
@@ -302,7 +302,7 @@ def test_posterior_draws_have_the_moments_of_two_cells_together():
 @pytest.mark.parametrize("method", ["moments", "draws"])
 def test_law_9_the_average_given_the_row_is_the_prediction(method):
     rows = np.vstack([X[:6], HOLES[:6]])
-    sampler = Sampler(method, "row", 4000, 0)
+    sampler = PosteriorSampler(method, "row", 4000, 0)
     drawn = sampler.map(fitted().fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
     error = 4.5 * drawn.std(axis=1) / np.sqrt(4000)
     slack = 0.01 if method == "moments" else 1e-9
@@ -333,7 +333,7 @@ def test_log_odds_and_their_parts_are_sums_of_cumulants():
 def test_intervals_are_quantiles_of_draws_given_the_row():
     rows = np.vstack([X[:4], HOLES[:4]])
     found = bnb.predict_interval(fitted(), rows, prob=0.8, method="draws", draws=4000, seed=1)
-    sampler = Sampler("draws", "row", 4000, 2)
+    sampler = PosteriorSampler("draws", "row", 4000, 2)
     drawn = sampler.map(fitted().fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
     np.testing.assert_allclose(found, np.quantile(drawn, [0.1, 0.9], axis=1), rtol=0, atol=0.03)
     by_moments = bnb.predict_interval(fitted(), rows, prob=0.8, draws=4000, seed=1)

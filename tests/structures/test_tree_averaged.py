@@ -15,7 +15,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import counting
-from bayesnb.uncertainty.probability_draws import Sampler
+from bayesnb.uncertainty.row_draws import PosteriorSampler
 from tests.estimators.cases import state
 from tests.families.trees import AllTrees, arcs_of, is_forest
 from tests.persistence.forger import parts, signed
@@ -340,7 +340,8 @@ def test_drawn_trees_are_those_of_the_arcs():
 def test_law_9_the_average_given_the_row_is_the_prediction(given):
     """Given the data it is near it."""
     nb, rows = fitted(), np.vstack([X[:6], HOLES[:6]])
-    drawn = Sampler("draws", given, 4000, 0).map(nb.fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
+    sampler = PosteriorSampler("draws", given, 4000, 0)
+    drawn = sampler.map(nb.fitted_, rows, lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
     expected = nb.predict_proba(rows)
     error = 4.5 * drawn.std(axis=1) / np.sqrt(4000)
     np.testing.assert_array_less(abs(drawn.mean(axis=1) - expected), error + (0.05 if given == "data" else 1e-9))
@@ -350,7 +351,7 @@ def test_law_9_the_average_given_the_row_is_the_prediction(given):
 def test_intervals_and_entropies_are_those_of_draws():
     nb = fitted()
     lower, upper = bnb.predict_interval(nb, X[:6], prob=0.8, draws=2000, seed=1)
-    sampler = Sampler("draws", "row", 2000, 1)
+    sampler = PosteriorSampler("draws", "row", 2000, 1)
     drawn = sampler.map(nb.fitted_, X[:6], lambda log_p, _: np.exp(log_p).transpose(1, 0, 2))
     np.testing.assert_allclose([lower, upper], np.quantile(drawn, [0.1, 0.9], axis=1), rtol=0, atol=0.02)
     entropy = -(drawn * np.log(drawn)).sum(axis=2).mean(axis=1)

@@ -17,7 +17,7 @@ from scipy.special import betaln, logsumexp, softmax
 
 import bayesnb as bnb
 from bayesnb.uncertainty import decompose_uncertainty, log_odds_moments, predict_interval
-from bayesnb.uncertainty.class_probabilities import sampler
+from bayesnb.uncertainty.class_probabilities import choose_sampler
 from bayesnb.uncertainty.draws import ParameterDraws, origin
 
 COLUMNS = 240
@@ -197,7 +197,7 @@ def test_given_the_row_in_many_columns():
         proba = np.exp(log_proba)
         return np.stack([proba.mean(axis=0), proba.std(axis=0), np.exp(average)], axis=1)
 
-    mean, _, average = sampler(nb.fitted_, "row", "draws", draws, 1).map(nb.fitted_, new, moments).swapaxes(0, 1)
+    mean, _, average = choose_sampler(nb.fitted_, "row", "draws", draws, 1).map(nb.fitted_, new, moments).swapaxes(0, 1)
     np.testing.assert_allclose(average, p, rtol=1e-9)
     assert (abs(mean - p) <= 5 * np.sqrt(p * (1 - p) / 2000)).all()
 

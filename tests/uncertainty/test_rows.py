@@ -24,9 +24,8 @@ from bayesnb.uncertainty import (
     posterior_draws,
     predict_interval,
 )
-from bayesnb.uncertainty.probability_draws import Sampler
-from bayesnb.uncertainty.score_cumulants import given_data, row_cumulants
-from bayesnb.uncertainty.skew import skewed, unskewed
+from bayesnb.uncertainty.row_draws import PosteriorSampler
+from bayesnb.uncertainty.score_moments import row_cumulants, score_cumulants, skewed, unskewed
 from tests.data import sms
 from tests.strategies import thorough
 from tests.uncertainty.simulated import SIMULATED
@@ -132,9 +131,8 @@ def test_given_the_row_draws_average_to_predict_proba(kind, n_classes):
     """Law 9, within five Monte Carlo errors."""
     nb, X = problem(kind, n_classes)
     p, n = nb.predict_proba(X), 4000
-    mean, sd = (
-        Sampler("draws", "row", n, 0).map(nb.fitted_, X, lambda drawn, _: moments_of(np.exp(drawn))).swapaxes(0, 1)
-    )
+    sampler = PosteriorSampler("draws", "row", n, 0)
+    mean, sd = sampler.map(nb.fitted_, X, lambda drawn, _: moments_of(np.exp(drawn))).swapaxes(0, 1)
     # The sd of what is seldom is not known from the draws, but the variance of a probability is at most p (1 - p).
     bound = np.where((p > 0.01) & (p < 0.99), sd, np.sqrt(p * (1 - p)))
     assert (abs(mean - p) <= 5 * bound / np.sqrt(n)).all()
@@ -212,7 +210,7 @@ def third_of_logit(nb: Any, X: Any) -> float:
     with jax.enable_x64(True):
         model, (rows, n) = nb.posterior_, nb.fitted_.encode(X)
         ((_, x, _),) = blocks(rows, n)
-        _, scores = given_data(model, row_cumulants(pad(nb.encoding_, model), x))
+        _, scores = score_cumulants(model, row_cumulants(pad(nb.encoding_, model), x), "data")
         return float(scores.third[0, 0, 1] - scores.third[0, 0, 0])
 
 
@@ -292,7 +290,7 @@ def test_normal_scores_come_near_the_exact_posterior_as_data_grow(kind):
     lower, upper = predict_interval(nb, X, 0.8, given="data", draws=4000)
     for outside in (p < lower, p > upper):
         assert (abs(outside.mean(axis=0) - 0.1) < 0.02).all()
-    mean = Sampler("moments", "row", 4000, 0).map(nb.fitted_, X, lambda drawn, _: np.exp(drawn).mean(axis=0))
+    mean = PosteriorSampler("moments", "row", 4000, 0).map(nb.fitted_, X, lambda drawn, _: np.exp(drawn).mean(axis=0))
     np.testing.assert_allclose(mean, nb.predict_proba(X), rtol=0, atol=0.005)
 
 

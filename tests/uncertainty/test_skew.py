@@ -1,4 +1,4 @@
-"""The cubic of a normal variate: against SciPy's gamma distribution, by quadrature, and as a bijection."""
+"""The cubic of a normal variate: against SciPy's gamma distribution, by quadrature, as a bijection, and in mixtures."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit
 
-from bayesnb.uncertainty.skew import skewed, skewness, unskewed
+from bayesnb.families.protocol import Cumulants
+from bayesnb.uncertainty.score_moments import probability_interval, skewed, skewness, unskewed
 
 SKEWS = np.array([0.0, 1e-9, -1e-4, 0.1, -0.5, 1.0, -1.0, 1.5, -2.0, 3.0])
 
@@ -58,3 +61,32 @@ def test_skewness_of_a_constant_is_none_and_of_anything_at_most_three():
     variance = np.array([0.0, 1.0, 4.0, 1e-8, 1.0])
     third = np.array([0.0, 1.0, -4.0, 1e-3, -50.0])
     np.testing.assert_allclose(skewness(variance, third), [0.0, 1.0, -0.5, 3.0, -3.0])
+
+
+def test_quantiles_of_mixtures_are_those_of_brent_also_where_the_density_has_a_pole():
+    """At a skewness of 3 the cubic is flat, and the density of a component is infinite there."""
+    rng = np.random.default_rng(0)
+    n, q = 300, np.array([0.05, 0.95])
+    weight, mean = rng.dirichlet([0.5, 0.5], n), rng.normal(0, 5, (n, 2))
+    variance, skew = rng.gamma(1.0, 1.0, (n, 2)), rng.choice([-3.0, -1.0, 0.0, 3.0], (n, 2))
+    zero = np.zeros((n, 2))
+    scores = Cumulants(*(np.stack(m, axis=2) for m in ((zero, mean), (zero, variance), (zero, skew * variance**1.5))))
+    found = probability_interval(weight, scores, q)
+    for i in range(n):
+
+        def excess(x, q, i=i):
+            return weight[i] @ stats.norm.cdf(unskewed((x - mean[i]) / variance[i] ** 0.5, skew[i])[0]) - q
+
+        expected = [expit(brentq(excess, -60, 60, args=(end,), xtol=1e-13)) for end in q]
+        np.testing.assert_allclose(found[i, :, 1], expected, rtol=0, atol=1e-9)
+
+
+def test_a_component_without_a_finite_logit_leaves_the_quantile_to_the_other():
+    """With .26 of the mass at an impossible class the .95 quantile is the .93 quantile of the other component."""
+    weight, zero = np.array([[0.26, 0.74]]), np.zeros((1, 2))
+    scores = Cumulants(
+        *(np.stack(m, 2) for m in ((zero, np.array([[-np.inf, 0.4]])), (zero, zero + 0.64), (zero, zero)))
+    )
+    found = probability_interval(weight, scores, np.array([0.05, 0.95]))
+    expected = expit(0.4 + 0.8 * stats.norm.ppf((0.95 - 0.26) / 0.74))
+    np.testing.assert_allclose(found[0, :, 1], [0.0, expected], rtol=0, atol=1e-9)

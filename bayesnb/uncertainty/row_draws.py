@@ -1,0 +1,484 @@
+"""Rows under draws of the parameters: scores, class probabilities and labels, for some rows at a time.
+
+Draws given the data are weighted by p(row | draw) to become draws given the row too. Few of them may have nearly all of
+the weight.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
+from bayesnb._util.warnings import warn
+from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.families.variates import Variates
+from bayesnb.fitted import Fitted
+from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
+from bayesnb.scoring import pad
+from bayesnb.uncertainty.draws import CLASS_PROB, ask, require_proper, run
+from bayesnb.uncertainty.given_draws import (
+    Hyperparameters,
+    Parameters,
+    joint_given,
+    joint_of_draws,
+    read_draws,
+    read_parameters,
+    read_sites,
+    stacked_likelihood,
+)
+from bayesnb.uncertainty.score_moments import row_cumulants, skewed, skewness
+
+_MOST_CELLS = 2**22
+_LABELLED_CELLS = 2**17
+_LEAST_SIZE = 100  # Five draws lie beyond each end of a 90% interval.
+
+
+# -- rows, some at a time ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class RowFunction:
+    """A function of blocks of encoded rows.
+
+    Parameters
+    ----------
+    answer : function of a block and of the number n of its rows that are not padding
+        Returns an array (n, …).
+    cells : float
+        Numbers in memory that a row needs.
+    """
+
+    answer: Callable[[tuple[Any, ...], int], np.ndarray]
+    cells: float
+
+
+@float64
+def map_rows(fitted: Fitted, X: Any, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
+    """(N, …) the answers of `function` for the rows of X, and of `summed` where missing cells on arcs are summed out.
+
+    `summed` defaults to `function`.
+    """
+    table = fitted.table(X)
+    rows = fitted.rows(table)
+    sums = reduce(np.logical_or, (r.summed for r in rows), np.zeros(table.n_rows, bool))
+    if summed is None or not sums.any():
+        return _map_blocks(rows, table.n_rows, function)
+    order, answers = np.argsort(sums, kind="stable"), []
+    for mask, chosen in ((~sums, function), (sums, summed)):
+        if mask.any():
+            # Values that are no level were reported with the whole table.
+            part = fitted.encoding.rows(table.take(mask), lambda columns, unknown: None)
+            answers.append(_map_blocks(part, int(mask.sum()), chosen))
+    return np.concatenate(answers)[np.argsort(order)]
+
+
+def _map_blocks(rows: tuple[Rows, ...], n: int, function: RowFunction) -> np.ndarray:
+    answers = []
+    with progress("rows", n, "rows") as step:
+        for part, x, _ in blocks(rows, n, cells=function.cells):
+            answers.append(function.answer(x, part.stop - part.start))
+            step(part.stop - part.start)
+    return np.concatenate(answers)
+
+
+def padded_posterior(fitted: Fitted) -> NaiveBayes:
+    """Return the posterior, padded for the kernels; raise ImproperPosteriorError if it is improper."""
+    require_proper(fitted.encoding, fitted.posterior)
+    return pad(fitted.encoding, fitted.posterior)
+
+
+# -- weights p(row | draw), and scores averaged with them ---------------------------------------
+
+
+@jax.jit
+def _log_row(joint: jax.Array) -> jax.Array:
+    return jax.nn.logsumexp(joint, axis=2)
+
+
+def row_weights(joint: jax.Array) -> np.ndarray:
+    """(S, N) weights p(row | draw) of draws, relative to the largest, from log p(class, row | draw) (S, N, C)."""
+    log_weight = np.asarray(_log_row(joint))
+    with np.errstate(invalid="ignore"):
+        return np.exp(log_weight - log_weight.max(axis=0))
+
+
+def effective_size(weight: np.ndarray) -> np.ndarray:
+    """(N,) effective sample size (Σw)²/Σw² of S draws with weights (S, N) (Kish 1965)."""
+    return weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
+
+
+def resample(weight: np.ndarray) -> np.ndarray:
+    """(S, N) indices of S draws, drawn systematically with probabilities in proportion to their weights (S, N)."""
+    n_draws = len(weight)
+    below = np.cumsum(weight, axis=0) / weight.sum(axis=0)
+    at = (np.arange(n_draws) + 0.5) / n_draws
+    return np.stack([np.searchsorted(column, at) for column in below.T], axis=1).clip(0, n_draws - 1)
+
+
+def warn_of_collapse(size: np.ndarray, n_draws: int) -> None:
+    """Warn of rows whose effective sample size (N,) is low."""
+    low = size < min(_LEAST_SIZE, n_draws / 2)
+    if low.any():
+        row = int(np.nanargmin(size))
+        warn(
+            f"{int(low.sum())} of {len(size)} rows rest on few of the {n_draws} draws, which count by p(row | draw): "
+            f"the least effective sample size is {size[row]:.1f} (row {row}), and the results for these rows are "
+            "mostly Monte Carlo error; more draws help in few dimensions only. Pass the unchanged return value of "
+            "posterior_draws, to_arviz or run_nuts for this very model, or leave draws= out."
+        )
+
+
+@jax.jit(static_argnames="output")
+def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = log_normalize) -> jax.Array:
+    """Apply `output`, by default log P(class | row), to log of the average (N, C) of p(class, row | draw) (S, N, C)."""
+    return output(jax.nn.logsumexp(joint, axis=0) - jnp.log(joint.shape[0]))
+
+
+def score_draws(
+    fitted: Fitted, X: Any, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
+) -> np.ndarray:
+    """Apply `output` to log of the average (N, C) of p(class, row | draw), without its factors common to all classes.
+
+    Warns of rows for which few of the draws have nearly all of the weight.
+    """
+    sizes = []
+
+    def score_block(x: tuple[Any, ...], n: int) -> np.ndarray:
+        joint = jnp.concatenate(list(drawn.joints(fitted, x)))
+        sizes.append(effective_size(row_weights(joint))[:n])
+        return np.asarray(average_joint(joint, output))[:n]
+
+    scores = map_rows(fitted, X, RowFunction(score_block, len(drawn) * len(fitted.encoding.classes) / 4))
+    warn_of_collapse(np.concatenate(sizes), len(drawn))
+    return scores
+
+
+# -- draws of class probabilities ----------------------------------------------------------------
+
+# A function of draws (S, n, C) of log P(class | row, θ) and of log P(class | row) (n, C); it returns (n, …).
+DrawsFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class RowSampler(ABC):
+    """Draws of log P(class | row, θ) for the rows of a table.
+
+    Attributes
+    ----------
+    cells_of_draw : float
+        Numbers in memory for a row, class and draw, on the scale of `encoding.blocks`.
+    """
+
+    cells_of_draw: ClassVar[float]
+
+    def map(self, fitted: Fitted, X: Any, output: DrawsFunction) -> np.ndarray:
+        """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
+        sizes: list[np.ndarray] = []
+        exact = self.without_moments()
+        summed = None if exact is self else exact.row_function(fitted, output)
+        answers = map_rows(fitted, X, self.row_function(fitted, output, sizes), summed)
+        if sizes:
+            warn_of_collapse(np.concatenate(sizes), self.n_draws)
+        return answers
+
+    def row_function(self, fitted: Fitted, output: DrawsFunction, sizes: list[np.ndarray] | None = None) -> RowFunction:
+        """Return `map` for one block of rows; effective sample sizes are appended to `sizes` if draws are weighted."""
+        draw = self.prepare(fitted)
+
+        def answer(x: tuple[Any, ...], n: int) -> np.ndarray:
+            joint, drawn = draw(x)
+            if self.weighted:
+                weight = row_weights(joint)
+                if sizes is not None:
+                    sizes.append(effective_size(weight)[:n])
+                drawn = np.take_along_axis(drawn, resample(weight)[..., None], axis=0)
+            return output(drawn[:, :n], np.asarray(average_joint(joint))[:n])
+
+        return RowFunction(answer, self.cells_of_draw * self.n_draws * len(fitted.encoding.classes))
+
+    @property
+    @abstractmethod
+    def n_draws(self) -> int:
+        """Number of draws, S."""
+
+    @property
+    @abstractmethod
+    def weighted(self) -> bool:
+        """Whether draws are of θ | D, and are to be drawn again with weights p(row | draw)."""
+
+    @abstractmethod
+    def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[Any, np.ndarray]]:
+        """Return a function of a block of rows.
+
+        It returns log p(class, row | draw) (M, n, C), whose average over M is that of the model, and draws (S, n, C) of
+        log P(class | row, θ); M = S if draws are `weighted`.
+        """
+
+    @abstractmethod
+    def without_moments(self) -> RowSampler:
+        """Return a sampler for rows whose scores have no closed moments; the sampler itself if it uses none."""
+
+
+@dataclass(frozen=True)
+class PosteriorSampler(RowSampler):
+    """Draws of log P(class | row, θ), θ from the posterior or, `given="row"`, from that with the row added.
+
+    Under θ | D, row the class k of the row is drawn from P(k | row, D). Then the parameters of class k know the
+    row, and those of the other classes do not.
+
+    Parameters
+    ----------
+    method : {"moments", "draws"}
+        Whether the row's log-likelihoods are cubics of normal variates with three exact moments, or come from draws of
+        θ.
+    given : {"row", "data"}
+    draws : int
+        Number of draws.
+    seed : int
+    hyperparameters : Hyperparameters, optional
+        S draws φ_s, of which the posterior is the average: one draw of θ for each, by "draws", and `draws` is 1. With
+        the row added, the weight of each is p(row | D, φ_s).
+    """
+
+    cells_of_draw = 1 / 16
+    method: str
+    given: str
+    draws: int
+    seed: int
+    hyperparameters: Hyperparameters | None = None
+
+    @property
+    def n_draws(self) -> int:
+        return self.draws * (1 if self.hyperparameters is None else len(self.hyperparameters))
+
+    @property
+    def weighted(self) -> bool:
+        return self.hyperparameters is not None and len(self.hyperparameters) > 1
+
+    def without_moments(self) -> Self:
+        return self if self.method == "draws" else replace(self, method="draws")
+
+    def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[np.ndarray, np.ndarray]]:
+        given = self.hyperparameters
+        posterior = [] if given is not None else [padded_posterior(fitted)]
+
+        def draw(x: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+            # Every block has the same variates: the draws for a row do not depend on its place in X.
+            rng = np.random.default_rng(self.seed)
+            order = (rng.permutation(self.n_draws) + rng.random(self.n_draws)) / self.n_draws
+            joints, draws, first = [], [], 0
+            for model in posterior if given is None else given.models(fitted.encoding):
+                joint, drawn = self._draw(model, x, order[first:], rng)
+                joints.append(joint)
+                draws.append(drawn)
+                first += len(drawn)
+            return np.concatenate(joints), np.concatenate(draws)
+
+        return draw
+
+    def _draw(
+        self, model: NaiveBayes, x: tuple[Any, ...], order: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(M, n, C) log p(class, row | D, φ) of M posteriors, and (draws · M, n, C) log P(class | row, θ)."""
+        joint = joint_given(model, x)
+        shape = self.draws, len(joint)
+        log_class, log_class_with_row = _draw_log_class(model.class_prior, shape, rng)
+        in_class = (
+            _draw_class_of_row(joint, order[: shape[0] * shape[1]].reshape(shape)) if self.given == "row" else None
+        )
+        if model.weights is not None:
+            log_class = log_class + model.weights.class_bias
+        likelihood = (self._from_moments if self.method == "moments" else self._from_draws)(model, x, in_class, rng)
+        log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
+        return np.asarray(joint), log_proba.reshape(-1, *joint.shape[1:])
+
+    def _from_moments(
+        self, model: NaiveBayes, x: tuple[Any, ...], in_class: jax.Array | None, rng: np.random.Generator
+    ) -> jax.Array:
+        """(draws, 1, n, C) draws of log p(row | class, θ) by the cumulants under one posterior."""
+        row = row_cumulants(model, x)
+
+        def draw(score: Any) -> jax.Array:
+            z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
+            return score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
+
+        without_row = draw(row.without_row)
+        return without_row if in_class is None else jnp.where(in_class, draw(row.with_row), without_row)
+
+    def _from_draws(
+        self, model: NaiveBayes, x: tuple[Any, ...], in_class: jax.Array | None, rng: np.random.Generator
+    ) -> np.ndarray:
+        """(draws, M, n, C) draws of log p(row | class, θ) by draws of θ from M posteriors."""
+        total: Any = 0.0
+        n_models, stacked = 1, None
+        if in_class is not None:
+            by_row = np.asarray(in_class).swapaxes(1, 2)  # (draws, n, M, C)
+            n_models, stacked = by_row.shape[2], by_row.reshape(*by_row.shape[:2], -1)
+        for family, rows in zip(model.blocks, x, strict=True):
+            asked = ask(_draw_likelihood, family, rows, None if stacked is None else stacked[:1])
+            chunk = min(self.draws, max(1, _MOST_CELLS // (1 + sum(a.size for part in asked for a in part))))
+            drawn = []
+            for start in range(0, self.draws, chunk):
+                # The last chunk is as long as the others: one compilation.
+                part = (
+                    None if stacked is None else np.resize(stacked[start : start + chunk], (chunk, *stacked.shape[1:]))
+                )
+                drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
+            total = total + np.concatenate(drawn)[: self.draws]
+        return total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class GivenSampler(RowSampler):
+    """Draws of log P(class | row, θ) from given draws of θ | data.
+
+    For θ | data, row they are drawn again with weights p(row | θ), systematically.
+    """
+
+    cells_of_draw = 1 / 4
+    drawn: Parameters
+    given: str
+
+    @property
+    def n_draws(self) -> int:
+        return len(self.drawn)
+
+    @property
+    def weighted(self) -> bool:
+        return self.given == "row"
+
+    def without_moments(self) -> Self:
+        return self
+
+    def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[jax.Array, np.ndarray]]:
+        def draw(x: tuple[Any, ...]) -> tuple[jax.Array, np.ndarray]:
+            joint = jnp.concatenate(list(self.drawn.joints(fitted, x)))
+            return joint, np.asarray(_log_proba(joint))
+
+        return draw
+
+
+def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSampler:
+    """Return a sampler of log P(class | row, θ) by draws that a user passed.
+
+    Given the row, draws of the same posterior serve for their hyperparameters, and θ is drawn anew; otherwise, or of
+    another origin, they are draws of θ.
+    """
+    drawn = read_draws(fitted, draws) if given == "row" else read_parameters(fitted, draws)
+    if isinstance(drawn, Parameters):
+        return GivenSampler(drawn, given)
+    if drawn.kind is None:
+        return PosteriorSampler("draws", given, len(next(iter(read_sites(draws).values()))), seed)
+    return PosteriorSampler("draws", given, 1, seed, drawn)
+
+
+def _draw_likelihood(variates: Variates, n: int, family: Any, rows: Any, in_class: Any) -> jax.Array:
+    if in_class is None:
+        return family.draw_log_likelihood(variates, n, rows)
+    return family.draw_log_likelihood_with_row(variates, n, rows, in_class)
+
+
+def _draw_log_class(
+    class_prior: Any, shape: tuple[int, int], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draws (draws, M, C) of log π up to a constant, and of log π_k where one more row has class k."""
+    if class_prior.fixed:
+        log_prob = np.asarray(class_prior.log_prob)
+        log_prob = np.broadcast_to(log_prob, (*shape, log_prob.shape[-1]))
+        return log_prob, log_prob
+    alpha = np.asarray(class_prior.concentration)
+    gamma = rng.standard_gamma(alpha, (*shape, alpha.shape[-1]))
+    with np.errstate(divide="ignore"):
+        return np.log(gamma), np.log(gamma + rng.standard_exponential((*shape, 1)))
+
+
+@jax.jit
+def _log_proba(joint: jax.Array) -> jax.Array:
+    return log_normalize(joint)
+
+
+@jax.jit
+def _draw_class_of_row(joint: jax.Array, order: jax.Array) -> jax.Array:
+    """(draws, M, n, C) whether the row is of this class: the first whose cumulative probability exceeds `order`."""
+    cumulative = jnp.cumsum(jnp.exp(log_normalize(joint)), axis=-1)
+    k = jnp.sum(order[..., None, None] >= cumulative[..., :-1], axis=-1)
+    return k[..., None] == jnp.arange(joint.shape[-1])
+
+
+@jax.jit
+def _combine(
+    likelihood: jax.Array, log_class: jax.Array, log_class_with_row: jax.Array, in_class: jax.Array | None
+) -> jax.Array:
+    """(draws, M, n, C) log P(class | row, θ)."""
+    log_class, log_class_with_row = log_class[:, :, None], log_class_with_row[:, :, None]
+    return jax.nn.log_softmax(
+        likelihood + (log_class if in_class is None else jnp.where(in_class, log_class_with_row, log_class))
+    )
+
+
+# -- labelled rows -------------------------------------------------------------------------------
+
+
+def score_labelled(
+    encoding: Encoding,
+    posterior: NaiveBayes,
+    rows: tuple[Rows, ...],
+    label: np.ndarray,
+    drawn: dict[str, np.ndarray],
+    seed: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(S, N) log p(row, label | θ), log p(label | row, θ), and the index of a label drawn given row and θ."""
+    rng = np.random.default_rng(seed)
+    n_draws, n_classes = drawn[CLASS_PROB].shape
+    shape = n_draws, len(label)
+    results = np.empty(shape), np.empty(shape), np.empty(shape, np.min_scalar_type(n_classes))
+    n_parameters = sum(values[0].size for values in drawn.values())
+    for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
+        n = piece.stop - piece.start
+        log_base = np.zeros(len(labels))
+        for r in rows:
+            log_base[:n] += r.log_base(piece.start, piece.stop)
+        chunk = max(1, min(n_draws, _LABELLED_CELLS // (n_classes * len(labels) + n_parameters)))
+        for first in range(0, n_draws, chunk):
+            # The last chunk overlaps the chunk before, so that all have one shape and one compilation.
+            part = slice(min(first, n_draws - chunk), min(first + chunk, n_draws))
+            draws = stacked_likelihood(encoding, posterior, drawn, part)
+            uniform = rng.random((chunk, len(labels)))
+            scores = _score_labelled(posterior, draws, x, labels, log_base, uniform)
+            for result, values in zip(results, scores, strict=True):
+                result[part, piece] = values[:, :n]
+        undefined = np.isnan(results[1][:, piece]).any(axis=0)
+        if undefined.any():
+            raise ValueError(
+                f"X: row {piece.start + int(np.argmax(undefined))} has no class probabilities under some draws: in "
+                "every class a parameter is 0 to the precision of float64, as concentrations near 0 make them. Leave "
+                "the row out, or choose a larger alpha."
+            )
+    return results
+
+
+@float64
+@jax.jit
+def _score_labelled(
+    posterior: NaiveBayes,
+    draws: JointLikelihood,
+    x: tuple[Any, ...],
+    label: jax.Array,
+    log_base: jax.Array,
+    uniform: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    joint = joint_of_draws(draws, x)
+    log_prob = log_normalize(joint)
+    index = label[None, :, None]
+    row, of_label = (jnp.take_along_axis(scores, index, axis=2)[:, :, 0] for scores in (joint, log_prob))
+    below = jnp.cumsum(jnp.exp(log_prob), axis=2)
+    predicted = jnp.sum(below[:, :, :-1] <= uniform[:, :, None] * below[:, :, -1:], axis=2)
+    return row + log_base + kernel_log_base(posterior.blocks, x), of_label, predicted

@@ -1,0 +1,582 @@
+"""Tables of what was learned: parameters, densities of binned columns, and contexts of context-tree tables."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb._util.arguments import require_integer, require_probability, require_seed
+from bayesnb._util.precision import float64
+from bayesnb.encoding import Encoding
+from bayesnb.families import LevelCounts
+from bayesnb.families._pytree import pytree, static
+from bayesnb.fitted import Classifier, Fitted, require_posterior
+from bayesnb.model import NaiveBayes, Statistics
+from bayesnb.scoring import plug_in
+from bayesnb.uncertainty.draws import CLASS, draw_parameters, feature_masks, require_proper, site_names
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# -- parameters ----------------------------------------------------------------------------------
+
+
+def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
+    """Estimates, posterior sd and equal-tailed interval of every parameter of a fitted classifier.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+    prob : float, default 0.9
+        Posterior probability of the interval from `lower` to `upper`, in (0, 1).
+
+    Returns
+    -------
+    DataFrame
+        One row for each parameter, the class probabilities first; sorted by class, then by the column of X.
+
+        class
+            label
+        feature : str
+            Name of the column, or "(class)" in the rows of the class probabilities.
+        level
+            value
+            The level whose probability given the class the parameter is; "absent" or "present" for Bernoulli
+            features; the class itself in the rows of the class probabilities. For a feature without levels
+            the name of the parameter: "theta" (probability of a word of a multinomial), "mu", "sigma2",
+            "rate".
+        count : float
+            Weight of the cells that were counted: n_l of a level, otherwise the number of observed cells.
+        mle, map, mean : float
+            Maximum likelihood, posterior mode on the parameter's own scale (on the simplex; jointly in μ and
+            σ²), posterior mean. NaN where the estimate does not exist.
+        sd : float
+            Posterior standard deviation, in the unit of the parameter; inf if the variance is infinite.
+        lower, upper : float
+            Quantiles (1 ∓ prob)/2 of the parameter's marginal posterior.
+        prior_weight : float
+            Weight of the prior in the posterior, prior sample size / (prior sample size + n): α₀/(α₀ + n) with
+            totals over the group of levels, κ/(κ + n) for μ, b/(b + n) for a Poisson rate. For these parameters the
+            posterior mean is prior_weight · prior mean + (1 - prior_weight) · MLE. For σ² the prior's part of the
+            posterior sum of squares, b/b': near 1 if the data vary much less than the prior expects. 1 for known
+            class probabilities.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If a zero concentration met a zero count, naming class and feature.
+    ValueError
+        If `prob` is not in (0, 1).
+
+    Notes
+    -----
+    With the posteriors of `docs/derivations.md` the marginals are θ_l ~ Beta(α'_l, α'₀ - α'_l),
+    μ ~ Student-t with 2a' degrees of freedom at m' with scale² b'/(a'κ'), σ² ~ InverseGamma(a', b') and
+    λ ~ Gamma(a', b'). An interval describes what the data leave unknown about a parameter *if naive
+    Bayes holds*; it becomes narrower with more rows, whether or not the model is right.
+
+    Examples
+    --------
+    >>> from bayesnb import CategoricalNB
+    >>> from bayesnb import parameter_table
+    >>> nb = CategoricalNB().fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
+    >>> parameter_table(nb).query("feature == '0'")[["class", "level", "count", "mle", "mean"]]
+      class level  count  mle      mean
+    2    in  rain    1.0  1.0  0.666667
+    3    in   sun    0.0  0.0  0.333333
+    4   out  rain    0.0  0.0  0.250000
+    5   out   sun    2.0  1.0  0.750000
+    """
+    return tabulate(require_posterior(nb, "parameter_table"), prob)
+
+
+def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
+    """Return the table of `parameter_table` for a fitted classifier."""
+    import pandas as pd
+
+    require_probability("prob", prob)
+    require_proper(fitted.encoding, fitted.posterior)
+    of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
+    classes = fitted.encoding.classes.values
+    n_classes = len(classes)
+    # Parameters are sorted by class, column, and then level or parameter; class probabilities stand first.
+    stride = 1 + 2 * max(s["count"].shape[1] for block in (of_classes, *of_blocks) for s in block.values())
+    (summary,) = of_classes.values()
+    parts = [_columns(summary, np.arange(n_classes), np.full(n_classes, -1), [CLASS] * n_classes, classes, prob)]
+    for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
+        feature, levels = columns.axis()
+        label = np.repeat(np.arange(n_classes), len(feature))
+        first = np.asarray(columns.index)[feature] * stride + len(summaries) * np.arange(len(feature))
+        for p, (parameter, summary) in enumerate(summaries.items()):
+            names = [columns.names[j] for j in feature] * n_classes
+            level = list([parameter] * len(feature) if levels is None else levels) * n_classes
+            parts.append(_columns(summary, label, np.tile(first + p, n_classes), names, level, prob))
+    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    label, place = values.pop("label"), values.pop("place")
+    order = np.lexsort((place, label, place >= 0))
+    values = {"class": fitted.encoding.classes.array()[label], **values}
+    return pd.DataFrame({name: column[order] for name, column in values.items()}).astype({"level": object})
+
+
+@pytree
+class _Component:
+    """A component of a mixture: its weight, and a distribution of `scipy.stats`."""
+
+    weight: Any
+    arguments: dict[str, Any]
+    distribution: str = static()
+
+
+# Estimates of one parameter of a family by name, each (C, K), and its "marginal", a tuple of components.
+_Summary = dict[str, Any]
+
+
+@float64
+@jax.jit
+def _summarize(prior: NaiveBayes, statistics: Statistics) -> tuple[dict[str, _Summary], ...]:
+    """Summaries of the class probabilities, then of each block, by the name of the parameter."""
+    families = (prior.class_prior, *prior.blocks)
+    counts = (LevelCounts(statistics.class_count[None]), *statistics.blocks)
+    return tuple(map(_summarize_family, families, counts))
+
+
+def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
+    posterior = prior.update(statistics)
+    mle = prior.improper().update(statistics).mean().parameters()
+    mode, mean, variance = posterior.mode().parameters(), posterior.mean().parameters(), posterior.variance()
+    before, after = prior.pseudo_count(), posterior.pseudo_count()
+    components = [(weight, family.marginals()) for weight, family in posterior.components()]
+    return {
+        name: {
+            "count": statistics.count,
+            "mle": mle[name],
+            "map": mode[name],
+            "mean": mean[name],
+            "variance": variance[name],
+            "prior_weight": jnp.where(jnp.isinf(after[name]), 1.0, before[name] / after[name]),
+            "marginal": tuple(_Component(weight, part[name][1], part[name][0]) for weight, part in components),
+        }
+        for name in variance
+    }
+
+
+def _columns(
+    summary: _Summary,
+    label: np.ndarray,
+    place: np.ndarray,
+    features: Sequence[str],
+    levels: Sequence[Hashable],
+    prob: float,
+) -> dict[str, np.ndarray]:
+    """Columns of the table for one parameter, with the index of the class, and the place among all parameters."""
+    lower, upper = _interval(summary, prob)
+    values = {name: np.ravel(summary[name]) for name in ("count", "mle", "map", "mean", "variance", "prior_weight")}
+    return {
+        "label": label,
+        "place": place,
+        "feature": _objects(features),
+        "level": _objects(levels),
+        **{name: values[name] for name in ("count", "mle", "map", "mean")},
+        "sd": np.sqrt(values["variance"]),
+        "lower": lower,
+        "upper": upper,
+        "prior_weight": values["prior_weight"],
+    }
+
+
+def _objects(values: Sequence[Hashable]) -> np.ndarray:
+    """Array of objects with one entry for each value, also where values are tuples."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles (1 ∓ prob)/2 of the marginals, raveled; both are the mean where the parameter is certain."""
+    import pandas as pd
+
+    mean, marginal = summary["mean"], summary["marginal"]
+    arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
+    table = pd.DataFrame({i: np.broadcast_to(v, mean.shape).ravel() for i, v in enumerate(arguments)})
+    # Many words share few counts, and quantiles take long: each is computed once.
+    index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
+    distinct = iter(table.drop_duplicates().to_numpy().T)
+    mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
+    quantiles = [_mixture_quantile(mixture, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2)]
+    certain = np.ravel(summary["variance"]) == 0
+    lower, upper = (np.where(certain, mean.ravel(), quantile) for quantile in quantiles)
+    return lower, upper
+
+
+def _mixture_quantile(mixture: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
+    """(M,) quantile of mixtures of components with weights (M,) and arguments (M,).
+
+    The quantile lies between the same quantiles of the components.
+    """
+    from scipy import stats
+    from scipy.optimize.elementwise import find_root
+
+    def frozen(part: _Component, arguments: list[np.ndarray], at: Any) -> Any:
+        named = zip(part.arguments, (v[at] for v in arguments), strict=True)
+        return getattr(stats, part.distribution)(**dict(named))
+
+    every = slice(None)
+    ends = np.stack([frozen(part, arguments, every).ppf(q) for _, part, arguments in mixture])
+    if len(mixture) == 1:
+        return ends[0]
+
+    def excess(x: np.ndarray, at: Any) -> np.ndarray:
+        return sum(weight[at] * (frozen(part, arguments, at).cdf(x) - q) for weight, part, arguments in mixture)
+
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
+    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
+    quantile = np.where(above, high, low)
+    if between.size:
+        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
+    return quantile
+
+
+# -- densities of binned columns -----------------------------------------------------------------
+
+
+def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+    """Posterior probability of each cut of the densities of binned columns.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        A classifier with binned columns: `BinnedNB`, or `MixedNB`.
+    features : column names or indices, optional
+        Default: all binned columns.
+
+    Returns
+    -------
+    DataFrame
+        One row for each edge between two cells.
+
+        feature
+            str
+        edge
+            float
+        probability : float
+            Probability of a cut at the edge, averaged over all binnings. If the rows do not determine the edge, the
+            probability is divided among neighbouring edges: its sum is their expected number of cuts.
+        most_probable : bool
+            Whether the most probable binning has a cut at the edge.
+
+    Raises
+    ------
+    ValueError
+        If no column is binned, or `features` names a column that is not.
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB, cut_table
+    >>> X = [[i] for i in range(20)]
+    >>> nb = BinnedNB().fit(X, ["low"] * 10 + ["high"] * 10)
+    >>> cut_table(nb).round(2).loc[8:10]
+       feature  edge  probability  most_probable
+    8        0   8.5         0.13          False
+    9        0   9.5         0.66           True
+    10       0  10.5         0.13          False
+    """
+    import pandas as pd
+
+    fitted = require_posterior(nb, "cut_table")
+    blocks = list(_binned(fitted.encoding, features, "cut_table"))
+    require_proper(fitted.encoding, fitted.posterior)
+    parts = []
+    for b, columns in blocks:
+        probability, best = _cuts(fitted.posterior.blocks[b])
+        for name, cells, edges in columns:
+            inner = slice(cells.start + 1, cells.stop)
+            cut = {"probability": np.minimum(probability[inner], 1.0), "most_probable": best[inner]}
+            parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def density_table(
+    nb: Classifier,
+    features: Iterable[Any] | None = None,
+    prob: float = 0.9,
+    draws: int = 1000,
+    seed: int = 0,
+    bars: int | None = None,
+) -> pd.DataFrame:
+    """Posterior mean and interval of the densities of binned columns in each cell, averaged over all binnings.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        A classifier with binned columns: `BinnedNB`, or `MixedNB`.
+    features : column names or indices, optional
+        Default: all binned columns.
+    prob : float, default 0.9
+        Posterior probability of the interval of each cell.
+    draws : int
+        Number of draws of cuts and heights together; the intervals are quantiles of them.
+    seed : int
+        The same seed gives the same draws.
+    bars : int, optional
+        Join neighbouring cells until each is at least 1/bars of the range between the outermost edges wide.
+
+    Returns
+    -------
+    DataFrame
+        One row for each class, feature and cell.
+
+        class
+            label
+        feature
+            str
+        low, high : float
+            Ends of the cell (low, high]; the outer cells have infinite ends.
+        count : float
+            Weight of the rows in the cell.
+        probability : float
+            Posterior mean of P(cell | class).
+        density, lower, upper : float
+            Posterior mean of the density, per unit of the feature, and its interval; NaN where an end is infinite.
+
+    Raises
+    ------
+    ImproperPosteriorError
+        If the prior's concentration is zero.
+    ValueError
+        If no column is binned, or `features` names a column that is not; if `prob` is not in (0, 1).
+
+    Notes
+    -----
+    Each interval is that of one cell, not of the whole curve. It describes what the rows leave unknown about a density
+    that is piecewise constant on the cells.
+
+    Examples
+    --------
+    >>> from bayesnb import BinnedNB, density_table
+    >>> nb = BinnedNB(edges=[[0, 1, 2, 3]]).fit([[0.1], [0.5], [0.7], [2.5]], ["a", "a", "a", "b"])
+    >>> columns = ["class", "low", "high", "count", "density", "lower", "upper"]
+    >>> density_table(nb)[columns].round(2)
+      class  low  high  count  density  lower  upper
+    0     a -inf   0.0    0.0      NaN    NaN    NaN
+    1     a  0.0   1.0    3.0     0.29   0.18   0.52
+    2     a  1.0   2.0    0.0     0.19   0.04   0.31
+    3     a  2.0   3.0    0.0     0.16   0.03   0.25
+    4     a  3.0   inf    0.0      NaN    NaN    NaN
+    5     b -inf   0.0    0.0      NaN    NaN    NaN
+    6     b  0.0   1.0    0.0     0.18   0.03   0.30
+    7     b  1.0   2.0    0.0     0.20   0.06   0.31
+    8     b  2.0   3.0    1.0     0.23   0.12   0.39
+    9     b  3.0   inf    0.0      NaN    NaN    NaN
+    """
+    import pandas as pd
+
+    require_probability("prob", prob)
+    require_integer("draws", draws)
+    require_seed(seed)
+    if bars is not None:
+        require_integer("bars", bars)
+    fitted = require_posterior(nb, "density_table")
+    encoding, posterior = fitted.encoding, fitted.posterior
+    blocks = list(_binned(encoding, features, "density_table"))
+    require_proper(encoding, posterior)
+    chosen = encoding.positions(name for _, columns in blocks for name, _, _ in columns)
+    drawn = draw_parameters(encoding, posterior, draws, seed, chosen)
+    sites, masks = site_names(encoding, posterior), feature_masks(encoding, chosen)
+    tails, parts = ((1 - prob) / 2, (1 + prob) / 2), []
+    for b, columns in blocks:
+        (theta,) = (drawn[site] for site in sites[b].values())
+        kept, mean = np.flatnonzero(masks[b]), np.exp(plug_in(posterior.blocks[b]).log_theta)
+        for name, cells, edges in columns:
+            first = _first_cells(edges, bars)
+            ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
+            width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
+            theta_of_column = theta[..., np.searchsorted(kept, np.arange(cells.start, cells.stop))]
+            lower, upper = np.quantile(np.add.reduceat(theta_of_column, first, axis=2), tails, axis=0)
+            joined_mean, joined_count = (
+                np.add.reduceat(v[:, cells], first, axis=1) for v in (mean, fitted.statistics.blocks[b].count)
+            )
+            for c, label in enumerate(encoding.classes.values):
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "class": label,
+                            "feature": name,
+                            "low": ends[:-1],
+                            "high": ends[1:],
+                            "count": joined_count[c],
+                            "probability": joined_mean[c],
+                            "density": joined_mean[c] / width,
+                            "lower": lower[c] / width,
+                            "upper": upper[c] / width,
+                        }
+                    )
+                )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _binned(
+    encoding: Encoding, features: Iterable[Any] | None, who: str
+) -> Iterator[tuple[int, list[tuple[str, slice, np.ndarray]]]]:
+    """Yield the number of each binned block, and name, cells on the last axis and edges of its chosen columns.
+
+    Raises ValueError, with the name `who` of the function, if a chosen feature is not binned.
+    """
+    binned = {j for block in encoding.blocks if block.kind == "binned" for j in block.index}
+    if not binned:
+        raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
+    wanted = binned if features is None else encoding.positions(features)
+    if others := sorted(wanted - binned):
+        raise ValueError(f"{who}: features names column {encoding.feature_names[others[0]]!r}, which is not binned.")
+    for b, block in enumerate(encoding.blocks):
+        if block.kind == "binned" and wanted & set(block.index):
+            binned_block: Any = block
+            sizes = binned_block.sizes()
+            starts = (np.cumsum(sizes) - sizes).tolist()
+            each = zip(block.index, block.names, starts, sizes.tolist(), binned_block.edges, strict=True)
+            columns = [
+                (name, slice(start, start + size), np.zeros(0) if edges is None else edges)
+                for j, name, start, size, edges in each
+                if j in wanted
+            ]
+            yield b, columns
+
+
+def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
+    """First cell of each bar: of each cell, or of cells joined until a bar is wide enough."""
+    if bars is None or len(edges) < 2:
+        return np.arange(len(edges) + 1)
+    least, first = (edges[-1] - edges[0]) / bars, [0, 1]
+    for i in range(1, len(edges) - 1):
+        if edges[i] - edges[first[-1] - 1] >= least and edges[-1] - edges[i] >= least:
+            first.append(i + 1)
+    return np.array([*first, len(edges)])
+
+
+@float64
+@jax.jit
+def _cuts(family: Any) -> Any:
+    """(cells,) probability of a cut before each cell, and whether the most probable binning has it."""
+    return family.cut_probability(), family.best_cuts()
+
+
+# -- contexts of context-tree tables -------------------------------------------------------------
+
+
+def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+    """Posterior probabilities that contexts, values of a column's first few parents, have their own distribution.
+
+    Parameters
+    ----------
+    nb : fitted classifier of bayesnb
+        A classifier with context-tree tables: `KDB`, or `TAN`, `SPODE` and `NetworkNB` with `tables="context"`.
+    features : column names or indices, optional
+        Default: all columns that have parents.
+
+    Returns
+    -------
+    DataFrame
+        One row for each class, feature and context that occurs in rows of the class.
+
+        class
+            label
+        feature
+            str
+        parents : int
+            Number of parents whose values the context has: 0 is the class alone.
+        context
+            str
+        rows : float
+            Weight of the rows of the class in this context in which the feature is observed.
+        reached : float
+            Posterior probability that the feature's distribution in this context depends on all these parents.
+        last : float
+            Posterior probability that it depends on these parents and on no further one, so that these rows share one
+            distribution.
+
+    Raises
+    ------
+    ValueError
+        If `nb` has no such tables, or `features` names a column without them.
+
+    Notes
+    -----
+    Averages over all prunings of the trees of contexts, given the network.
+
+    Examples
+    --------
+    >>> from bayesnb import NetworkNB, context_table
+    >>> X = [["sun", "hot"], ["rain", "cold"]] * 5
+    >>> nb = NetworkNB({1: 0}, tables="context").fit(X, ["in"] * 10)
+    >>> context_table(nb)[["context", "rows", "last"]].round(2)
+      context  rows  last
+    0          10.0   0.0
+    1  0=rain   5.0   1.0
+    2   0=sun   5.0   1.0
+    """
+    import pandas as pd
+
+    fitted = require_posterior(nb, "context_table")
+    wanted = None if features is None else fitted.encoding.positions(features)
+    classes = fitted.encoding.classes.array()
+    parts = []
+    for columns, tables, last in _context_blocks(fitted):
+        network = columns.network
+        for g, (child, *parents) in enumerate(network.nodes):
+            column = network.base.index[child]
+            if not parents or not tables[g].size or (wanted is not None and column not in wanted):
+                continue
+            names, values = [network.base.names[p] for p in parents], [network.values_of(p) for p in parents]
+            for depth in range(len(parents) + 1):
+                # Axes are those of the class, the parents and the feature; `last` is the same along the further ones.
+                further = tuple(range(1 + depth, tables[g].ndim))
+                rows = tables[g].sum(axis=further).reshape(len(classes), -1)
+                first: Any = (..., *(0,) * len(further))
+                probability = np.stack([table[g][first] for table in last]).reshape(len(last), len(classes), -1)
+                label, context = np.nonzero(rows > 0)
+                labels = [", ".join(map("{}={}".format, names, given)) for given in product(*values[:depth])]
+                parts.append(
+                    pd.DataFrame(
+                        {
+                            "class": classes[label],
+                            "feature": network.names[g],
+                            "parents": depth,
+                            "context": np.array(labels, object)[context],
+                            "rows": rows[label, context],
+                            "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
+                            "last": probability[depth][label, context],
+                        }
+                    )
+                )
+    if not parts:
+        raise ValueError(
+            "context_table: there are no tables of contexts"
+            + ("; pass a KDB, or a TAN, SPODE or NetworkNB with tables='context'." if wanted is None else " of these.")
+        )
+    table = pd.concat(parts, ignore_index=True)
+    return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)
+
+
+def _context_blocks(fitted: Fitted) -> Iterator[tuple[Any, list[np.ndarray], list[list[np.ndarray]]]]:
+    """Yield the columns of each block with context trees, and tables with an axis for each parent, for each column.
+
+    Tables are the rows counted, and for each number of parents the probability that they are the last that matter.
+    """
+    for columns, statistics, family in zip(
+        fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True
+    ):
+        if hasattr(family, "last_probability"):
+            rows, *last = map(columns.network.tables, (statistics.count, *_last_probability(family)))
+            yield columns, rows, last
+
+
+@float64
+@jax.jit
+def _last_probability(family: Any) -> Any:
+    return family.last_probability()
