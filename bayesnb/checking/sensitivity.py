@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -122,10 +121,9 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
     if not scalar or isinstance(getattr(nb, "prior", None), NaiveBayes):
         return prior, np.ones(len(prior.blocks))
     # Concentrations are a scalar `alpha`, or proportional to it, and so `alpha` is the strength.
-    unit: Any = copy(nb)
-    unit.alpha = 1.0
+    unit = nb.with_priors({"alpha": 1.0}).fitted_
     levels = ["alpha" in block.tunable for block in prior.blocks]
-    return unit.fitted_.prior, np.where(levels, float(alpha), 1.0)
+    return unit.prior, np.where(levels, float(alpha), 1.0)
 
 
 # Least and greatest probability, and whether the label changes.
