@@ -14,16 +14,13 @@ from bayesnb import plots
 from bayesnb.checking import check_independence, prior_predictive, prior_sensitivity
 from bayesnb.cli.comparison import Outcome
 from bayesnb.cli.conclusion import STRONG
-from bayesnb.cli.document import explain
+from bayesnb.cli.document import fill_template
 from bayesnb.cli.fitting import Fold
 from bayesnb.cli.formatting import (
-    Columns,
-    amount,
     format_columns,
     format_differences,
     format_parameters,
     format_scores,
-    number,
     p_value,
     probability,
 )
@@ -39,6 +36,7 @@ if TYPE_CHECKING:
 NAMES = ("comparison", "reliability", "weights", "prior", "parameters", "sensitivity", "rows", "pairs")
 """Analyses that may have files: a table, a figure, or both."""
 DPI = 150
+_PREDICTION = ("row", "truth", "prediction", "probability", "lower", "upper")
 _OF_PREDICTIONS = ("sensitivity", "rows")
 _ROWS_SHOWN = 12
 _ROWS_DRAWN = 300
@@ -48,6 +46,7 @@ _MOST_PAIRS = 2_000_000  # More pairs take minutes.
 _REPLICATES = 200  # behind a p-value
 _STRENGTHS = (0.1, 10)
 _SURE, _NEARLY_ALL = 1e-9, 0.9
+_explain = partial(fill_template, "explanations.txt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +116,7 @@ def _or_reason(make: Callable[[], Analysis]) -> Analysis:
 
 def _comparison(outcome: Outcome) -> Analysis:
     shown = format_scores(outcome.comparison).join(format_differences(outcome.comparison))
-    text = explain("comparison", cross_validated=len(outcome.fits.folds) > 2, n_rows=outcome.data.n_rows)
+    text = _explain("comparison", outcome=outcome)
     return Analysis(text, "comparison", outcome.comparison.reset_index(), shown)
 
 
@@ -129,7 +128,7 @@ def _reliability(outcome: Outcome) -> Analysis:
         name: [np.average(table[column], weights=table["count"]) for column in ("confidence", "accuracy")]
         for name, table in bins.items()
     }
-    text = explain("reliability", plain=averages["predictive"], weighted=averages.get("weighted"))
+    text = _explain("reliability", plain=averages["predictive"], weighted=averages.get("weighted"))
     figure = plots.reliability(bins if len(bins) > 1 else bins["predictive"])
     return Analysis(text, "reliability", figure=plots.detach(figure))
 
@@ -151,19 +150,8 @@ def weight_table(nb: Weighed) -> pd.DataFrame:
 def summarize_weights(nb: Weighed) -> str:
     """Sentences on the fitted weights and on the log loss to expect with and without them."""
     fitted = nb.weights_
-    terms = [f"{weight:.3g} ({term})" for term, weight in weight_table(nb).to_numpy()]
-    return explain(
-        "weights_summary",
-        temperature=fitted.temperature,
-        individual=bool(fitted.shrinkage),
-        largest=terms[0],
-        smallest=terms[-1],
-        exponent=fitted.exponent,
-        typical_count=np.exp(fitted.log_length),
-        plain_loss=fitted.plain_log_loss,
-        loss=fitted.log_loss,
-        n_rows=fitted.n_rows,
-    )
+    typical_count = np.exp(fitted.log_length)
+    return _explain("weights_summary", fitted=fitted, table=weight_table(nb), typical_count=typical_count)
 
 
 def _weights(nb: Weighed) -> Analysis:
@@ -171,31 +159,22 @@ def _weights(nb: Weighed) -> Analysis:
     at, half = np.arange(len(table)), _ROWS_SHOWN // 2
     ends = table[(at < _ROWS_SHOWN - half) | (at >= len(table) - half)]
     differ = table["weight"].nunique() > 1
-    text = explain(
-        "weights",
-        summary=summarize_weights(nb),
-        n_terms=len(table),
-        n_shown=len(ends),
-        differ=differ,
-        biased=nb.weights_.biased,
+    text = _explain("weights", nb=nb, summary=summarize_weights(nb), table=table, shown=ends, differ=differ)
+    return (
+        Analysis(text, "weights", table, format_columns(ends, ["term", "weight"]))
+        if differ
+        else Analysis(text, "weights")
     )
-    return Analysis(text, "weights", table, format_columns(ends, _WEIGHTS)) if differ else Analysis(text, "weights")
 
 
 def _prior(outcome: Outcome) -> Analysis:
     values = prior_predictive(outcome.fits.nb)
-    sure = float(np.mean(values > 1 - _SURE))
+    sure = np.mean(values > 1 - _SURE)
+    one_bar, mean = sure > _NEARLY_ALL, probability(values.mean())
     kinds = set(outcome.data.kinds.values())
-    text = explain(
-        "prior",
-        sure=sure,
-        n_draws=len(values),
-        one_bar=sure > _NEARLY_ALL,
-        mean=probability(values.mean()),
-        numbers=bool(NUMBERS.keys() & kinds),
-        gaussian="gaussian" in kinds,
-    )
-    figure = None if sure > _NEARLY_ALL else plots.detach(plots.prior_predictive(values))
+    numbers, gaussian = bool(NUMBERS.keys() & kinds), "gaussian" in kinds
+    text = _explain("prior", values=values, sure=sure, one_bar=one_bar, mean=mean, numbers=numbers, gaussian=gaussian)
+    figure = None if one_bar else plots.detach(plots.prior_predictive(values))
     return Analysis(text, "prior", figure=figure)
 
 
@@ -207,20 +186,13 @@ def _parameters(outcome: Outcome, prob: float) -> Analysis:
     ranked = table[[kinds.get(feature, "binned") != "binned" for feature in table["feature"]]]
     moved = ((ranked["mean"] - ranked["mle"]) / ranked["sd"]).replace([np.inf, -np.inf], np.nan).dropna()
     if moved.empty:
-        return Analysis(explain("no_parameters", binned=binned), "parameters", table)
+        return Analysis(_explain("no_parameters", binned=binned), "parameters", table)
     moved = moved.reindex(moved.abs().sort_values(ascending=False, kind="stable").index)
     kind = table.loc[moved.index].apply(partial(_plotted_parameter, kinds), axis=1)
     first = kind.iloc[0]
     alike, others = moved[kind == first], moved[kind != first].abs()
     top = alike[:_ROWS_SHOWN]
-    text = explain(
-        "parameters",
-        kind=first,
-        n_moved=len(alike),
-        n_shown=len(top),
-        largest_other=others.max() if len(others) else None,
-        binned=binned,
-    )
+    text = _explain("parameters", kind=first, alike=alike, others=others, shown=top, binned=binned)
     shown = format_parameters(table.loc[top.index], kinds, prob).assign(**{"moved (sd)": [f"{sd:+.2f}" for sd in top]})
     figure = plots.shrinkage(outcome.fits.nb, prob=prob, parameter=first)
     return Analysis(text, "parameters", table, shown, plots.detach(figure))
@@ -238,34 +210,22 @@ def _sensitivity(outcome: Outcome) -> Analysis:
     table = table.reindex(range_.index)
     shown = table.sort_values("label_changes", ascending=False, kind="stable")[:_ROWS_SHOWN]
     kinds = set(outcome.data.kinds.values())
-    text = explain(
-        "sensitivity",
-        low=_STRENGTHS[0],
-        high=_STRENGTHS[1],
-        changes=table["label_changes"].sum(),
-        n_rows=len(table),
-        concentrations=bool(kinds - NUMBERS.keys()),
-        numbers=bool(kinds & NUMBERS.keys()),
-    )
-    return Analysis(text, "sensitivity", table, format_columns(shown, _SENSITIVITY))
+    concentrations, numbers = kinds - NUMBERS.keys(), kinds & NUMBERS.keys()
+    text = _explain("sensitivity", table=table, strengths=_STRENGTHS, concentrations=concentrations, numbers=numbers)
+    return Analysis(text, "sensitivity", table, format_columns(shown, [*_PREDICTION, "label_changes"]))
 
 
 def _rows(folds: list[Fold], prob: float) -> Analysis:
     table = _describe_held_out(folds, partial(_describe_uncertainty, prob))
     table = table.sort_values("epistemic", ascending=False, kind="stable")
     shown = table[:_ROWS_SHOWN]
-    first, classes = folds[0], folds[0].nb.classes_
+    first = folds[0]
     drawn = slice(None, None, -(-len(first.y) // _ROWS_DRAWN))
     figure = plots.prediction_intervals(first.nb, first.X[drawn], first.y[drawn], prob=prob)
-    text = explain(
-        "rows",
-        label=classes[1] if len(classes) == 2 else None,
-        n_drawn=len(first.y[drawn]),
-        n_rows=len(table),
-        n_fits=len(folds),
-        n_shown=len(shown),
-    )
-    return Analysis(text, "rows", table, format_columns(shown, _ROWS), plots.detach(figure))
+    n_drawn, classes = len(first.y[drawn]), first.nb.classes_
+    text = _explain("rows", table=table, shown=shown, n_drawn=n_drawn, n_fits=len(folds), classes=classes)
+    columns = [*_PREDICTION, "total", "aleatoric", "epistemic", "p_top"]
+    return Analysis(text, "rows", table, format_columns(shown, columns), plots.detach(figure))
 
 
 def _pairs(outcome: Outcome) -> Analysis:
@@ -278,16 +238,10 @@ def _pairs(outcome: Outcome) -> Analysis:
         )
     top = _PAIRS_LISTED if n_pairs > _MANY_PAIRS else None
     table = check_independence(fits.nb, fits.X, fits.y, top=top, draws=_REPLICATES)
-    text = explain(
-        "pairs",
-        n_sampled=len(fits.y) if len(fits.y) < outcome.data.n_rows else None,
-        threshold=STRONG,
-        strong=int((table["log_bayes_factor"] > STRONG).sum()),
-        n_pairs=n_pairs,
-        n_listed=len(table),
-        replicates=_REPLICATES,
-    )
-    shown = format_columns(table[:_ROWS_SHOWN], _DEPENDENCE)
+    text = _explain("pairs", outcome=outcome, table=table, n_pairs=n_pairs, threshold=STRONG, replicates=_REPLICATES)
+    names = ["feature_1", "feature_2", "rows", "log_bayes_factor", "mutual_information"]
+    shown = format_columns(table[:_ROWS_SHOWN], names)
+    shown["p"] = table["p_value"][:_ROWS_SHOWN].map(p_value(1 / (_REPLICATES + 1)))
     return Analysis(text, "pairs", table, shown, plots.detach(plots.independence(table)))
 
 
@@ -311,35 +265,3 @@ def _describe_uncertainty(prob: float, fold: Fold) -> pd.DataFrame:
         {"prediction": fold.nb.classes_[top], "probability": proba[at], "lower": lower[at], "upper": upper[at]}
     )
     return frame.join(decompose_uncertainty(fold.nb, fold.X).reset_index(drop=True))
-
-
-_PREDICTION: Columns = {
-    "row": ("row (from 0)", str),
-    "truth": ("true class", str),
-    "prediction": ("prediction", str),
-    "probability": ("P(prediction)", probability),
-}
-_SENSITIVITY: Columns = {
-    **_PREDICTION,
-    "lower": ("least", probability),
-    "upper": ("greatest", probability),
-    "label_changes": ("label changes", lambda changes: "yes" if changes else "no"),
-}
-_ROWS: Columns = {
-    **_PREDICTION,
-    "lower": ("lower", probability),
-    "upper": ("upper", probability),
-    "total": ("entropy", amount),
-    "aleatoric": ("aleatoric", amount),
-    "epistemic": ("epistemic", amount),
-    "p_top": ("p_top", probability),
-}
-_WEIGHTS: Columns = {"term": ("feature", str), "weight": ("weight", number("{:.3f}"))}
-_DEPENDENCE: Columns = {
-    "feature_1": ("feature", str),
-    "feature_2": ("and feature", str),
-    "rows": ("rows", number("{:,d}")),
-    "log_bayes_factor": ("log Bayes factor", number("{:,.1f}")),
-    "mutual_information": ("mutual information", number("{:.3f}")),
-    "p_value": ("p", p_value(1 / (_REPLICATES + 1))),
-}

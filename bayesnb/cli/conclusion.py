@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from bayesnb.cli.document import fill_list, fill_template
 from bayesnb.cli.terminal import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
 
@@ -18,12 +19,8 @@ NOISE, NOISE_OF_FOLDS = 2.0, 3.0
 """Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""
 STRONG = 5
 """Log Bayes factor, in nats, from which the evidence of dependence is called strong."""
-_FEW_ROWS = 30
 _MANY_CHANGES = 0.02
 _LEVELS = ("categorical", "bernoulli")
-_PERFECT = 0.001
-_LONG = 40
-_AGAINST_NOISE = {-1: "better beyond noise", 0: "no difference beyond noise", 1: "worse beyond noise"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +160,18 @@ class Findings:
         """Brier score with weights less the score without; NaN if there are no weights."""
         return self.difference(*(self.weighting or (math.nan, math.nan)))
 
+    @property
+    def weights_decide(self) -> bool:
+        """Whether the winner is weighted, or the leader is."""
+        return self.weighting is not None and (self.weighted_leads or WEIGHTED in (self.winner or "").split(" = "))
+
+    @property
+    def noise(self) -> float:
+        """Standard errors from which a difference is more than noise."""
+        return NOISE_OF_FOLDS if self.fits > 1 else NOISE
+
     def difference(self, mean: float, se: float) -> Difference:
-        return Difference(mean, se, NOISE_OF_FOLDS if self.fits > 1 else NOISE)
+        return Difference(mean, se, self.noise)
 
     def brier(self, name: str) -> Difference:
         """Brier score of an estimate less that of maximum likelihood."""
@@ -226,138 +233,17 @@ def conclude(findings: Findings) -> Conclusion:
     subject = findings.winner or (findings.lowest if findings.brier(predictive).sign > 0 else predictive)
     without = enumerate_names([findings.target, *findings.left_out], 8)
     return Conclusion(
-        " ".join([_verdict(findings), *_effect_of_weights(findings), *_reservations(findings)]),
-        tuple(_confidence(findings, name) for name in dict.fromkeys([subject, predictive])),
-        tuple(_details(findings, subject)),
+        fill_template("conclusion.txt", "verdict", f=findings),
+        tuple(
+            fill_template("conclusion.txt", "confidence", f=findings, estimate=name)
+            for name in dict.fromkeys([subject, predictive])
+        ),
+        fill_list("conclusion.txt", "details", f=findings, subject=subject),
         tuple(_steps(findings)),
         f"In Python y is the column {findings.target}, and X the table without {without}: numbers as floats, levels as "
         "text, missing cells as NaN. New models were not scored here; compare them with these numbers before you trust "
         "them.",
     )
-
-
-def _long_name(estimate: str) -> str:
-    first, *same = estimate.split(" = ")
-    if first != "mle":
-        return estimate
-    return f"maximum likelihood (= {' = '.join(same)})" if same else "maximum likelihood"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _verdict(findings: Findings) -> str:
-    scores, first, predictive, lowest = findings.scores, findings.first, findings.predictive, findings.lowest
-    if len(scores) == 1:
-        return f"All estimates agree in every row ({first}): there is nothing to choose between them."
-    if (winner := findings.winner) is not None:
-        difference = findings.brier(winner)
-        times = f", {abs(difference.mean) / difference.se:.1f} standard errors" if difference.se > 0 else ""
-        also = f" {_sentence(lowest)} is lower still, but within noise of maximum likelihood." * (lowest != winner)
-        return (
-            f"{_sentence(winner)} wins: Brier score {scores[winner]['brier']:.4f} against {scores[first]['brier']:.4f} "
-            f"of maximum likelihood, a difference of {difference.text}{times}; that is more than noise.{also}"
-        )
-    if findings.brier(predictive).sign > 0:
-        worse = f"is worse by {findings.brier(predictive).text}, which is more than noise"
-        if lowest == first:
-            return f"Maximum likelihood wins: the Brier score of {predictive} {worse}, and no other estimate is better."
-        return (
-            f"Nothing is better than maximum likelihood beyond noise: {lowest} has the lowest Brier score, "
-            f"{scores[lowest]['brier']:.4f}, a difference of {findings.brier(lowest).text}, and {predictive} {worse}."
-        )
-    if lowest == first:
-        against = f"and {predictive} differs from it by {findings.brier(predictive).text}"
-    else:
-        against = f"against {scores[first]['brier']:.4f} of maximum likelihood; they differ by "
-        against += findings.brier(lowest).text
-    return (
-        f"No estimate is better than maximum likelihood beyond noise: {_long_name(lowest)} has the lowest Brier score, "
-        f"{scores[lowest]['brier']:.4f}, {against}."
-    )
-
-
-def _effect_of_weights(findings: Findings) -> Iterator[str]:
-    """Sentence on how much of a win is due to the weights, if the winner or the leader is weighted."""
-    gain = findings.gain_by_weights
-    if findings.weighting and (findings.weighted_leads or WEIGHTED in (findings.winner or "").split(" = ")):
-        beyond = "more than" if gain.sign else "within"
-        yield f"Weights change the score of {findings.predictive} by {gain.text}, which is {beyond} noise."
-
-
-def _reservations(findings: Findings) -> Iterator[str]:
-    """Sentences on rows whose true class is excluded or that have no prediction, and on features that tell nothing."""
-    scores, first, predictive = findings.scores, findings.first, findings.predictive
-    for column, predicate, consequence in (
-        ("impossible_rows", "gives the true class probability zero", ". A log loss with such a row is infinite"),
-        ("undefined_rows", "has no probabilities at all", ""),
-    ):
-        rows, others = int(scores[first][column]), int(scores[predictive][column])
-        if rows or others:
-            against = "" if predictive == first else f"; {predictive} in {f'{others:,}' if others else 'none'}"
-            subject = _sentence(_long_name(first))
-            yield f"{subject} {predicate} in {rows:,} of {findings.rows:,} rows{against}{consequence}."
-    if findings.base.brier <= scores[findings.lowest]["brier"]:
-        yield (
-            "No estimate is better than stating the share of each class, whatever the row (Brier score "
-            f"{findings.base.brier:.4f})."
-        )
-
-
-def _confidence(findings: Findings, name: str) -> str:
-    row, gap = findings.scores[name], findings.overconfidence(name)
-    judgement = {0: "no gap beyond noise", 1: "too sure, by more than noise", -1: "not sure enough, by more than noise"}
-    return (
-        f"{_sentence(_long_name(name))} states a confidence of {row['confidence']:.3f} on average and is right in "
-        f"{row['accuracy']:.3f} of {findings.rows:,} rows: {judgement[gap.sign]} ({gap.text})."
-    )
-
-
-def _details(findings: Findings, subject: str) -> Iterator[str]:
-    first, predictive, winner, base = findings.first, findings.predictive, findings.winner, findings.base
-    if winner is not None and predictive not in (winner, first):
-        difference = findings.brier(predictive)
-        judgement = _AGAINST_NOISE[difference.sign]
-        yield f"{_sentence(predictive)}: {difference.text} from maximum likelihood, {judgement}."
-    name = winner or predictive
-    by_log_loss = findings.log_loss(name)
-    if name != first and by_log_loss.sign != findings.brier(name).sign:
-        judgement = _AGAINST_NOISE[by_log_loss.sign]
-        yield f"By log loss (clipped) {name} differs from maximum likelihood by {by_log_loss.text}: {judgement}."
-    accuracy = findings.scores[subject]["accuracy"]
-    always = f"{findings.target} = {base.label}" if len(findings.target) <= _LONG else f"“{base.label}”"
-    yield (
-        f"Always predicting {always}, which no other class outnumbers, would be right in {base.accuracy:.3f}; "
-        f"{_long_name(subject)} is, in {accuracy:.3f}."
-    )
-    if subject in base.gains:
-        gain = findings.difference(*base.gains[subject])
-        reason = "the features tell little of the class, or the rows are too few to show it"
-        if findings.overconfidence(subject).sign > 0:
-            reason = "it is too sure, and that costs what the features tell"
-        judgement = _AGAINST_NOISE[gain.sign].replace("no difference", "not better")
-        yield (
-            f"Against stating the share of each class, whatever the row, its Brier score is {judgement}: {gain.text}"
-            f"{f'; {reason}' * (gain.sign >= 0)}."
-        )
-    if accuracy == 1 and findings.scores[subject]["brier"] < _PERFECT:
-        yield (
-            "Every held-out row is predicted right, and with next to no doubt: check whether a column says the class "
-            "in other words, or was known only after it."
-        )
-    if findings.fits > 1:
-        yield (
-            "Cross-validated: standard errors take rows for independent, though the fits share rows, and are too "
-            f"small. So {NOISE_OF_FOLDS:g} of them count as more than noise here, not {NOISE:g}."
-        )
-    else:
-        yield (
-            "Standard errors are those of these fits on other rows; they do not include how much fits to other rows "
-            "would differ."
-        )
-    if findings.rows < _FEW_ROWS:
-        yield f"From {findings.rows} rows a standard error is itself a rough guess."
 
 
 def _steps(findings: Findings) -> Iterator[Step]:

@@ -145,22 +145,31 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 
 @cache
 def templates() -> jinja2.Environment:
-    """Templates of the package; control characters of inserted values become escapes, and markup becomes text."""
+    """Templates of the package; in HTML control characters of values become escapes, and markup becomes text."""
     import jinja2
     from markupsafe import Markup
+
+    @jinja2.pass_eval_context
+    def finalize(context: Any, value: Any) -> Any:
+        return printable(str(value)) if context.autoescape and not isinstance(value, Markup) else value
 
     return jinja2.Environment(
         loader=jinja2.PackageLoader("bayesnb.cli"),
         autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
-        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
+        finalize=finalize,
     )
 
 
-def explain(name: str, **facts: Any) -> str:
-    """Text of the macro `name` in templates/explanations.txt."""
-    macro = getattr(templates().get_template("explanations.txt").module, name)
-    return " ".join(macro(**facts).split())
+def fill_template(template: str, macro: str, **facts: Any) -> str:
+    """Text of a macro of a template, with single blanks between the words."""
+    return " ".join(getattr(templates().get_template(template).module, macro)(**facts).split())
+
+
+def fill_list(template: str, macro: str, **facts: Any) -> tuple[str, ...]:
+    """Items of a macro of a template, each of which begins with an asterisk on a new line."""
+    _, *items = getattr(templates().get_template(template).module, macro)(**facts).split("\n* ")
+    return tuple(" ".join(item.split()) for item in items)
 
 
 def _text(section: Section, depth: int) -> Iterator[str]:

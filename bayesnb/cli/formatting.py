@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,13 @@ from bayesnb.uncertainty import CLASS
 if TYPE_CHECKING:
     import pandas as pd
 
-Columns = Mapping[str, tuple[str, Callable[[Any], str]]]
-"""Heading and formatter of each column to show."""
 
-
-def format_columns(frame: pd.DataFrame, shown: Columns) -> pd.DataFrame:
-    """Strings for some columns of a frame, under their headings."""
+def format_columns(frame: pd.DataFrame, names: Iterable[str]) -> pd.DataFrame:
+    """Strings for some columns of a frame, under the headings of `COLUMNS`."""
     import pandas as pd
 
-    return pd.DataFrame({heading: [write(cell) for cell in frame[name]] for name, (heading, write) in shown.items()})
+    columns = {name: COLUMNS[name] for name in names}
+    return pd.DataFrame({heading: [write(cell) for cell in frame[name]] for name, (heading, write) in columns.items()})
 
 
 def format_scores(comparison: pd.DataFrame) -> pd.DataFrame:
@@ -31,7 +29,7 @@ def format_scores(comparison: pd.DataFrame) -> pd.DataFrame:
     frame = comparison.reset_index()
     idle = {name for name in ("impossible_rows", "undefined_rows") if not frame[name].any()}
     idle |= {"log_evidence"} if frame["log_evidence"].isna().all() else set()
-    return format_columns(frame, {name: shown for name, shown in _SCORES.items() if name not in idle})
+    return format_columns(frame, [name for name in _SCORES if name not in idle])
 
 
 def format_differences(comparison: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +107,10 @@ def _parameter_name(row: Mapping[Any, Any], kinds: Mapping[str, str]) -> str:
     return f"P({feature} | {label})" if kind == "multinomial" else f"P({feature}={level} | {label})"
 
 
-_SCORES: Columns = {
+_SCORES = ["estimate", "brier", "log_loss", "log_loss_clipped", "accuracy", "ece"]
+_SCORES += ["impossible_rows", "undefined_rows", "log_evidence"]
+
+COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "estimate": ("estimate", str),
     "brier": ("brier", number("{:.4f}")),
     "log_loss": ("log loss", number("{:.4f}")),
@@ -119,4 +120,23 @@ _SCORES: Columns = {
     "impossible_rows": ("impossible", number("{:,d}")),
     "undefined_rows": ("undefined", number("{:,d}")),
     "log_evidence": ("log evidence", number("{:,.1f}")),
+    "row": ("row (from 0)", str),
+    "truth": ("true class", str),
+    "prediction": ("prediction", str),
+    "probability": ("P(prediction)", probability),
+    "lower": ("lower", probability),
+    "upper": ("upper", probability),
+    "label_changes": ("label changes", lambda changes: "yes" if changes else "no"),
+    "total": ("entropy", amount),
+    "aleatoric": ("aleatoric", amount),
+    "epistemic": ("epistemic", amount),
+    "p_top": ("p_top", probability),
+    "term": ("feature", str),
+    "weight": ("weight", number("{:.3f}")),
+    "feature_1": ("feature", str),
+    "feature_2": ("and feature", str),
+    "rows": ("rows", number("{:,d}")),
+    "log_bayes_factor": ("log Bayes factor", number("{:,.1f}")),
+    "mutual_information": ("mutual information", number("{:.3f}")),
 }
+"""Heading and formatter of each column that a report shows."""

@@ -11,7 +11,7 @@ from bayesnb.cli.analyses import DPI, Analysis, summarize_weights
 from bayesnb.cli.command import Command
 from bayesnb.cli.comparison import Outcome
 from bayesnb.cli.conclusion import STRONG, Conclusion, Findings, conclude
-from bayesnb.cli.document import Block, Bullets, Code, Entries, Figure, Paragraph, Section, Table, explain
+from bayesnb.cli.document import Block, Bullets, Code, Entries, Figure, Paragraph, Section, Table, fill_template
 from bayesnb.cli.fitting import Settings
 from bayesnb.cli.formatting import format_parameters, format_scores
 from bayesnb.cli.labelled_data import NUMBERS, Dataset
@@ -67,7 +67,7 @@ def enclose(sections: Sequence[Section], blocks: tuple[Block, ...] = ()) -> Sect
 def guide() -> Section:
     """Section on how to read the numbers."""
     topics = ("estimates", "scores", "log_evidence", "intervals")
-    return Section("How to read this", tuple(Paragraph(explain(topic)) for topic in topics))
+    return Section("How to read this", tuple(Paragraph(fill_template("explanations.txt", topic)) for topic in topics))
 
 
 def summarize(outcome: Outcome) -> str:
