@@ -1,5 +1,6 @@
 """The page of the report: what it says of the run, and that its texts, tables and figures agree."""
 
+import contextlib
 import html
 import re
 import shlex
@@ -17,7 +18,7 @@ from bayesnb import plots
 from bayesnb.cli import analyses
 from bayesnb.cli.analyses import _parameters, _prior
 from bayesnb.cli.command import Command
-from bayesnb.cli.document import Section, Table, render
+from bayesnb.cli.document import Bullets, Code, Entries, Figure, Paragraph, Section, Table, render
 from bayesnb.cli.formatting import format_parameters, format_scores, p_value
 from bayesnb.cli.terminal import grid
 from tests.test_cli import cells, run, section, weather
@@ -239,6 +240,71 @@ def test_names_in_the_terminal_differ_where_they_end():
     header, *rows = grid(table.header, table.rows).splitlines()
     assert len(set(rows)) == 2
     assert {len(line) for line in (header, *rows)} == {100}
+
+
+AWKWARD = "a_b *c* [d](e) <f> `g` | # h & \\ 1 ~ i"
+
+
+def test_every_format_has_every_text_as_it_is():
+    """Read back by parsers of their own: of HTML, and of Markdown."""
+    markdown_it = pytest.importorskip("markdown_it")
+    kinds = ("below", "noted", "item", "name", "entry", "python --csv", "mle")
+    below, noted, item, name, entry, command, estimate = texts = [f"{kind} {AWKWARD}" for kind in kinds]
+    table = Table(("estimate", AWKWARD), ((estimate, "0.5"), ("mean", "-")))
+    blocks = (
+        Paragraph(AWKWARD),
+        Paragraph(noted, "note"),
+        Bullets((item,)),
+        Entries(((name, entry),)),
+        Code(command),
+        table,
+        Figure("data-pairs.png", "Pairs", b"\x89PNG", 100),
+    )
+    document = Section("Title", sections=(Section(AWKWARD, sections=(Section(below, blocks),)),))
+    markdown = markdown_it.MarkdownIt().enable("table").render(render(document, "markdown"))
+    page = render(document, "html").partition("</style>")[2]
+    for rendered in (markdown, page):
+        shown = html.unescape(re.sub("<[/!a-z].*?>", "", rendered))
+        assert [text for text in texts if text not in shown] == []
+        assert cells(re.sub(r">\s+<", "><", rendered)) == [list(table.header), *map(list, table.rows)]
+    assert '<img src="data-pairs.png" alt="Pairs"' in markdown
+    plain = re.sub(r"\s+", " ", render(document, "text"))
+    assert [text for text in (*texts, "data-pairs.png", "0.5") if text not in plain] == []
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize(("name", "suffix"), [("markdown", "md"), ("text", "txt"), ("html", "html")])
+def test_the_report_in_a_format(made, name, suffix):
+    """The same analyses, numbers and figures as on the page."""
+    page, folder, _ = made()
+    titles = re.findall("<h3 id.*?>(.*?)</h3>", page)
+    (folder / "report.html").unlink()
+    with contextlib.suppress(FileNotFoundError):
+        made("--overwrite", "--format", name)
+    assert {path.name for path in folder.glob("report.*")} == {f"report.{suffix}"}
+    report = (folder / f"report.{suffix}").read_text(encoding="utf-8")
+    text = html.unescape(report) if name == "html" else re.sub(r"\s+", " ", report).replace("\\", "")
+    assert [title for title in map(html.unescape, titles) if title not in text] == []
+    for brier in pd.read_csv(folder / "my_weather-comparison.csv")["brier"]:
+        assert f"{brier:.4f}" in report
+    linked = re.findall(r"!\[.*?\]\((.*?)\)|Figure: (.*)", report)
+    figures = {path.name for path in folder.glob("*.png")}
+    assert {first or second for first, second in linked} == (set() if name == "html" else figures)
+
+
+@pytest.mark.parametrize("name", ["markdown", "html"])
+def test_what_is_printed_in_a_format(capsys, tmp_path, name):
+    weather().to_csv(tmp_path / "weather.csv", index=False)
+    flags = ["compare", "--csv", tmp_path / "weather.csv", "--target", "play", "--weights", "none"]
+    text = run(capsys, *flags)[1]
+    code, out, err = run(capsys, *flags, "--format", name)
+    assert (code, err) == (0, "")
+    assert out.startswith({"markdown": "# Naive Bayes", "html": "<!doctype html>"}[name])
+    rows = [line.split() for line in text.splitlines() if re.match(r"(mle|map|mean|predictive|P\(|mean\()", line)]
+    assert len(rows) > 6
+    # In the terminal | stands in names only.
+    bare = re.sub(r"[\s\\|]+", "", html.unescape(re.sub("<[/!a-z].*?>", "", out)))
+    assert [row for row in rows if "".join(row).replace("|", "") not in bare] == []
 
 
 def test_p_values():

@@ -217,7 +217,7 @@ def _markdown_block(block: Block) -> str:
         case Entries(items):
             return "\n".join(f"- **{_escape(name)}**: {_escape(text)}" for name, text in items)
         case Code(text):
-            return f"    {printable(text)}"
+            return f"```\n{printable(text)}\n```"
         case Table(header, rows):
             alignments = [":--" if look else "--:" for look in block.looks]
             lines = [map(_escape, header), alignments, *(map(_escape, row) for row in rows)]
