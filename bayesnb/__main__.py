@@ -23,7 +23,7 @@ from bayesnb.cli.command import Command
 from bayesnb.cli.csv_cells import InputError, title
 from bayesnb.cli.document import SUFFIXES, Format, render
 from bayesnb.cli.fitting import Settings
-from bayesnb.cli.labelled_data import NUMBERS, Dataset, embedded, load_csv
+from bayesnb.cli.labelled_data import NUMBERS, Dataset, built_in_datasets, load_csv
 from bayesnb.cli.terminal import fill, printable, squeeze
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
 from bayesnb.estimators.mixed import KINDS
@@ -144,7 +144,7 @@ def _compare(args: argparse.Namespace, typed: Command) -> None:
     settings = Settings(
         args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights, args.numbers
     )
-    names = output.file_names([title(args.csv)] if args.csv else [data.name for data in embedded()])
+    names = output.file_names([title(args.csv)] if args.csv else [data.name for data in built_in_datasets()])
     if args.out is not None:
         output.require_free(args.out, names, args.overwrite)
     printed: Format = "text" if args.out is not None or args.format is None else args.format
@@ -184,7 +184,7 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
         marks = args.missing or args.missing_in or args.not_missing
         if args.target is not None or named or args.drop or marks or args.estimator != "auto":
             raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
-        return embedded()
+        return built_in_datasets()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
     kinds, target, drop = dict(named), args.target.strip(), _split(args.drop)

@@ -71,15 +71,17 @@ class Marks:
     --------
     >>> from bayesnb.cli.column_types import Marks
     >>> marks = Marks(within={"bmi": frozenset(["0"])})
-    >>> "0" in marks.of("bmi"), "0.0" in marks.of("bmi"), "0" in marks.of("age"), "NA" in marks.of("age")
-    (True, True, False, True)
+    >>> ["0" in marks.column_marks(column) for column in ("bmi", "age")], "0.0" in marks.column_marks("bmi")
+    ([True, False], True)
+    >>> "NA" in marks.column_marks("age")
+    True
     """
 
     everywhere: frozenset[str] = frozenset()
     within: Mapping[str, frozenset[str]] = field(default_factory=dict)
     values: frozenset[str] = frozenset()
 
-    def of(self, column: str) -> ColumnMarks:
+    def column_marks(self, column: str) -> ColumnMarks:
         """Marks of missing cells in this column."""
         within = self.within.get(column, frozenset())
         return ColumnMarks(self.everywhere | within, self.values - within)
@@ -146,12 +148,8 @@ class ColumnCounts:
         missing = np.array([text in self.marks for text in texts], bool)
         number = np.where(missing, np.nan, to_numbers(texts))
         odd = np.isnan(number) & ~missing
-        for problem, mask in {
-            "missing": missing,
-            "odd": odd,
-            "infinite": np.isinf(number),
-            "negative": number < 0,
-        }.items():
+        problems = {"missing": missing, "odd": odd, "infinite": np.isinf(number), "negative": number < 0}
+        for problem, mask in problems.items():
             if problem not in self.first and mask.any():
                 i = mask.argmax()
                 self.first[problem] = texts[i], int(cells.index[at[i]]) + 2

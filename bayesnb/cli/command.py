@@ -32,7 +32,7 @@ class Command:
         return _quote(self.arguments)
 
     def again(self, options: Mapping[str, str]) -> str:
-        """The same command with these options, and another folder to write into.
+        """Command with these options in place of those that were typed, and with another folder to write into.
 
         Examples
         --------

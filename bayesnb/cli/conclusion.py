@@ -33,7 +33,7 @@ class Difference:
 
     @property
     def sign(self) -> int:
-        """-1: better beyond noise; 1: worse beyond noise; 0: neither."""
+        """Sign of a difference beyond noise: -1 is better, 1 is worse; 0 within noise."""
         if not (math.isfinite(self.se) and abs(self.mean) > self.noise * self.se):
             return 0
         return -1 if self.mean < 0 else 1

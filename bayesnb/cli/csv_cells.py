@@ -77,10 +77,12 @@ def read_cells(path: Path) -> Iterator[pd.DataFrame]:
                 for row, cells in enumerate(rows, n + 2):
                     if len(cells) != len(names):
                         raise InputError(f"{name}, row {row}: {len(cells)} cells, but the first line has {len(names)}.")
-                frame = pd.DataFrame(rows, pd.RangeIndex(n, n + len(rows)), names, object)
+                columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+                frame = pd.DataFrame(
+                    dict(zip(names, columns, strict=True)), pd.RangeIndex(n, n + len(rows)), dtype=object
+                )
                 n += len(rows)
                 _require_text(name, frame)
-                frame = frame.apply(lambda column: column.str.strip())
                 if delimiter != ",":
                     frame = frame.apply(lambda column: column.str.replace(_DECIMAL_COMMA, r"\1.\2", regex=True))
                 yield frame

@@ -77,10 +77,11 @@ class Table:
     @property
     def looks(self) -> tuple[str, ...]:
         """Look of each column: "" for numbers, to the right; "name" or "name long" for text, to the left."""
-        columns = enumerate(zip(*self.rows, strict=True))
         return tuple(
-            "" if i and all(map(_NUMBER.fullmatch, cells)) else "name" + " long" * (max(map(len, cells)) > _LONG)
-            for i, cells in columns
+            ""
+            if i and all(map(_NUMBER.fullmatch, cells))
+            else "name" + " long" * (max(map(len, cells), default=0) > _LONG)
+            for i, (_, *cells) in enumerate(zip(self.header, *self.rows, strict=True))
         )
 
 

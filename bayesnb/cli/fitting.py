@@ -103,7 +103,7 @@ class Fits:
 
     @property
     def unweighted(self) -> Fits:
-        """The same classifiers without weights of terms."""
+        """Fits without weights of terms."""
         folds = [replace(fold, nb=fold.nb.unweighted) for fold in self.folds]
         return replace(self, nb=self.nb.unweighted, folds=folds)
 
@@ -243,7 +243,7 @@ def _folds(y: np.ndarray, n: int, seed: int) -> list[np.ndarray]:
 
 
 class Sample:
-    """Draws a share of the rows of each class without replacement, in the order of the rows, and never a whole class.
+    """Random sample of a share of the rows of each class, without replacement, and never of a whole class.
 
     Every set of as many rows is equally probable.
 

@@ -77,7 +77,7 @@ class Dataset:
         return sum(self.class_count.values())
 
 
-def embedded() -> list[Dataset]:
+def built_in_datasets() -> list[Dataset]:
     """Data sets of a run without a file."""
     from sklearn.datasets import load_breast_cancer
 
@@ -184,7 +184,7 @@ def _type_cells(
     for name in (*names, target):
         code, texts = pd.factorize(cells[name].to_numpy())
         if name not in meanings:
-            of_column = marks.of(name)
+            of_column = marks.column_marks(name)
             columns[name] = np.where([text in of_column for text in texts], np.nan, to_numbers(texts))[code]
             continue
         if new := [text for text in texts if text not in meanings[name]]:
@@ -208,7 +208,7 @@ def _count_cells(
             names = [str(name) for name in cells]
             if unknown := [name for name in named if name not in names]:
                 raise InputError(_unknown_column(path, unknown[0], names))
-            counts = {name: ColumnCounts(marks.of(name), limit) for name in names if name not in drop}
+            counts = {name: ColumnCounts(marks.column_marks(name), limit) for name in names if name not in drop}
         for name, of_column in counts.items():
             of_column.add(cells[name])
     return counts
@@ -286,7 +286,7 @@ def _kinds(
             continue
         remarks = [note]
         if kind == "categorical":
-            assumed = sorted((column.marked & marks.of(name).assumed) - marks.of(name).named - {""})
+            assumed = sorted((column.marked & marks.column_marks(name).assumed) - marks.column_marks(name).named - {""})
             if assumed:
                 texts = enumerate_names([*map(repr, assumed)], 5)
                 remarks.append(f"{texts} marks missing cells{_unless_value(assumed[0])}")

@@ -179,7 +179,7 @@ def _describe_columns(data: Dataset) -> Iterator[tuple[str, str]]:
 
 
 def _ranking(data: Dataset) -> str:
-    """By what the parameters are ranked."""
+    """Quantities by which the parameters are ranked."""
     kinds = set(data.kinds.values())
     units = ["by the sd of a probability"]  # Classes have probabilities, whatever the columns are.
     for kind, family in NUMBERS.items():
