@@ -35,7 +35,7 @@ features: scores on held-out rows, the log evidence, and the most uncertain para
 
 _RULES = """How columns are guessed: numbers are as --numbers says, but integers of at most 10 distinct values with
 five rows a value or more are categorical; everything else is categorical. A column of strings without repetition, or
-of consecutive integers, is left out as an identifier unless an option names it, and so is a column of a single value,
+of consecutive integers, is left out as an identifier unless a flag names it, and so is a column of a single value,
 which tells nothing. Cells that pandas takes for missing (empty, NA, nan, null, None and the like) are missing. Row 1
 is that of the names. A file that does not fit into memory is read twice, in pieces: about 100,000 rows at most, drawn
 at random from each class in proportion, are kept and held out, and all others are counted as they come; weights are

@@ -40,6 +40,7 @@ class Difference:
 
     @property
     def text(self) -> str:
+        """Mean and standard error, with two digits of the standard error."""
         if not math.isfinite(self.se):
             return f"{self.mean:+.2g}, with too few rows for a standard error"
         digits = decimals(self.se)
@@ -137,6 +138,7 @@ class Findings:
 
     @property
     def predictive(self) -> str:
+        """Name of the predictive estimate, or the last estimate."""
         return next((name for name in self.scores if "predictive" in name.split(" = ")), next(reversed(self.scores)))
 
     @property
@@ -171,6 +173,7 @@ class Findings:
         return NOISE_OF_FOLDS if self.fits > 1 else NOISE
 
     def difference(self, mean: float, se: float) -> Difference:
+        """Difference with the noise of this data set."""
         return Difference(mean, se, self.noise)
 
     def brier(self, name: str) -> Difference:

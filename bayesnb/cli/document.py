@@ -27,7 +27,7 @@ _MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~&])")
 class Paragraph:
     """Running text; a role decides how it looks."""
 
-    kind: ClassVar = "paragraph"
+    kind: ClassVar[str] = "paragraph"
 
     text: str
     role: Literal["text", "run", "explanation", "verdict", "note"] = "text"
@@ -37,7 +37,7 @@ class Paragraph:
 class Bullets:
     """List of sentences."""
 
-    kind: ClassVar = "bullets"
+    kind: ClassVar[str] = "bullets"
 
     items: tuple[str, ...]
 
@@ -46,7 +46,7 @@ class Bullets:
 class Entries:
     """List of names, each with a text about it."""
 
-    kind: ClassVar = "entries"
+    kind: ClassVar[str] = "entries"
 
     items: tuple[tuple[str, str], ...]
 
@@ -55,7 +55,7 @@ class Entries:
 class Code:
     """Command or expression to copy."""
 
-    kind: ClassVar = "code"
+    kind: ClassVar[str] = "code"
 
     text: str
 
@@ -64,7 +64,7 @@ class Code:
 class Table:
     """Cells as text, the first column for names."""
 
-    kind: ClassVar = "table"
+    kind: ClassVar[str] = "table"
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -89,7 +89,7 @@ class Table:
 class Figure:
     """PNG image: the name of its file, the content, and its width in pixels of a page."""
 
-    kind: ClassVar = "figure"
+    kind: ClassVar[str] = "figure"
 
     file: str
     title: str
@@ -98,6 +98,7 @@ class Figure:
 
     @property
     def base64(self) -> str:
+        """Content as it stands in a page."""
         return base64.b64encode(self.png).decode()
 
 
