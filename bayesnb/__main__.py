@@ -158,7 +158,8 @@ def _compare(args: argparse.Namespace, typed: Command) -> None:
             _say(f"{render(sections[-1], 'text', depth=2)}\n")
     if args.out is not None:
         with _recorded_warnings() as messages, output.filled(args.out, names) as folder:
-            written = output.write_files(outcomes, settings, typed, args.format or "html", folder)
+            output.write_files(outcomes, settings, typed, args.format or "html", folder)
+            written = sorted(file.name for file in folder.iterdir())
         for message in messages:
             _say(fill(f"note: {message}", rest="      "))
         for name in written:

@@ -31,7 +31,6 @@ def standing_in(**contents):
             if isinstance(content, BaseException):
                 raise content
             (draft / name.replace("_", ".")).write_text(content)
-        return [name.replace("_", ".") for name in contents]
 
     return write
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -82,26 +83,28 @@ def built_in_datasets() -> list[Dataset]:
     from sklearn.datasets import load_breast_cancer
 
     cancer, melon = load_breast_cancer(as_frame=True), datasets.load_watermelon(language="en")
-    kinds = {name: UNDECIDED if melon.data[name].dtype == float else "categorical" for name in melon.data}
     diagnosis, ripe = cancer.target_names[cancer.target], melon.target.to_numpy()
-    origin = "scikit-learn's copy of the Wisconsin diagnostic data"
-    book = "Zhou Zhihua, Machine Learning (2016), table 4.3"
+    levels = {name: melon.data[name].unique().tolist() for name in melon.data.select_dtypes(exclude="number")}
     return [
-        _from_frame(
-            "breast_cancer", cancer.data, diagnosis, dict.fromkeys(cancer.data, UNDECIDED), "diagnosis", origin
+        Dataset(
+            "breast_cancer",
+            InMemory(cancer.data, diagnosis),
+            dict.fromkeys(cancer.data, UNDECIDED),
+            {},
+            Counter(diagnosis.tolist()),
+            "diagnosis",
+            about="scikit-learn's copy of the Wisconsin diagnostic data",
         ),
-        _from_frame("watermelon", melon.data, ripe, kinds, "ripe", book),
+        Dataset(
+            "watermelon",
+            InMemory(melon.data, ripe),
+            {name: "categorical" if name in levels else UNDECIDED for name in melon.data},
+            levels,
+            Counter(ripe.tolist()),
+            "ripe",
+            about="Zhou Zhihua, Machine Learning (2016), table 4.3",
+        ),
     ]
-
-
-def _from_frame(
-    name: str, X: pd.DataFrame, y: np.ndarray, kinds: Mapping[str, str], target: str, about: str
-) -> Dataset:
-    """Data set of a frame without missing cells."""
-    levels = {column: X[column].unique().tolist() for column, kind in kinds.items() if kind == "categorical"}
-    labels, counts = np.unique(y, return_counts=True)
-    class_count = dict(zip(labels.tolist(), counts.tolist(), strict=True))
-    return Dataset(name, InMemory(X, y), kinds, levels, class_count, target, about=about)
 
 
 def load_csv(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,8 +41,8 @@ def file_names(data_sets: Iterable[str]) -> list[str]:
 
 def write_files(
     outcomes: Sequence[Outcome], settings: Settings, command: Command, report_format: Format, folder: Path
-) -> list[str]:
-    """Write tables, figures, posteriors and the report into a folder, and return the names of the files.
+) -> None:
+    """Write tables, figures, posteriors and the report into a folder.
 
     Raises
     ------
@@ -51,31 +50,20 @@ def write_files(
         If a file cannot be written.
     """
     analyses: list[Mapping[str, Analysis]] = []
-    names = []
     for outcome in outcomes:
         with progress(f"{outcome.data.name}: posterior analysis", 1) as advance:
             analyses.append(analyse(outcome, settings.prob))
             advance()
-        for name, save in _files(outcome, analyses[-1].values()).items():
-            names.append(name)
-            save(folder / name)
-    names.append(f"report{SUFFIXES[report_format]}")
+        for analysis in analyses[-1].values():
+            path = folder / file_stem(outcome.data.name, analysis.name)
+            if analysis.table is not None:
+                quote_formulas(analysis.table).to_csv(f"{path}.csv", index=False)
+            if analysis.figure is not None:
+                Path(f"{path}.png").write_bytes(analysis.png)
+        if outcome.parameters is not None and len(outcome.parameters) <= _PARAMETERS:
+            _write_posterior(outcome.fits.nb, folder / f"{file_stem(outcome.data.name, 'posterior')}.nc")
     report = render(full_report(outcomes, analyses, settings, command), report_format)
-    (folder / names[-1]).write_text(f"{report}\n", encoding="utf-8")
-    return names
-
-
-def _files(outcome: Outcome, analyses: Iterable[Analysis]) -> dict[str, Callable[[Path], Any]]:
-    stem = partial(file_stem, outcome.data.name)
-    files: dict[str, Callable[[Path], Any]] = {}
-    for analysis in analyses:
-        if analysis.table is not None:
-            files[f"{stem(analysis.name)}.csv"] = partial(quote_formulas(analysis.table).to_csv, index=False)
-        if analysis.figure is not None:
-            files[f"{stem(analysis.name)}.png"] = partial(Path.write_bytes, data=analysis.png)
-    if outcome.parameters is not None and len(outcome.parameters) <= _PARAMETERS:
-        files[f"{stem('posterior')}.nc"] = partial(_write_posterior, outcome.fits.nb)
-    return files
+    (folder / f"report{SUFFIXES[report_format]}").write_text(f"{report}\n", encoding="utf-8")
 
 
 def _write_posterior(nb: NaiveBayesClassifier, path: Path) -> None:
