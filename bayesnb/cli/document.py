@@ -149,11 +149,10 @@ def render(section: Section, to: Format, depth: int = 1) -> str:
 def templates() -> jinja2.Environment:
     """Templates of the package; in HTML control characters of values become escapes, and markup becomes text."""
     import jinja2
-    from markupsafe import Markup
 
     @jinja2.pass_eval_context
     def finalize(context: Any, value: Any) -> Any:
-        return printable(str(value)) if context.autoescape and not isinstance(value, Markup) else value
+        return printable(str(value)) if context.autoescape and not hasattr(value, "__html__") else value
 
     return jinja2.Environment(
         loader=jinja2.PackageLoader("bayesnb.cli"),
