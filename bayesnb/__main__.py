@@ -1,4 +1,4 @@
-"""`python -m bayesnb`: see `python -m bayesnb compare --help`."""
+"""Command line: `python -m bayesnb`; see `python -m bayesnb compare --help`."""
 
 from __future__ import annotations
 
@@ -10,49 +10,58 @@ import warnings
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from threading import Timer
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from bayesnb._util import interrupt
-from bayesnb.cli import command, files, folder, job, report
-from bayesnb.cli.holdout import Settings
-from bayesnb.cli.marks import Marks
-from bayesnb.cli.tables import KINDS, NUMBERS, Dataset, InputError, load_csv, title
-from bayesnb.cli.text import fill, printable, squeeze
+from bayesnb.cli import comparison, output, report
+from bayesnb.cli.column_types import Marks
+from bayesnb.cli.command import Command
+from bayesnb.cli.csv_cells import InputError, title
+from bayesnb.cli.document import SUFFIXES, Format, render
+from bayesnb.cli.fitting import Settings
+from bayesnb.cli.labelled_data import NUMBERS, Dataset, built_in_datasets, load_csv
+from bayesnb.cli.terminal import fill, printable, squeeze
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA
+from bayesnb.estimators.mixed import KINDS
 from bayesnb.version import __version__
 
 _COMPARE = """Fit naive Bayes and show maximum likelihood beside the Bayesian estimates, plain and with weights of
 features: scores on held-out rows, the log evidence, and the most uncertain parameters with their intervals. Without
 --csv it runs on scikit-learn's breast cancer data and on the watermelon table."""
 
-_RULES = """How columns are guessed: numbers are as --numbers says, but integers of at most 10 distinct values with five
-rows a value or more are categorical; everything else is categorical. A column of strings without repetition,
-or of consecutive integers, is left out as an identifier unless a flag names it, and one of a single value as it tells
-nothing. Cells that pandas takes for missing
-(empty, NA, nan, null, None and the like) are missing. Row 1 is that of the names. A file that does not fit into
-memory is read twice, in pieces: about 100,000 rows at most, drawn at random from each class in proportion,
-are kept and held out, and all others are counted as they come; weights are found on as many of these."""
+_RULES = """How columns are guessed: numbers are as --numbers says, but integers of at most 10 distinct values with
+five rows a value or more are categorical; everything else is categorical. A column of strings without repetition, or
+of consecutive integers, is left out as an identifier unless a flag names it, and so is a column of a single value,
+which tells nothing. Cells that pandas takes for missing (empty, NA, nan, null, None and the like) are missing. Row 1
+is that of the names. A file that does not fit into memory is read twice, in pieces: about 100,000 rows at most, drawn
+at random from each class in proportion, are kept and held out, and all others are counted as they come; weights are
+found on as many of these."""
 
-
+_LEVELS = {
+    "categorical": "columns of levels",
+    "bernoulli": "columns where a number above 0 is present, else absent",
+    "multinomial": "columns that are together one vector of counts, such as words",
+}
 _LONGEST_MESSAGE = 1000
 
 
 class OutputError(Exception):
-    """Standard output does not take what is written to it."""
+    """Standard output cannot be written."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0, or 2 after bad input, 1 if standard output cannot be written, 130 if interrupted (with one line on stderr each),
-    and 141, silently, if whoever reads standard output has gone.
+    The code is 0, or 2 after bad input, 1 if standard output cannot be written, 130 if interrupted (with one line on
+    stderr each), and 141, silently, if the reader of standard output has gone.
     """
     try:
         interrupt.restore()
-        with _interrupts_that_come_again():
+        with _interrupts_repeated():
             return _run(argv)
     except InputError as error:
         return _complain(f"error: {error}", 2)
@@ -67,8 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _interrupts_that_come_again() -> Iterator[None]:
-    """A Ctrl-C that hits a callback, of the garbage collector say, which cannot raise, is sent once more."""
+def _interrupts_repeated() -> Iterator[None]:
+    """Send a Ctrl-C once more if it hits a callback that cannot raise, such as one of the garbage collector."""
     before = sys.unraisablehook
 
     def hook(ignored: sys.UnraisableHookArgs) -> None:
@@ -89,9 +98,9 @@ def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     try:
         args = parser.parse_args(argv)
-    except SystemExit:  # help or version was asked for
-        if sys.stdout is not None:  # else it was closed from the beginning
-            with _output():
+    except SystemExit:  # The user asked for help or for the version.
+        if sys.stdout is not None:  # It is None if it was closed from the beginning.
+            with _output_errors():
                 sys.stdout.flush()
         raise
     if hasattr(sys.stdout, "reconfigure"):
@@ -99,18 +108,18 @@ def _run(argv: Sequence[str] | None) -> int:
     if args.command is None:
         _say(parser.format_help())
     else:
-        _compare(args, command.of(sys.argv[1:] if argv is None else argv))
+        _compare(args, Command.from_arguments(sys.argv[1:] if argv is None else argv))
     return 0
 
 
 def _say(text: str = "") -> None:
-    """Print now, so that an output that is full is known of before anything else is done."""
-    with _output():
+    """Print and flush, so that an output that is full is noticed before anything else is computed."""
+    with _output_errors():
         print(text, flush=True)
 
 
 @contextmanager
-def _output() -> Iterator[None]:
+def _output_errors() -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
@@ -126,40 +135,48 @@ def _complain(message: str, code: int) -> int:
 
 
 def _discard_output() -> None:
-    """What is still to be flushed would fail once more when Python closes stdout."""
+    """Redirect stdout, since flushing it would fail once more when Python closes it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _compare(args: argparse.Namespace, typed: command.Command) -> None:
+def _compare(args: argparse.Namespace, typed: Command) -> None:
     mixed = args.estimator == "mixed"
     settings = Settings(
         args.test_size, args.seed, args.alpha, args.class_alpha, args.prob, mixed, args.weights, args.numbers
     )
-    names = files.names([title(args.csv)] if args.csv else [data.name for data in job.embedded()])
+    names = output.file_names([title(args.csv)] if args.csv else [data.name for data in built_in_datasets()])
     if args.out is not None:
-        folder.require_free(args.out, names, args.overwrite)
-    outcomes = []
+        output.require_free(args.out, names, args.overwrite)
+    printed: Format = "text" if args.out is not None or args.format is None else args.format
+    outcomes, sections = [], []
     for dataset in _datasets(args):
-        with _warnings_as_notes():
-            outcomes.append(job.run(dataset, settings))
-            _say(report.describe(outcomes[-1], settings))
+        with _recorded_warnings() as messages:
+            outcome = comparison.run(dataset, settings)
+        outcomes.append(replace(outcome, notes=[*outcome.notes, *messages]))
+        sections.append(report.overview(outcomes[-1], settings))
+        if printed == "text":
+            _say(f"{render(sections[-1], 'text', depth=2)}\n")
     if args.out is not None:
-        with _warnings_as_notes():
-            with folder.filled(args.out, names) as draft:
-                written = files.write(outcomes, settings, typed, draft)
-            for name in written:
-                _say(f"wrote {printable(str(args.out / name))}")
+        with _recorded_warnings() as messages, output.filled(args.out, names) as folder:
+            output.write_files(outcomes, settings, typed, args.format or "html", folder)
+            written = sorted(file.name for file in folder.iterdir())
+        for message in messages:
+            _say(fill(f"note: {message}", rest="      "))
+        for name in written:
+            _say(f"wrote {printable(str(args.out / name))}")
         _say()
-    _say(report.guide())
+    guide = report.guide()
+    _say(render(guide, "text", depth=2) if printed == "text" else render(report.enclose([*sections, guide]), printed))
 
 
 @contextmanager
-def _warnings_as_notes() -> Iterator[None]:
+def _recorded_warnings() -> Iterator[list[str]]:
+    """Yield a list that has the messages of all user warnings at the end."""
+    messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield
-    for message in dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning):
-        _say(fill(f"note: {message}", rest="      "))
+        yield messages
+    messages += dict.fromkeys(str(w.message) for w in caught if w.category is UserWarning)
 
 
 def _datasets(args: argparse.Namespace) -> list[Dataset]:
@@ -168,7 +185,7 @@ def _datasets(args: argparse.Namespace) -> list[Dataset]:
         marks = args.missing or args.missing_in or args.not_missing
         if args.target is not None or named or args.drop or marks or args.estimator != "auto":
             raise InputError("--target, --estimator, --missing and the columns' flags describe a file: --csv FILE.")
-        return job.embedded()
+        return built_in_datasets()
     if args.target is None:
         raise InputError("--csv needs --target COLUMN, the column with the classes.")
     kinds, target, drop = dict(named), args.target.strip(), _split(args.drop)
@@ -193,7 +210,7 @@ def _marks(args: argparse.Namespace) -> Marks:
 
 
 def _split(groups: Sequence[str]) -> list[str]:
-    """Names with commas between, and in quotes where they have commas themselves: each group is a line of CSV."""
+    """Names in groups that are lines of CSV: commas separate names, and quotes enclose names with commas."""
     names: list[str] = []
     for group in groups:
         try:
@@ -204,7 +221,7 @@ def _split(groups: Sequence[str]) -> list[str]:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Parser that refuses flags in one line, without the usage of all others."""
+    """Parser that refuses arguments in one line, without the usage of all others."""
 
     def error(self, message: str) -> NoReturn:
         raise InputError(f"{message}. {self.prog} --help lists the flags.")
@@ -217,59 +234,33 @@ def _parser() -> argparse.ArgumentParser:
     compare = commands.add_parser(
         "compare", help="maximum likelihood beside the Bayesian estimates", description=_COMPARE, epilog=_RULES
     )
-    file = compare.add_argument_group("the file")
-    file.add_argument(
-        "--csv", type=_path, metavar="FILE", help="table whose first line names the columns; may be gzipped"
-    )
-    file.add_argument("--target", metavar="COLUMN", help="column with the classes")
-    file.add_argument(
-        "--missing",
-        action="append",
-        default=[],
-        metavar="MARK",
-        help="mark of a missing cell, such as '?', besides empty cells, NA, nan, null and the like; repeatable",
-    )
-    file.add_argument(
-        "--missing-in",
-        action="append",
-        default=[],
-        nargs=2,
-        metavar=("MARK", "COLS"),
-        help="mark of a missing cell in these columns only, such as the 0 of a blood pressure; repeatable",
-    )
-    file.add_argument(
-        "--not-missing",
-        action="append",
-        default=[],
-        metavar="MARK",
-        help="one of those that is a value after all, such as NA for Namibia; repeatable",
-    )
-    columns = compare.add_argument_group(
-        "the columns (COLS: names with commas between, quoted if they have some: '\"width, cm\",height'; repeatable)"
-    )
-    columns.add_argument(
-        "--estimator",
-        choices=["auto", *KINDS, "mixed"],
-        default="auto",
-        help="kind of all columns that no flag below names; auto and mixed: guess",
-    )
-    for kind, what in ((kind, _LEVELS.get(kind) or NUMBERS[kind].words.columns) for kind in KINDS):
-        columns.add_argument(f"--{kind}", action="append", default=[], metavar="COLS", help=what)
-    columns.add_argument("--drop", action="append", default=[], metavar="COLS", help="columns to leave out")
-    model = compare.add_argument_group("the model and its test")
-    model.add_argument(
-        "--alpha",
-        type=_number(0, None),
-        default=ALPHA,
-        help=f"Dirichlet concentration of the levels (default {ALPHA:g})",
-    )
-    model.add_argument(
-        "--class-alpha",
-        type=_number(0, None),
-        default=CLASS_ALPHA,
-        help=f"Dirichlet concentration of the classes (default {CLASS_ALPHA:g})",
-    )
-    model.add_argument(
+    repeatable: dict[str, Any] = {"action": "append", "default": []}
+    mark: dict[str, Any] = {**repeatable, "metavar": "MARK"}
+    columns: dict[str, Any] = {**repeatable, "metavar": "COLS"}
+
+    add = compare.add_argument_group("the file").add_argument
+    add("--csv", type=_path, metavar="FILE", help="table whose first line names the columns; may be gzipped")
+    add("--target", metavar="COLUMN", help="column with the classes")
+    usual = "empty cells, NA, nan, null and the like"
+    add("--missing", **mark, help=f"mark of a missing cell, such as '?', besides {usual}; repeatable")
+    only = "mark of a missing cell in these columns only, such as the 0 of a blood pressure; repeatable"
+    add("--missing-in", **repeatable, nargs=2, metavar=("MARK", "COLS"), help=only)
+    add("--not-missing", **mark, help="one of those that is a value after all, such as NA for Namibia; repeatable")
+
+    syntax = "COLS: names with commas between, quoted if they have some: '\"width, cm\",height'; repeatable"
+    add = compare.add_argument_group(f"the columns ({syntax})").add_argument
+    kinds = ["auto", *KINDS, "mixed"]
+    default_kind = "kind of all columns that no flag below names; auto and mixed: guess"
+    add("--estimator", choices=kinds, default="auto", help=default_kind)
+    for kind in KINDS:
+        add(f"--{kind}", **columns, help=_LEVELS.get(kind) or NUMBERS[kind].words.columns)
+    add("--drop", **columns, help="columns to leave out")
+
+    add = compare.add_argument_group("the model and its test").add_argument
+    for name, value, subject in (("--alpha", ALPHA, "levels"), ("--class-alpha", CLASS_ALPHA, "classes")):
+        concentration = f"Dirichlet concentration of the {subject} (default {value:g})"
+        add(name, type=_number(0, None), default=value, help=concentration)
+    add(
         "--numbers",
         choices=["gaussian", "binned", "auto"],
         default="gaussian",
@@ -277,39 +268,27 @@ def _parser() -> argparse.ArgumentParser:
         "that tells more of the class, by leave-one-out, chosen and compiled anew in each fold, which takes a minute "
         "or more (default gaussian)",
     )
-    model.add_argument(
+    add(
         "--weights",
         choices=["auto", "feature", "temperature", "none"],
         default="auto",
-        help="weights of features, found by leave-one-out, as features depend on each other: one a feature, a "
+        help="weights of features, fitted to halves of the rows, as features depend on each other: one a feature, a "
         "temperature for all, or none (default auto: one a feature, a temperature for more than 256 features, none for "
         "more than 100 classes)",
     )
-    model.add_argument(
-        "--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)"
-    )
-    model.add_argument(
-        "--test-size",
-        type=_number(0, 1),
-        metavar="SHARE",
-        help="share of the rows to hold out (default 0.3; fewer than 1,000 rows are cross-validated instead)",
-    )
-    model.add_argument("--seed", type=_seed, default=0, help="of the choice of held-out rows (default 0)")
-    compare.add_argument(
-        "--out",
-        type=_path,
-        metavar="DIR",
-        help="write tables, figures, the posterior (NetCDF) and report.html into this folder",
-    )
-    compare.add_argument("--overwrite", action="store_true", help="replace the files of an earlier run in that folder")
+    add("--prob", type=_number(0, 1), default=0.9, help="posterior probability of the intervals (default 0.9)")
+    share = "share of the rows to hold out (default 0.3; fewer than 1,000 rows are cross-validated instead)"
+    add("--test-size", type=_number(0, 1), metavar="SHARE", help=share)
+    add("--seed", type=_seed, default=0, help="seed of the choice of held-out rows (default 0)")
+
+    add = compare.add_argument_group("the report").add_argument
+    folder = "write tables, figures, the posterior (NetCDF) and a report with all analyses into this folder"
+    add("--out", type=_path, metavar="DIR", help=folder)
+    add("--overwrite", action="store_true", help="replace the files of an earlier run in that folder")
+    formats = "format of the report: report.html (default), report.md or report.txt in the folder of --out; without "
+    formats += "--out, format of what is printed (default text)"
+    add("--format", choices=list(SUFFIXES), help=formats)
     return parser
-
-
-_LEVELS = {
-    "categorical": "columns of levels",
-    "bernoulli": "columns where a number above 0 is present, else absent",
-    "multinomial": "columns that are together one vector of counts, such as words",
-}
 
 
 def _number(low: float, high: float | None) -> Callable[[str], float]:

@@ -18,10 +18,10 @@ from sklearn.naive_bayes import GaussianNB as ScikitGaussianNB
 
 from bayesnb import CategoricalNB, GaussianNB, MixedNB, PoissonNB, WeightedNB, __version__
 from bayesnb.__main__ import main
-from bayesnb.cli.holdout import Settings, split
-from bayesnb.cli.readable import probability
-from bayesnb.cli.survey import Survey, guess
-from bayesnb.cli.text import fill, grid, shorten
+from bayesnb.cli.column_types import ColumnCounts, guess
+from bayesnb.cli.fitting import Settings, split
+from bayesnb.cli.formatting import probability
+from bayesnb.cli.terminal import fill, grid, shorten
 from tests.data import path_of
 from tests.strategies import thorough
 
@@ -407,7 +407,7 @@ def test_as_a_process(table):
     ],
 )
 def test_guessing_rule(cells, kind):
-    assert guess(Survey().add(np.array(cells, dtype=object), np.arange(len(cells))))[0] == kind
+    assert guess(ColumnCounts().add(pd.Series(cells, dtype=object)))[0] == kind
 
 
 @pytest.mark.slow("other variants compile kernels of their own", but="first")
@@ -445,7 +445,7 @@ def test_held_out_share_and_rare_classes():
 
 
 def test_tables_align_wide_characters():
-    text = grid([["name", "n"], ["西瓜", "1"], ["melon", "1,000"], ["半角ab", "x"]])
+    text = grid(["name", "n"], [["西瓜", "1"], ["melon", "1,000"], ["半角ab", "x"]])
     assert {columns_of(line) for line in text.splitlines()} == {5 + 2 + 6}
     assert shorten("西瓜西瓜", 5) == "西瓜…"
     assert all(columns_of(line) <= 100 for line in fill("词 " * 90, "  ").splitlines())

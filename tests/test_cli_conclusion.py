@@ -6,8 +6,7 @@ import re
 import pandas as pd
 import pytest
 
-from bayesnb.cli.conclusion import Step, conclude
-from bayesnb.cli.findings import Base, Findings
+from bayesnb.cli.conclusion import Base, Findings, Step, conclude
 
 ROWS = 400
 EVEN = {"a": 0.5, "b": 0.5}
@@ -152,7 +151,9 @@ def test_what_is_free():
     poor = {"mle": row(0.7, accuracy=0.3), "predictive": row(0.55, (-0.15, 0.02), accuracy=0.4)}
     free = "No estimate is better than stating the share of each class, whatever the row (Brier score 0.5000)"
     assert free in found(poor).verdict
-    always = "Always saying sick = a, which no other class outnumbers, would be right in 0.900; weighted is, in 0.800."
+    always = (
+        "Always predicting sick = a, which no other class outnumbers, would be right in 0.900; weighted is, in 0.800."
+    )
     little, sure = (
         "the features tell little of the class, or the rows are too few to show it",
         "it is too sure, and that",
@@ -172,7 +173,7 @@ def test_what_is_free():
 def test_a_score_too_good_to_be_true():
     for brier, accuracy, told in ((0.0002, 1.0, True), (0.02, 1.0, False), (0.0002, 0.999, False)):
         details = found({"mle": row(0.3), "predictive": row(brier, (-0.3, 0.01), accuracy=accuracy)}).details
-        assert any("look whether a column says the class in other words" in text for text in details) is told
+        assert any("check whether a column says the class in other words" in text for text in details) is told
 
 
 def test_confidence_against_accuracy():

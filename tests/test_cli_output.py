@@ -3,6 +3,7 @@
 import errno
 import gc
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,21 +16,21 @@ import pytest
 
 from bayesnb.__main__ import main
 from bayesnb._util import interrupt
-from bayesnb.cli import files, folder, job, page
-from bayesnb.cli.folder import filled, require_free
-from bayesnb.cli.reading import InputError
+from bayesnb.cli import comparison, output
+from bayesnb.cli.csv_cells import InputError
+from bayesnb.cli.document import Bullets, Paragraph, Section, Table, render
+from bayesnb.cli.output import filled, require_free
 from tests.test_cli import run, table, weather  # noqa: F401
 
 
 def standing_in(**contents):
     """Writes these files in place of the analysis, which takes its time; an exception is raised in its turn."""
 
-    def write(outcomes, settings, command, draft):
+    def write(outcomes, settings, command, report_format, draft):
         for name, content in contents.items():
             if isinstance(content, BaseException):
                 raise content
             (draft / name.replace("_", ".")).write_text(content)
-        return [name.replace("_", ".") for name in contents]
 
     return write
 
@@ -56,7 +57,7 @@ def test_what_cannot_be_finished_leaves_nothing(capsys, monkeypatch, table, tmp_
         out.mkdir(parents=True)
         (out / "report.html").write_text("the earlier one")
     there = listing(tmp_path)
-    monkeypatch.setattr(files, "write", standing_in(report_html="half of it", posterior_nc=error))
+    monkeypatch.setattr(output, "write_files", standing_in(report_html="half of it", posterior_nc=error))
     flags = ["--csv", table, "--target", "play", "--out", out, "--overwrite"]
     code, _, err = run(capsys, "compare", *flags)
     assert (code, err) == (expected, f"bayesnb: {'error: ' * (expected == 2)}{message.format(out=out)}\n")
@@ -93,7 +94,7 @@ def heeded():
 @pytest.mark.usefixtures("heeded")
 @pytest.mark.parametrize("interrupted", [raising, swallowed])
 def test_ctrl_c_while_it_computes(capsys, monkeypatch, table, tmp_path, interrupted):  # noqa: F811
-    monkeypatch.setattr(job, "run", interrupted)
+    monkeypatch.setattr(comparison, "run", interrupted)
     out = tmp_path / "new"
     code, _, err = run(capsys, "compare", "--csv", table, "--target", "play", "--out", out)
     assert (code, err) == (130, "bayesnb: interrupted.\n")
@@ -126,7 +127,7 @@ def test_an_output_that_takes_nothing(capsys, monkeypatch, table, tmp_path, kind
 
 @pytest.mark.slow("starts processes that import JAX")
 def test_an_output_that_was_closed_from_the_beginning(monkeypatch, table, tmp_path):  # noqa: F811
-    monkeypatch.setattr(files, "write", standing_in(report_html="all of it"))
+    monkeypatch.setattr(output, "write_files", standing_in(report_html="all of it"))
     monkeypatch.setattr(sys, "stdout", None)
     flags = ["--csv", table, "--target", "play", "--out", tmp_path / "new"]
     assert main(["compare", *map(str, flags)]) == 0
@@ -137,18 +138,18 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
     out = tmp_path / "out"
     flags = ["compare", "--csv", table, "--target", "play", "--out", out]
     first = {"weather-comparison_csv": "1", "weather-posterior_nc": "1", "report_html": "1"}
-    monkeypatch.setattr(files, "write", standing_in(**first))
+    monkeypatch.setattr(output, "write_files", standing_in(**first))
     assert run(capsys, *flags)[0] == 0
     (out / "notes.txt").write_text("mine")
     there = listing(out)
-    monkeypatch.setattr(job, "run", lambda *_: pytest.fail("it computes although it cannot write"))
+    monkeypatch.setattr(comparison, "run", lambda *_: pytest.fail("it computes although it cannot write"))
     code, printed, err = run(capsys, *flags)
     assert (code, printed, err.count("\n")) == (2, "", 1)
     assert "has report.html, weather-posterior.nc, weather-comparison.csv already" in err
     assert "--overwrite" in err
     assert listing(out) == there
     monkeypatch.undo()
-    monkeypatch.setattr(files, "write", standing_in(**{"weather-comparison_csv": "2", "report_html": "2"}))
+    monkeypatch.setattr(output, "write_files", standing_in(**{"weather-comparison_csv": "2", "report_html": "2"}))
     code, printed, _ = run(capsys, *flags, "--overwrite")
     assert code == 0
     assert f"wrote {out / 'report.html'}\n" in printed
@@ -161,7 +162,7 @@ def test_files_of_an_earlier_run_are_named_before_they_are_replaced(capsys, monk
 def test_a_folder_that_cannot_be_written(tmp_path, below):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="Not a directory"):
-        folder.require_free(tmp_path / "file" / below, ["report.html"], False)
+        output.require_free(tmp_path / "file" / below, ["report.html"], False)
     assert listing(tmp_path) == {"file": b""}
 
 
@@ -169,13 +170,16 @@ def test_formulas_are_quoted_in_tables():
     texts = ["=1+1", "+1+1", "-1+cmd|' /C calc'!A0", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "a=b", "'x", "", "é"]
     numbers = ["-0.5", "+2", "-1e5"]
     frame = pd.DataFrame({"level": pd.Series([*texts, *numbers, -3, None], dtype=object), "mean": -np.arange(17.0)})
-    shown = files.harmless(frame)
+    shown = output.quote_formulas(frame)
     assert shown["level"].tolist()[:8] == [f"'{text}" for text in texts[:8]]
     pd.testing.assert_frame_equal(shown[8:], frame[8:])
 
 
 def test_names_are_text_on_the_page():
-    assert page.escape("<script>\x1b&\u202e") == "&lt;script&gt;\\x1b&amp;\\u202e"
+    section = Section("a", (Paragraph("<script>\x1b&\u202e"), Table(("<b>",), (("&",),)), Bullets(("<i>",))))
+    page = render(Section("<h>", sections=(section,)), "html")
+    assert '<p class="text">&lt;script&gt;\\x1b&amp;\\u202e</p>' in page
+    assert not re.search("<b>|<i>|<h>|&[^lag#]|[\x1b\u202e]", page)
 
 
 # -- as processes: each takes seconds, of imports and kernels ------------------------------------

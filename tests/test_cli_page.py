@@ -1,5 +1,6 @@
 """The page of the report: what it says of the run, and that its texts, tables and figures agree."""
 
+import contextlib
 import html
 import re
 import shlex
@@ -14,11 +15,12 @@ from sklearn.datasets import load_breast_cancer
 
 import bayesnb
 from bayesnb import plots
-from bayesnb.cli import analysis
-from bayesnb.cli.analysis import _parameters, _prior
+from bayesnb.cli import analyses
+from bayesnb.cli.analyses import _parameters, _prior
 from bayesnb.cli.command import Command
-from bayesnb.cli.page import _table
-from bayesnb.cli.readable import columns, p_value, parameters, scores
+from bayesnb.cli.document import Bullets, Code, Entries, Figure, Paragraph, Section, Table, render
+from bayesnb.cli.formatting import format_parameters, format_scores, p_value
+from bayesnb.cli.terminal import grid
 from tests.test_cli import cells, run, section, weather
 
 TITLES = {
@@ -142,9 +144,9 @@ def outcome(kinds, X, y):
     ],
 )
 def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels):
-    monkeypatch.setattr(analysis, "prior_predictive", lambda nb: np.ones(9))  # which takes its time
+    monkeypatch.setattr(analyses, "prior_predictive", lambda nb: np.ones(9))  # which takes its time
     X, y = sky_and_heat
-    said = _prior(outcome(kinds, X, y), "").means
+    said = _prior(outcome(kinds, X, y)).explanation
     assert ("Priors of numbers were set by the same rows" in said) == rows
     assert ("and so from the labels too" in said) == labels
     if labels:
@@ -154,11 +156,11 @@ def test_what_priors_were_set_by(monkeypatch, sky_and_heat, kinds, rows, labels)
 
 def test_pairs_of_very_many_features_are_not_compared(sky_and_heat, monkeypatch):
     X, y = sky_and_heat
-    monkeypatch.setattr(analysis, "check_independence", lambda *_, **__: pytest.fail("compares them"))
+    monkeypatch.setattr(analyses, "check_independence", lambda *_, **__: pytest.fail("compares them"))
     found = outcome({"sky": "categorical"}, X, y)
     found.data.kinds |= {f"x{i}": "categorical" for i in range(2000)}
-    section = analysis._or_why_not("", partial(analysis._pairs, found))
-    assert section.means.startswith("Not here. 2,001 features make 2,001,000 pairs, which would take long.")
+    section = analyses._or_reason(partial(analyses._pairs, found))
+    assert section.explanation.startswith("Not here. 2,001 features make 2,001,000 pairs, which would take long.")
     assert section.table is None
 
 
@@ -166,9 +168,9 @@ def test_pairs_of_very_many_features_are_not_compared(sky_and_heat, monkeypatch)
 def test_bins_are_in_the_figure_and_in_no_ranking(sky_and_heat):
     X, y = sky_and_heat
     found = outcome({"heat": "binned", "sky": "categorical"}, X, y)
-    section = _parameters(found, 0.9, "")
-    assert "all 4 of this kind and the bins of binned columns" in section.means
-    assert section.means.endswith("Class probabilities and bins are not ranked.")
+    section = _parameters(found, 0.9)
+    assert "all 4 of this kind and the bins of binned columns" in section.explanation
+    assert section.explanation.endswith("Class probabilities and bins are not ranked.")
     bins = found.parameters["mle"].notna() & (found.parameters["feature"] == "heat")
     dots = sum(len(c.get_offsets()) for c in section.figure.axes[0].collections if hasattr(c, "get_sizes"))
     assert dots == 4 + bins.sum()
@@ -204,20 +206,20 @@ def test_columns_of_zeros_are_left_out():
     y = load_breast_cancer().target
     X = load_breast_cancer().data[:, :2]
     table = bayesnb.compare_estimates(bayesnb.GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
-    assert "impossible" not in scores(table)[0]
-    assert "undefined" not in scores(table)[0]
+    assert "impossible" not in format_scores(table)
+    assert "undefined" not in format_scores(table)
     table.loc["mle", "impossible_rows"] = 3
-    assert "impossible" in scores(table)[0]
-    assert "undefined" not in scores(table)[0]
+    assert "impossible" in format_scores(table)
+    assert "undefined" not in format_scores(table)
 
 
 def test_names_wrap_and_numbers_stay_to_the_right():
     question = "How satisfied are you overall with public transport in the town where you live?"
-    text = _table(
-        [["parameter", "and", "mean", "interval", "difference"], [question, "short", "-1,234.5", "[0, 1]", "≤0.5"]]
-    )
+    row = (question, "short", "-1,234.5", "[0, 1]", "≤0.5")
+    table = Table(("parameter", "and", "mean", "interval", "difference"), (row,))
+    text = render(Section("", sections=(Section("", (table,)),)), "html")
     kinds = re.findall("<td(.*?)>", text)
-    assert kinds == [" class='name long'", " class='name'", "", "", ""]
+    assert kinds == [' class="name long"', ' class="name"', "", "", ""]
     assert question in text
 
 
@@ -233,15 +235,80 @@ def test_names_in_the_terminal_differ_where_they_end():
         }
     )
     kinds = {frame["feature"][0]: "categorical"}
-    names = [row[0] for row in parameters(frame, kinds, 0.9, room=40)[1:]]
-    assert len(set(names)) == 2
-    assert max(map(len, names)) <= 40 + len("P(= | )")
-    assert parameters(frame, kinds, 0.9)[1][0].endswith("| in favour of the present coalition)")
+    table = Table.from_frame(format_parameters(frame, kinds, 0.9))
+    assert table.rows[0][0].endswith("| in favour of the present coalition)")
+    header, *rows = grid(table.header, table.rows).splitlines()
+    assert len(set(rows)) == 2
+    assert {len(line) for line in (header, *rows)} == {100}
+
+
+AWKWARD = "a_b *c* [d](e) <f> `g` | # h & \\ 1 ~ i"
+
+
+def test_every_format_has_every_text_as_it_is():
+    """Read back by parsers of their own: of HTML, and of Markdown."""
+    markdown_it = pytest.importorskip("markdown_it")
+    kinds = ("below", "noted", "item", "name", "entry", "python --csv", "mle")
+    below, noted, item, name, entry, command, estimate = texts = [f"{kind} {AWKWARD}" for kind in kinds]
+    table = Table(("estimate", AWKWARD), ((estimate, "0.5"), ("mean", "-")))
+    blocks = (
+        Paragraph(AWKWARD),
+        Paragraph(noted, "note"),
+        Bullets((item,)),
+        Entries(((name, entry),)),
+        Code(command),
+        table,
+        Figure("data-pairs.png", "Pairs", b"\x89PNG", 100),
+    )
+    document = Section("Title", sections=(Section(AWKWARD, sections=(Section(below, blocks),)),))
+    markdown = markdown_it.MarkdownIt().enable("table").render(render(document, "markdown"))
+    page = render(document, "html").partition("</style>")[2]
+    for rendered in (markdown, page):
+        shown = html.unescape(re.sub("<[/!a-z].*?>", "", rendered))
+        assert [text for text in texts if text not in shown] == []
+        assert cells(re.sub(r">\s+<", "><", rendered)) == [list(table.header), *map(list, table.rows)]
+    assert '<img src="data-pairs.png" alt="Pairs"' in markdown
+    plain = re.sub(r"\s+", " ", render(document, "text"))
+    assert [text for text in (*texts, "data-pairs.png", "0.5") if text not in plain] == []
+
+
+@pytest.mark.slow("compiles kernels of its own")
+@pytest.mark.parametrize(("name", "suffix"), [("markdown", "md"), ("text", "txt"), ("html", "html")])
+def test_the_report_in_a_format(made, name, suffix):
+    """The same analyses, numbers and figures as on the page."""
+    page, folder, _ = made()
+    titles = re.findall("<h3 id.*?>(.*?)</h3>", page)
+    (folder / "report.html").unlink()
+    with contextlib.suppress(FileNotFoundError):
+        made("--overwrite", "--format", name)
+    assert {path.name for path in folder.glob("report.*")} == {f"report.{suffix}"}
+    report = (folder / f"report.{suffix}").read_text(encoding="utf-8")
+    text = html.unescape(report) if name == "html" else re.sub(r"\s+", " ", report).replace("\\", "")
+    assert [title for title in map(html.unescape, titles) if title not in text] == []
+    for brier in pd.read_csv(folder / "my_weather-comparison.csv")["brier"]:
+        assert f"{brier:.4f}" in report
+    linked = re.findall(r"!\[.*?\]\((.*?)\)|Figure: (.*)", report)
+    figures = {path.name for path in folder.glob("*.png")}
+    assert {first or second for first, second in linked} == (set() if name == "html" else figures)
+
+
+@pytest.mark.parametrize("name", ["markdown", "html"])
+def test_what_is_printed_in_a_format(capsys, tmp_path, name):
+    weather().to_csv(tmp_path / "weather.csv", index=False)
+    flags = ["compare", "--csv", tmp_path / "weather.csv", "--target", "play", "--weights", "none"]
+    text = run(capsys, *flags)[1]
+    code, out, err = run(capsys, *flags, "--format", name)
+    assert (code, err) == (0, "")
+    assert out.startswith({"markdown": "# Naive Bayes", "html": "<!doctype html>"}[name])
+    rows = [line.split() for line in text.splitlines() if re.match(r"(mle|map|mean|predictive|P\(|mean\()", line)]
+    assert len(rows) > 6
+    # In the terminal | stands in names only.
+    bare = re.sub(r"[\s\\|]+", "", html.unescape(re.sub("<[/!a-z].*?>", "", out)))
+    assert [row for row in rows if "".join(row).replace("|", "") not in bare] == []
 
 
 def test_p_values():
-    frame = pd.DataFrame({"p": [1 / 201, 0.2, np.nan]})
-    assert columns(frame, {"p": ("p", p_value(1 / 201))}) == [["p"], ["≤0.005"], ["0.200"], ["-"]]
+    assert [*map(p_value(1 / 201), [1 / 201, 0.2, np.nan])] == ["≤0.005", "0.200", "-"]
 
 
 @pytest.mark.slow("compiles kernels of its own")

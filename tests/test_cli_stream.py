@@ -14,10 +14,9 @@ from sklearn.model_selection import StratifiedKFold
 
 from bayesnb import GaussianNB, MixedNB
 from bayesnb.__main__ import main
-from bayesnb.cli import job, reading, stream, tables
-from bayesnb.cli.holdout import InMemory, Sample, Settings, split
-from bayesnb.cli.marks import Marks
-from bayesnb.cli.survey import Survey
+from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
+from bayesnb.cli.column_types import ColumnCounts, Marks
+from bayesnb.cli.fitting import InMemory, Sample, Settings, split
 from bayesnb.evaluation import compare_folds
 from bayesnb.evaluation.compare import compare_fitted
 from tests.test_cli import BAD, run, weather
@@ -26,23 +25,23 @@ from tests.test_cli import BAD, run, weather
 @pytest.fixture
 def small_memory(monkeypatch):
     """As if no file fitted into memory; pieces of seven rows."""
-    monkeypatch.setattr(stream, "available_memory", lambda: 0)
-    monkeypatch.setattr(reading, "_ROWS", 7)
+    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+    monkeypatch.setattr(csv_cells, "_ROWS", 7)
 
 
 def load(path, target="play", missing=(), kinds=None, default=None, drop=(), values=(), within=None):
     marks = Marks(frozenset(missing), {name: frozenset(of) for name, of in (within or {}).items()}, frozenset(values))
-    return tables.load_csv(path, target, marks, kinds or {}, default, list(drop))
+    return labelled_data.load_csv(path, target, marks, kinds or {}, default, list(drop))
 
 
 def both(monkeypatch, *args, **kwargs):
     """The same file read whole, and in pieces."""
     whole = load(*args, **kwargs)
-    monkeypatch.setattr(stream, "available_memory", lambda: 0)
-    monkeypatch.setattr(reading, "_ROWS", 7)
+    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+    monkeypatch.setattr(csv_cells, "_ROWS", 7)
     pieces = load(*args, **kwargs)
     assert isinstance(whole.rows, InMemory)
-    assert isinstance(pieces.rows, stream.Streamed)
+    assert isinstance(pieces.rows, fitting.Streamed)
     return whole, pieces
 
 
@@ -101,8 +100,8 @@ def test_fits_are_those_of_the_whole_file(monkeypatch, tmp_path, options):
     whole, pieces = both(monkeypatch, path, missing=["?", "NA"], **options)
     X, y = whole.rows.X, whole.rows.y
     settings = Settings()
-    nb = job.classifier(whole, settings)
-    fits = pieces.rows.fit(job.classifier(pieces, settings), Settings(test_size=0.4), "")
+    nb = comparison.classifier(whole, settings)
+    fits = pieces.rows.fit(comparison.classifier(pieces, settings), Settings(test_size=0.4), "")
     (fold,) = fits.folds
     pd.testing.assert_frame_equal(fold.X, X.iloc[fold.rows].reset_index(drop=True))
     assert fold.y.tolist() == y[fold.rows].tolist()
@@ -123,14 +122,14 @@ def test_the_rows_held_out_are_those_of_the_whole_file(monkeypatch, tmp_path):
     whole, pieces = both(monkeypatch, path)
     for settings in (Settings(test_size=0.3), Settings(test_size=0.1, seed=2**70)):
         ((_, test),), _ = split(whole.rows.y, settings)
-        (fold,) = pieces.rows.fit(job.classifier(pieces, settings), settings, "").folds
+        (fold,) = pieces.rows.fit(comparison.classifier(pieces, settings), settings, "").folds
         assert fold.rows.tolist() == test.tolist()
 
 
 @pytest.fixture
 def sampled(small_memory, monkeypatch, tmp_path):
     """A file, its table, how many rows are held out, and how that is said."""
-    monkeypatch.setattr(stream, "_MOST_ROWS", 40)
+    monkeypatch.setattr(fitting, "_MOST_ROWS", 40)
     data = weather(203)
     data.to_csv(tmp_path / "weather.csv", index=False)
     n_held = sum(round(40 / 203 * n) for n in data["play"].value_counts())
@@ -175,8 +174,8 @@ def test_bad_files_are_refused_as_in_memory(capsys, monkeypatch, tmp_path, name)
     path = tmp_path / "bad.csv"
     path.write_bytes(BAD[name][0])
     expected = run(capsys, "compare", "--csv", path, "--target", "y")
-    monkeypatch.setattr(stream, "available_memory", lambda: 0)
-    monkeypatch.setattr(reading, "_ROWS", 2 + BAD[name][0].count(b"\n") // 50)
+    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+    monkeypatch.setattr(csv_cells, "_ROWS", 2 + BAD[name][0].count(b"\n") // 50)
     assert run(capsys, "compare", "--csv", path, "--target", "y") == expected
     assert expected[0] == 2
 
@@ -200,16 +199,16 @@ def test_a_bad_line_deep_in_the_file(capsys, monkeypatch, tmp_path, name, memory
     good = b"".join(b"%d,%d.5,%s\n" % (i % 4, i % 50, b"xz"[i % 2 : i % 2 + 1]) for i in range(500))
     path = tmp_path / "deep.csv"
     path.write_bytes(b"a,b,y\n" + good + line + good)
-    monkeypatch.setattr(reading, "_ROWS", 64)
+    monkeypatch.setattr(csv_cells, "_ROWS", 64)
     if memory == "pieces":
-        monkeypatch.setattr(stream, "available_memory", lambda: 0)
+        monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
     code, out, err = run(capsys, "compare", "--csv", path, "--target", "y", *flags)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 
 
 def test_more_levels_than_are_remembered(capsys, small_memory, monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "_MOST_LEVELS", 12)
+    monkeypatch.setattr(labelled_data, "_MOST_LEVELS", 12)
     path = tmp_path / "wide.csv"
     n = 90
     columns = {
@@ -248,7 +247,7 @@ def test_a_class_of_one_row_and_one_of_two(capsys, small_memory, tmp_path):
     assert "note: class odd has one row, which is never held out" in out
     for seed in range(5):
         data = load(path, "y")
-        fits = data.rows.fit(job.classifier(data, Settings()), Settings(0.9, seed), "")
+        fits = data.rows.fit(comparison.classifier(data, Settings()), Settings(0.9, seed), "")
         held = Counter(fits.folds[0].y.tolist())
         assert held == {"x": 18, "z": 18, "pair": 1}
         assert (fits.folds[0].nb.class_count_ >= 1).all()
@@ -264,8 +263,8 @@ def test_a_file_that_changes_between_the_passes(small_memory, tmp_path, change):
     path.write_text(text)
     data = load(path, "y")
     path.write_text(text + change if change else text[: -len("p,x\nq,z\n")])
-    with pytest.raises(tables.InputError, match="has changed while it was read"):
-        data.rows.fit(job.classifier(data, Settings()), Settings(), "")
+    with pytest.raises(csv_cells.InputError, match="has changed while it was read"):
+        data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
 
 
 def test_every_sample_is_as_probable_as_any_other():
@@ -293,37 +292,37 @@ def test_memory_decides(monkeypatch, tmp_path):
     path = tmp_path / "weather.csv"
     weather().to_csv(path, index=False)
     size = path.stat().st_size
-    assert not stream.larger_than_memory(path)
+    assert not csv_cells.larger_than_memory(path)
     for available, larger in ((9 * size, True), (200 * size, False)):
-        monkeypatch.setattr(stream, "available_memory", lambda available=available: available)
-        assert stream.larger_than_memory(path) is larger
-        assert isinstance(load(path).rows, stream.Streamed) is larger
+        monkeypatch.setattr(csv_cells, "available_memory", lambda available=available: available)
+        assert csv_cells.larger_than_memory(path) is larger
+        assert isinstance(load(path).rows, fitting.Streamed) is larger
 
 
 def test_available_memory_is_the_least_of_what_is_known(monkeypatch, tmp_path):
     info, limit, none = tmp_path / "info", tmp_path / "limit", tmp_path / "none"
     info.write_text("MemTotal:   9000 kB\nMemAvailable:   700 kB\n")
     names = {str(info): r"MemAvailable:\s+", str(limit): "", str(none): ""}
-    monkeypatch.setattr(stream, "_LIMITS", names)
+    monkeypatch.setattr(csv_cells, "_MEMORY_FILES", names)
     limit.write_text("max\n")
-    assert stream.available_memory() == 700 * 1024
+    assert csv_cells.available_memory() == 700 * 1024
     limit.write_text("5000\n")
-    assert stream.available_memory() == 5000
+    assert csv_cells.available_memory() == 5000
 
 
 @pytest.mark.slow("large arrays, many files or long histories")
 def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
-    monkeypatch.setattr(stream, "available_memory", lambda: 0)
-    monkeypatch.setattr(stream, "_MOST_ROWS", 300)
-    monkeypatch.setattr(tables, "_MOST_LEVELS", 500)
-    monkeypatch.setattr(reading, "_ROWS", 1000)
+    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+    monkeypatch.setattr(fitting, "_MOST_ROWS", 300)
+    monkeypatch.setattr(labelled_data, "_MOST_LEVELS", 500)
+    monkeypatch.setattr(csv_cells, "_ROWS", 1000)
     peaks = []
     for n in (5_000, 5_000, 20_000):
         path = tmp_path / f"{len(peaks)}.csv"
         weather(n).to_csv(path, index=False)
         tracemalloc.start()
         data = load(path)
-        data.rows.fit(job.classifier(data, Settings()), Settings(), "")
+        data.rows.fit(comparison.classifier(data, Settings()), Settings(), "")
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.1 * peaks[1] + 200_000
@@ -331,12 +330,11 @@ def test_peak_memory_does_not_grow_with_the_file(monkeypatch, tmp_path):
 
 def test_a_survey_in_pieces():
     rng = np.random.default_rng(0)
-    cells = rng.choice(["1", "2.5", "x", "?", "", "-3"], 200).astype(object)
-    lines = np.arange(200) + 2
-    whole = Survey({"", "?"}).add(cells, lines)
-    pieces = Survey({"", "?"})
+    cells = pd.Series(rng.choice(["1", "2.5", "x", "?", "", "-3"], 200).astype(object))
+    whole = ColumnCounts({"", "?"}).add(cells)
+    pieces = ColumnCounts({"", "?"})
     for part in np.array_split(np.arange(200), 13):
-        pieces.add(cells[part], lines[part])
+        pieces.add(cells.iloc[part])
     assert vars(pieces) == vars(whole)
     numbers = [float(c) for c in cells if c not in ("x", "?", "")]
     assert (whole.low, whole.high, whole.numbers) == (min(numbers), max(numbers), len(numbers))
@@ -350,7 +348,7 @@ def test_units_of_the_ranking():
     data.loc[::5, "heat"] = np.nan
     nb = MixedNB(poisson=["size"]).fit(data[["sky", "heat", "size"]], data["play"])
     expected = {"heat": data["heat"].std(ddof=0), "size": np.sqrt(data["size"].mean())}
-    assert job._spread(nb.fitted_) == pytest.approx(expected)
+    assert comparison._spread(nb.fitted_) == pytest.approx(expected)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -9,9 +9,9 @@ import pytest
 from sklearn import metrics
 
 from bayesnb import GaussianNB, WeightedNB
-from bayesnb.cli import job, reading, stream, tables
-from bayesnb.cli.holdout import Sample, Settings, split
-from bayesnb.cli.marks import Marks
+from bayesnb.cli import comparison, csv_cells, fitting, labelled_data
+from bayesnb.cli.column_types import Marks
+from bayesnb.cli.fitting import Sample, Settings, split
 from tests.test_cli import cells, run, section, weather
 
 TITLE = "How much the evidence of each feature counts"
@@ -126,16 +126,16 @@ def test_where_none_can_be_found_it_is_said(capsys, tmp_path):
 @pytest.mark.parametrize("most", [40, 1000])
 def test_a_file_larger_than_memory(capsys, monkeypatch, tmp_path, most):
     """Weights come from rows that were counted, a sample of each class, and never from those held out."""
-    monkeypatch.setattr(stream, "available_memory", lambda: 0)
-    monkeypatch.setattr(reading, "_ROWS", 7)
-    monkeypatch.setattr(stream, "_MOST_ROWS", most)
+    monkeypatch.setattr(csv_cells, "available_memory", lambda: 0)
+    monkeypatch.setattr(csv_cells, "_ROWS", 7)
+    monkeypatch.setattr(fitting, "_MOST_ROWS", most)
     data = weather(203)[["heat", "play"]]
     data.to_csv(tmp_path / "weather.csv", index=False)
     X, y = data[["heat"]], data["play"].to_numpy()
     asked = []
     weigh = WeightedNB.weigh
     monkeypatch.setattr(WeightedNB, "weigh", lambda self, X, y: asked.append((X.index, y)) or weigh(self, X, y))
-    loaded = tables.load_csv(tmp_path / "weather.csv", "play", Marks(), {}, None, [])
+    loaded = labelled_data.load_csv(tmp_path / "weather.csv", "play", Marks(), {}, None, [])
     fits = loaded.rows.fit(WeightedNB(GaussianNB(), "temperature"), Settings(), "")
     ((rows, labels),), (fold,) = asked, fits.folds
     plain = loaded.rows.fit(GaussianNB(), Settings(), "").folds[0]
@@ -170,22 +170,22 @@ def test_other_words_are_refused(capsys):
 
 
 def test_for_many_classes_weights_wait_to_be_asked_for(monkeypatch, tmp_path):
-    monkeypatch.setattr(job, "_MANY_CLASSES", 2)
+    monkeypatch.setattr(comparison, "_MANY_CLASSES", 2)
     path = tmp_path / "table.csv"
     path.write_text("a,y\n" + "p,x\nq,z\np,w\n" * 10)
-    data = tables.load_csv(path, "y", Marks(), {}, None, [])
+    data = labelled_data.load_csv(path, "y", Marks(), {}, None, [])
     monkeypatch.setattr(type(data.rows), "fit", lambda self, nb, *_: pytest.fail(f"fits {nb}"))
     said = "No weights. Weights for more than 2 classes take minutes: --weights feature finds them."
-    assert job._weighted(data, Settings()) == (None, said)
+    assert comparison._fit_weighted(data, Settings()) == (None, said)
     with pytest.raises(pytest.fail.Exception, match="fits WeightedNB"):
-        job._weighted(data, Settings(weights="feature"))
+        comparison._fit_weighted(data, Settings(weights="feature"))
 
 
 @pytest.mark.slow("a second view of what quick tests see")
 def test_what_the_other_sections_say_is_of_the_plain_model(witnesses):
     path, X, y = witnesses
-    loaded = tables.load_csv(path, "play", Marks(), {}, None, [])
-    outcome, other = (job.run(loaded, Settings(weights=kind)) for kind in ("feature", "none"))
+    loaded = labelled_data.load_csv(path, "play", Marks(), {}, None, [])
+    outcome, other = (comparison.run(loaded, Settings(weights=kind)) for kind in ("feature", "none"))
     assert isinstance(outcome.fits.nb, GaussianNB)
     assert all(isinstance(fold.nb, WeightedNB) for fold in outcome.weighted.folds)
     assert other.weighted is None
@@ -210,8 +210,8 @@ def test_of_what_the_page_speaks_where_weights_won(capsys, witnesses, tmp_path):
 def test_base_rates_are_those_of_the_rows_that_were_scored(witnesses):
     """By hand, a row at a time: classes that are never held out have a share, and no row."""
     path, X, y = witnesses
-    loaded = tables.load_csv(path, "play", Marks(), {}, None, [])
-    outcome = job.run(loaded, Settings(weights="feature", test_size=0.2))
+    loaded = labelled_data.load_csv(path, "play", Marks(), {}, None, [])
+    outcome = comparison.run(loaded, Settings(weights="feature", test_size=0.2))
     ((_, test),) = split(y, Settings(test_size=0.2))[0]
     counts, base = Counter(y.tolist()), outcome.base
     (fold,) = outcome.weighted.folds

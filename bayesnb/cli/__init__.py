@@ -1,1 +1,1 @@
-"""The commands behind `python -m bayesnb`."""
+"""Commands of `python -m bayesnb`: from a CSV file to a report."""

@@ -1,4 +1,4 @@
-"""The command that was run: as it was typed, and with other flags; and when."""
+"""The command line that was typed, repeated with other options, and the day it was typed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,25 @@ _OUTPUT = {"--out": True, "--overwrite": False}
 
 @dataclass(frozen=True)
 class Command:
-    """Arguments behind `python -m bayesnb`, and the day they were given, in UTC."""
+    """Arguments of `python -m bayesnb`, and the day they were given, in UTC."""
 
     arguments: tuple[str, ...]
     day: str
 
+    @classmethod
+    def from_arguments(cls, arguments: Sequence[str]) -> Command:
+        """Command of today, or of the time `SOURCE_DATE_EPOCH` (in seconds) if that variable is set."""
+        epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+        now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
+        return cls(tuple(arguments), now.date().isoformat())
+
     @property
     def typed(self) -> str:
-        """As a shell takes it."""
-        return _quoted(self.arguments)
+        """The command, quoted for a shell."""
+        return _quote(self.arguments)
 
-    def again(self, flags: Mapping[str, str]) -> str:
-        """The same command with these flags, and another folder to write into.
+    def again(self, options: Mapping[str, str]) -> str:
+        """Command with these options in place of those that were typed, and with another folder to write into.
 
         Examples
         --------
@@ -33,28 +40,21 @@ class Command:
         >>> Command(("compare", "--csv", "my file.csv", "--weig=none", "--out", "x"), "").again({"weights": "auto"})
         "python -m bayesnb compare --csv 'my file.csv' --weights auto --out x-weights"
         """
-        named = {f"--{name}": value for name, value in flags.items()}
-        dropped = dict.fromkeys(named, True) | _OUTPUT
+        given = {f"--{name}": value for name, value in options.items()}
+        replaced = dict.fromkeys(given, True) | _OUTPUT
         kept, arguments = [], iter(self.arguments)
         for argument in arguments:
-            name, given, value = argument.partition("=")
-            # Flags may be abbreviated, as argparse allows.
-            flag = next((flag for flag in dropped if len(name) > 2 and flag.startswith(name)), None)
-            if flag is None:
+            name, equals, value = argument.partition("=")
+            # Options may be abbreviated, as argparse allows.
+            option = next((option for option in replaced if len(name) > 2 and option.startswith(name)), None)
+            if option is None:
                 kept.append(argument)
-            elif dropped[flag]:
-                folder = Path(value if given else next(arguments, ""))
-                name = "report" if folder.name in ("", "..") else folder.name
-                named |= {flag: str(folder.parent / "-".join([name, *flags]))} if flag == "--out" else {}
-        return _quoted([*kept, *(part for pair in named.items() for part in pair)])
+            elif replaced[option]:
+                folder = Path(value if equals else next(arguments, ""))
+                stem = "report" if folder.name in ("", "..") else folder.name
+                given |= {option: str(folder.parent / "-".join([stem, *options]))} if option == "--out" else {}
+        return _quote([*kept, *(part for pair in given.items() for part in pair)])
 
 
-def of(arguments: Sequence[str]) -> Command:
-    """The command with these arguments, now, or at the seconds of `SOURCE_DATE_EPOCH` where that is set."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdecimal() else datetime.now(UTC)
-    return Command(tuple(arguments), now.date().isoformat())
-
-
-def _quoted(arguments: Sequence[str]) -> str:
+def _quote(arguments: Sequence[str]) -> str:
     return shlex.join(["python", "-m", "bayesnb", *arguments])

@@ -1,28 +1,201 @@
-"""What the numbers of one data set come to: plain rules that make sentences of them."""
+"""Verdict, caveats and suggested commands for one analysed data set: rules that turn its numbers into sentences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from bayesnb.cli.findings import NOISE, NOISE_OF_FOLDS, Difference, Findings
-from bayesnb.cli.text import enumerate_names
+from bayesnb.cli.document import fill_list, fill_template
+from bayesnb.cli.terminal import enumerate_names
 from bayesnb.evaluation.estimates import WEIGHTED
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+NOISE, NOISE_OF_FOLDS = 2.0, 3.0
+"""Standard errors from which a difference is more than noise; cross-validated standard errors are too small."""
 STRONG = 5
 """Log Bayes factor, in nats, from which the evidence of dependence is called strong."""
-_FEW_ROWS = 30
-_MANY_MOVE = 0.02
+_MANY_CHANGES = 0.02
 _LEVELS = ("categorical", "bernoulli")
-_PERFECT = 0.001
-_LONG = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Difference:
+    """Mean difference of a loss, its standard error, and how many standard errors are noise."""
+
+    mean: float
+    se: float
+    noise: float
+
+    @property
+    def sign(self) -> int:
+        """Sign of a difference beyond noise: -1 is better, 1 is worse; 0 within noise."""
+        if not (math.isfinite(self.se) and abs(self.mean) > self.noise * self.se):
+            return 0
+        return -1 if self.mean < 0 else 1
+
+    @property
+    def text(self) -> str:
+        """Mean and standard error, with two digits of the standard error."""
+        if not math.isfinite(self.se):
+            return f"{self.mean:+.2g}, with too few rows for a standard error"
+        digits = decimals(self.se)
+        return f"{self.mean:+.{digits}f} ± {self.se:.{digits}f}"
+
+
+def decimals(sd: float) -> int:
+    """Number of decimals that show two digits of a standard deviation; 4 if it is not positive and finite."""
+    if not (math.isfinite(sd) and sd > 0):
+        return 4
+    return min(12, max(0, 1 - math.floor(math.log10(sd))))
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """Scores of predictions that ignore the row.
+
+    Parameters
+    ----------
+    label : str
+        A most frequent class.
+    accuracy : float
+        Accuracy of always predicting `label`.
+    brier : float
+        Brier score of predicting the share of each class.
+    gains : dict {str: (float, float)}
+        Brier score of each estimate less `brier`, row by row, and the standard error of that difference.
+    """
+
+    label: str
+    accuracy: float
+    brier: float
+    gains: Mapping[str, tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Numbers of an analysed data set on which the conclusion rests.
+
+    Parameters
+    ----------
+    comparison : DataFrame
+        Scores of `bayesnb.evaluation.compare_estimates`; its first row is maximum likelihood.
+    rows, fits : int
+        Number of rows that were scored, and of fits that scored them; several fits are cross-validation.
+    base : Base
+        Scores of predictions that ignore the row.
+    model : str
+        The classifier as a Python expression.
+    kinds : dict
+        Kind of each column.
+    weights : bool
+        Whether the user asked for weights.
+    density_open : bool
+        Whether `--numbers` would decide another density of some columns.
+    moved : (int, int) or None
+        Number of held-out rows whose label depends on the strength of the prior, and of all held-out rows; None if
+        this was not computed.
+    dependent : (int, int) or None
+        Number of pairs of features that depend on each other given the class by strong evidence, and of all pairs.
+    more : bool
+        Whether there may be more dependent pairs than were counted.
+    weighting : (float, float) or None
+        Brier score with weights less the score without weights, row by row, and the standard error.
+    target : str
+        Name of the column of labels.
+    left_out : tuple of str
+        Columns that the model does not use.
+    """
+
+    comparison: pd.DataFrame
+    rows: int
+    fits: int
+    base: Base
+    model: str
+    kinds: Mapping[str, str]
+    weights: bool = True
+    density_open: bool = False
+    moved: tuple[int, int] | None = None
+    dependent: tuple[int, int] | None = None
+    more: bool = False
+    weighting: tuple[float, float] | None = None
+    target: str = "y"
+    left_out: tuple[str, ...] = ()
+
+    @cached_property
+    def scores(self) -> dict[str, dict[Any, Any]]:
+        """Scores by estimate; estimates that agree share a name such as "mean = predictive"."""
+        return {str(name): row for name, row in self.comparison.to_dict("index").items()}
+
+    @property
+    def first(self) -> str:
+        """Name of maximum likelihood, to which all others are compared."""
+        return next(iter(self.scores))
+
+    @property
+    def predictive(self) -> str:
+        """Name of the predictive estimate, or the last estimate."""
+        return next((name for name in self.scores if "predictive" in name.split(" = ")), next(reversed(self.scores)))
+
+    @property
+    def lowest(self) -> str:
+        """Estimate with the lowest Brier score."""
+        return min(self.scores, key=lambda name: self.scores[name]["brier"])
+
+    @property
+    def winner(self) -> str | None:
+        """Estimate with the lowest Brier score of all that are better than maximum likelihood beyond noise."""
+        better = [name for name in self.scores if name != self.first and self.brier(name).sign < 0]
+        return min(better, key=lambda name: self.scores[name]["brier"], default=None)
+
+    @property
+    def weighted_leads(self) -> bool:
+        """Whether the winner, or else the lowest score, is weighted, and weights are better than none beyond noise."""
+        return WEIGHTED in (self.winner or self.lowest).split(" = ") and self.gain_by_weights.sign < 0
+
+    @property
+    def gain_by_weights(self) -> Difference:
+        """Brier score with weights less the score without; NaN if there are no weights."""
+        return self.difference(*(self.weighting or (math.nan, math.nan)))
+
+    @property
+    def weights_decide(self) -> bool:
+        """Whether the winner is weighted, or the leader is."""
+        return self.weighting is not None and (self.weighted_leads or WEIGHTED in (self.winner or "").split(" = "))
+
+    @property
+    def noise(self) -> float:
+        """Standard errors from which a difference is more than noise."""
+        return NOISE_OF_FOLDS if self.fits > 1 else NOISE
+
+    def difference(self, mean: float, se: float) -> Difference:
+        """Difference with the noise of this data set."""
+        return Difference(mean, se, self.noise)
+
+    def brier(self, name: str) -> Difference:
+        """Brier score of an estimate less that of maximum likelihood."""
+        row = self.scores[name]
+        return self.difference(row["brier_difference"], row["brier_difference_se"])
+
+    def log_loss(self, name: str) -> Difference:
+        """Log loss of an estimate less that of maximum likelihood."""
+        row = self.scores[name]
+        return self.difference(row["log_loss_difference"], row["log_loss_difference_se"])
+
+    def overconfidence(self, name: str) -> Difference:
+        """Stated confidence less observed accuracy; the standard error is that of a share of as many rows."""
+        row, rows = self.scores[name], self.rows
+        share = (row["accuracy"] * rows + 1) / (rows + 2)  # An accuracy of 1 has a standard error, too.
+        return self.difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows))
 
 
 @dataclass(frozen=True)
 class Step:
-    """What to try next and why: flags of the same command, or an expression in Python."""
+    """Suggestion and its reason: options of the same command, or an expression in Python."""
 
     why: str
     flags: Mapping[str, str] = field(default_factory=dict)
@@ -31,9 +204,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """Which estimate won, how sure it is of itself and others are, what qualifies that, and what to try next.
+    """Verdict on the estimates, their confidence against their accuracy, caveats, and what to try next.
 
-    `about` says what the steps take for granted.
+    `about` says what X and y are in the Python expressions of `steps`.
     """
 
     verdict: str
@@ -43,265 +216,79 @@ class Conclusion:
     about: str
 
 
-def conclude(found: Findings) -> Conclusion:
-    """What the findings come to.
+def conclude(findings: Findings) -> Conclusion:
+    """Verdict, caveats and suggested commands for one analysed data set.
 
     The Brier score decides. An estimate wins if it is better than maximum likelihood by more than two standard errors
-    of their paired difference (three if cross-validated), and has the lowest score of those that are.
+    of their paired difference (three if cross-validated), and has the lowest score of all such estimates.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from bayesnb import GaussianNB, compare_estimates
-    >>> from bayesnb.cli.conclusion import conclude
-    >>> from bayesnb.cli.findings import Base, Findings
+    >>> from bayesnb.cli.conclusion import Base, Findings, conclude
     >>> X, y = load_iris(return_X_y=True)
     >>> table = compare_estimates(GaussianNB(), X[::2], y[::2], X[1::2], y[1::2])
     >>> conclude(Findings(table, 75, 1, Base("0", 1 / 3, 2 / 3, {}), "GaussianNB()", {})).verdict[:26]
     'No estimate is better than'
     """
-    table = found.comparison
-    scores: dict[str, dict[Any, Any]] = {str(n): r for n, r in zip(table.index, table.to_dict("records"), strict=True)}
-    plain = next((name for name in scores if "predictive" in name.split(" = ")), next(reversed(scores)))
-    won = _winner(scores, found)
-    subject = won or (
-        min(scores, key=lambda name: scores[name]["brier"]) if _brier(scores[plain], found).sign > 0 else plain
-    )
+    predictive = findings.predictive
+    subject = findings.winner or (findings.lowest if findings.brier(predictive).sign > 0 else predictive)
+    without = enumerate_names([findings.target, *findings.left_out], 8)
     return Conclusion(
-        " ".join(
-            [
-                _verdict(scores, won, plain, found),
-                *_of_weights(scores, won, plain, found),
-                *_reservations(scores, plain, found),
-            ]
+        fill_template("conclusion.txt", "verdict", f=findings),
+        tuple(
+            fill_template("conclusion.txt", "confidence", f=findings, estimate=name)
+            for name in dict.fromkeys([subject, predictive])
         ),
-        tuple(_confidence(name, scores[name], found) for name in dict.fromkeys([subject, plain])),
-        tuple(_details(scores, won, subject, plain, found)),
-        tuple(_steps(scores, won, found)),
-        _about(found),
+        fill_list("conclusion.txt", "details", f=findings, subject=subject),
+        tuple(_steps(findings)),
+        f"In Python y is the column {findings.target}, and X the table without {without}: numbers as floats, levels as "
+        "text, missing cells as NaN. New models were not scored here; compare them with these numbers before you trust "
+        "them.",
     )
 
 
-def _about(found: Findings) -> str:
-    """What X and y are, where a step is in Python."""
-    without = enumerate_names([found.target, *found.left_out], 8)
-    return (
-        f"In Python y is the column {found.target}, and X the table without {without}: numbers as floats, levels as "
-        "text, missing cells as NaN. What is new was not scored here; hold it against these numbers before you believe "
-        "in it."
-    )
-
-
-def _brier(row: Mapping[Any, Any], found: Findings) -> Difference:
-    return Difference(row["brier_difference"], row["brier_difference_se"], found.noise)
-
-
-def _log_loss(row: Mapping[Any, Any], found: Findings) -> Difference:
-    return Difference(row["log_loss_difference"], row["log_loss_difference_se"], found.noise)
-
-
-def _winner(scores: Mapping[str, dict[Any, Any]], found: Findings) -> str | None:
-    better = [name for name, row in list(scores.items())[1:] if _brier(row, found).sign < 0]
-    return min(better, key=lambda name: scores[name]["brier"], default=None)
-
-
-def _called(name: str) -> str:
-    first, *same = name.split(" = ")
-    if first != "mle":
-        return name
-    return f"maximum likelihood (= {' = '.join(same)})" if same else "maximum likelihood"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _verdict(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, found: Findings) -> str:
-    first, *others = scores
-    lowest = min(scores, key=lambda name: scores[name]["brier"])
-    if not others:
-        return f"All estimates agree in every row ({first}): there is nothing to choose between them."
-    if won is not None:
-        difference = _brier(scores[won], found)
-        sure = difference.se > 0
-        times = f", {abs(difference.mean) / difference.se:.1f} standard errors" if sure else ""
-        also = f" {_sentence(lowest)} is lower still, but within noise of maximum likelihood." * (lowest != won)
-        return (
-            f"{_sentence(won)} wins: Brier score {scores[won]['brier']:.4f} against {scores[first]['brier']:.4f} of "
-            f"maximum likelihood, a difference of {difference.text}{times}; that is more than noise.{also}"
-        )
-    difference = _brier(scores[plain], found)
-    if difference.sign > 0:
-        worse = f"is worse by {difference.text}, which is more than noise"
-        if lowest == first:
-            return f"Maximum likelihood wins: the Brier score of {plain} {worse}, and no other estimate is better."
-        return (
-            f"Nothing is better than maximum likelihood beyond noise: {lowest} has the lowest Brier score, "
-            f"{scores[lowest]['brier']:.4f}, a difference of {_brier(scores[lowest], found).text}, and {plain} {worse}."
-        )
-    if lowest != first:
-        against = f"against {scores[first]['brier']:.4f} of maximum likelihood; they"
-        difference = _brier(scores[lowest], found)
-    else:
-        against = f"and {plain}"
-    return (
-        f"No estimate is better than maximum likelihood beyond noise: {_called(lowest)} has the lowest Brier score, "
-        f"{scores[lowest]['brier']:.4f}, {against} differ{'s from it' * (lowest == first)} by {difference.text}."
-    )
-
-
-def _leads(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Findings) -> bool:
-    """Whether weights have the best score, of those that count if some do, and one better than without beyond noise."""
-    best = won or min(scores, key=lambda name: scores[name]["brier"])
-    return WEIGHTED in best.split(" = ") and found.weights_help
-
-
-def _of_weights(scores: Mapping[str, dict[Any, Any]], won: str | None, plain: str, found: Findings) -> list[str]:
-    """How much of a win is owed to the weights, and how much to what is weighted."""
-    if found.weighting is None or not (_leads(scores, won, found) or (won and WEIGHTED in won.split(" = "))):
-        return []
-    gain = Difference(*found.weighting, found.noise)
-    return [
-        f"Weights change the score of {plain} by {gain.text}, which is {'more than' if gain.sign else 'within'} noise."
-    ]
-
-
-def _gap(row: Mapping[Any, Any], found: Findings) -> Difference:
-    """Stated confidence less observed accuracy; the standard error is that of a share of so many rows."""
-    rows = found.rows
-    share = (row["accuracy"] * rows + 1) / (rows + 2)  # so that a share of 1 has a standard error, too
-    return Difference(row["confidence"] - row["accuracy"], math.sqrt(share * (1 - share) / rows), found.noise)
-
-
-def _confidence(name: str, row: Mapping[Any, Any], found: Findings) -> str:
-    gap = _gap(row, found)
-    what = {0: "no gap beyond noise", 1: "too sure, by more than noise", -1: "not sure enough, by more than noise"}
-    return (
-        f"{_sentence(_called(name))} states a confidence of {row['confidence']:.3f} on average and is right in "
-        f"{row['accuracy']:.3f} of {found.rows:,} rows: {what[gap.sign]} ({gap.text})."
-    )
-
-
-def _details(
-    scores: Mapping[str, dict[Any, Any]], won: str | None, subject: str, plain: str, found: Findings
-) -> list[str]:
-    first, details = next(iter(scores)), []
-    said = {-1: "better beyond noise", 0: "no difference beyond noise", 1: "worse beyond noise"}
-    if won is not None and won != plain and plain != first:
-        difference = _brier(scores[plain], found)
-        details.append(f"{_sentence(plain)}: {difference.text} from maximum likelihood, {said[difference.sign]}.")
-    of = won or plain
-    difference = _log_loss(scores[of], found)
-    if of != first and difference.sign != _brier(scores[of], found).sign:
-        details.append(
-            f"By log loss (clipped) {of} differs from maximum likelihood by {difference.text}: {said[difference.sign]}."
-        )
-    base, accuracy = found.base, scores[subject]["accuracy"]
-    always = f"{found.target} = {base.label}" if len(found.target) <= _LONG else f"“{base.label}”"
-    details.append(
-        f"Always saying {always}, which no other class outnumbers, would be right in {base.accuracy:.3f}; "
-        f"{_called(subject)} is, in {accuracy:.3f}."
-    )
-    if subject in base.gains:
-        gain = Difference(*base.gains[subject], found.noise)
-        how = {-1: "better beyond noise", 0: "not better beyond noise", 1: "worse beyond noise"}[gain.sign]
-        why = "the features tell little of the class, or the rows are too few to show it"
-        if _gap(scores[subject], found).sign > 0:
-            why = "it is too sure, and that costs what the features tell"
-        details.append(
-            f"Against stating the share of each class, whatever the row, its Brier score is {how}: {gain.text}"
-            f"{f'; {why}' * (gain.sign >= 0)}."
-        )
-    if accuracy == 1 and scores[subject]["brier"] < _PERFECT:
-        details.append(
-            "Every held-out row is predicted right, and with next to no doubt: look whether a column says the class in "
-            "other words, or was known only after it."
-        )
-    if found.fits > 1:
-        details.append(
-            "Cross-validated: standard errors take rows for independent, though the fits share rows, and are too "
-            f"small. So {NOISE_OF_FOLDS:g} of them count as more than noise here, not {NOISE:g}."
-        )
-    else:
-        details.append(
-            "Standard errors are those of these fits on other rows; how much fits to other rows would differ is not in "
-            "them."
-        )
-    if found.rows < _FEW_ROWS:
-        details.append(f"From {found.rows} rows a standard error is itself a rough guess.")
-    return details
-
-
-def _reservations(scores: Mapping[str, dict[Any, Any]], plain: str, found: Findings) -> list[str]:
-    """Rows of which an estimate excludes the true class, or says nothing; and whether all say less than nothing."""
-    first, rows, details = next(iter(scores)), found.rows, []
-    for column, what in (
-        ("impossible_rows", "gives the true class probability zero in"),
-        ("undefined_rows", "has no probabilities at all in"),
-    ):
-        mine, other = int(scores[first][column]), int(scores[plain][column])
-        if mine or other:
-            against = "" if plain == first else f"; {plain} in {f'{other:,}' if other else 'none'}"
-            infinite = ". A log loss with such a row is infinite" * (column == "impossible_rows")
-            details.append(f"{_called(first)} {what} {mine:,} of {rows:,} rows{against}{infinite}.")
-    if found.base.brier <= min(row["brier"] for row in scores.values()):
-        details.append(
-            "No estimate is better than stating the share of each class, whatever the row (Brier score "
-            f"{found.base.brier:.4f})."
-        )
-    return [*map(_sentence, details)]
-
-
-def _steps(scores: Mapping[str, dict[Any, Any]], won: str | None, found: Findings) -> list[Step]:
-    steps, several = [], len(found.kinds) > 1
-    weighted = next((name for name in scores if WEIGHTED in name.split(" = ")), None)
-    lead = _leads(scores, won, found)
-    if not found.weights and several:
-        steps.append(
-            Step(
-                "Weights of features were off. Naive Bayes counts what features have in common more than once; "
-                "weights can mend that.",
-                {"weights": "auto"},
-            )
-        )
-    if lead:
-        why = "won" if won else "have the lowest score, and a better one than none beyond noise"
-        steps.append(Step(f"Weights {why}: predict with them.", code=f"bayesnb.WeightedNB({found.model}).fit(X, y)"))
-    alpha = next((part[6:] for part in (won or "").split(" = ") if part.startswith("alpha=")), None)
+def _steps(findings: Findings) -> Iterator[Step]:
+    several, leads, winner = len(findings.kinds) > 1, findings.weighted_leads, findings.winner
+    if not findings.weights and several:
+        why = "Weights of features were off. Naive Bayes counts what features have in common more than once; "
+        yield Step(f"{why}weights can mend that.", {"weights": "auto"})
+    if leads:
+        why = "won" if winner else "have the lowest score, and a better one than none beyond noise"
+        yield Step(f"Weights {why}: predict with them.", code=f"bayesnb.WeightedNB({findings.model}).fit(X, y)")
+    alpha = next((part[6:] for part in (winner or "").split(" = ") if part.startswith("alpha=")), None)
+    moved, rows = findings.moved or (0, 0)
     if alpha is not None:
-        steps.append(Step(f"The prior alpha={alpha} won: make it that of the model.", {"alpha": alpha}))
-    elif found.moved is not None and found.moved[0] > max(1, _MANY_MOVE * found.moved[1]):
-        binned = "binned" in found.kinds.values()
-        (moved, rows), tuned = found.moved, f"bayesnb.tune_alpha({found.model}.fit(X, y), X, y).estimator"
-        steps.append(
-            Step(
-                f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: let "
-                "leave-one-out choose it.",
-                code=f"bayesnb.WeightedNB({tuned}).fit(X, y)" if lead and not binned else tuned,
-            )
+        yield Step(f"The prior alpha={alpha} won: make it that of the model.", {"alpha": alpha})
+    elif moved > max(1, _MANY_CHANGES * rows):
+        tuned = f"bayesnb.tune_alpha({findings.model}.fit(X, y), X, y).estimator"
+        weighted = leads and "binned" not in findings.kinds.values()
+        yield Step(
+            f"The strength of the prior decides the label of {moved:,} of {rows:,} held-out rows: let leave-one-out "
+            "choose it.",
+            code=f"bayesnb.WeightedNB({tuned}).fit(X, y)" if weighted else tuned,
         )
-    helped = lead or found.weights_help
-    mended = helped and weighted is not None and _gap(scores[weighted], found).sign <= 0
-    if found.weights and several and not mended:
-        steps += _structures(found, weighted is not None, helped)
-    return steps
+    if findings.weights and several:
+        yield from _remedies_for_dependence(findings)
 
 
-def _structures(found: Findings, weighed: bool, helped: bool) -> list[Step]:
-    """Where features depend on each other, and weights have not mended it."""
-    strong, pairs = found.dependent or (0, 0)
-    if not strong:
-        return []
-    because = "still state too much" if helped else "are not better beyond noise" if weighed else "were not found"
-    count = f"{strong:,}{' or more' * found.more} of {pairs:,}"
+def _remedies_for_dependence(findings: Findings) -> Iterator[Step]:
+    """Structures and densities, if features depend on each other and weights have not mended that."""
+    weighted = next((name for name in findings.scores if WEIGHTED in name.split(" = ")), None)
+    helped = findings.gain_by_weights.sign < 0
+    strong, pairs = findings.dependent or (0, 0)
+    if not strong or (helped and weighted is not None and findings.overconfidence(weighted).sign <= 0):
+        return
+    because = "still state too much" if helped else "are not better beyond noise" if weighted else "were not found"
+    count = f"{strong:,}{' or more' * findings.more} of {pairs:,}"
     why = f"By strong evidence {count} pairs of features depend on each other given the class, and weights {because}: "
-    steps = []
-    if "multinomial" not in found.kinds.values():
-        levels = sum(kind in _LEVELS for kind in found.kinds.values()) > 1
+    kinds = list(findings.kinds.values())
+    if "multinomial" not in kinds:
+        levels = sum(kind in _LEVELS for kind in kinds) > 1
         tree = 'bayesnb.TAN("evidence")' if levels else 'bayesnb.TAN("evidence", numbers="binned")'
-        code = "bayesnb.WeightedNB()" if weighed else tree
-        steps.append(Step(f"{why}let features have others as parents.", code=f"{code}.fit(X, y)"))
+        code = "bayesnb.WeightedNB()" if weighted else tree
+        yield Step(f"{why}let features have others as parents.", code=f"{code}.fit(X, y)")
         why = "Densities may be at fault, too: "
-    if found.density_open:
-        steps.append(Step(f"{why}let each column of numbers have a density of its own shape.", {"numbers": "auto"}))
-    return steps
+    if findings.density_open:
+        yield Step(f"{why}let each column of numbers have a density of its own shape.", {"numbers": "auto"})

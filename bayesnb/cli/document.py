@@ -1,0 +1,232 @@
+"""A report as a typed document, and its three renderings: text for a terminal, Markdown, HTML."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from bayesnb.cli.terminal import WIDTH, fill, grid, printable
+
+if TYPE_CHECKING:
+    import jinja2
+    import pandas as pd
+
+Format = Literal["text", "markdown", "html"]
+SUFFIXES: dict[Format, str] = {"text": ".txt", "markdown": ".md", "html": ".html"}
+
+_LONG = 40
+_NUMBER = re.compile(r"[-+<>≤]?(\d[\d,]*(\.\d+)?(e[-+]?\d+)?|inf|nan)( ± [\d.,]+|-)?|-|\[.*\]")
+_MARKDOWN = re.compile(r"([\\`*_\[\]<>#|~&])")
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """Running text; a role decides how it looks."""
+
+    kind: ClassVar[str] = "paragraph"
+
+    text: str
+    role: Literal["text", "run", "explanation", "verdict", "note"] = "text"
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """List of sentences."""
+
+    kind: ClassVar[str] = "bullets"
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """List of names, each with a text about it."""
+
+    kind: ClassVar[str] = "entries"
+
+    items: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Code:
+    """Command or expression to copy."""
+
+    kind: ClassVar[str] = "code"
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells as text, the first column for names."""
+
+    kind: ClassVar[str] = "table"
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame) -> Table:
+        """Table of a frame whose cells are strings."""
+        return cls(tuple(frame.columns), tuple(map(tuple, frame.to_numpy().tolist())))
+
+    @property
+    def looks(self) -> tuple[str, ...]:
+        """Look of each column: "" for numbers, to the right; "name" or "name long" for text, to the left."""
+        return tuple(
+            ""
+            if i and all(map(_NUMBER.fullmatch, cells))
+            else "name" + " long" * (max(map(len, cells), default=0) > _LONG)
+            for i, (_, *cells) in enumerate(zip(self.header, *self.rows, strict=True))
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """PNG image: the name of its file, the content, and its width in pixels of a page."""
+
+    kind: ClassVar[str] = "figure"
+
+    file: str
+    title: str
+    png: bytes
+    width: int
+
+    @property
+    def base64(self) -> str:
+        """Content as it stands in a page."""
+        return base64.b64encode(self.png).decode()
+
+
+Block = Paragraph | Bullets | Entries | Code | Table | Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """Title, blocks, and sections below; the document is the outermost section.
+
+    Parameters
+    ----------
+    title : str
+    blocks : tuple of blocks
+    sections : tuple of Section
+    role : {"", "box", "fold"}
+        HTML puts "box" into a frame and hides "fold" until the reader opens it; neither is listed among the links.
+    """
+
+    title: str
+    blocks: tuple[Block, ...] = ()
+    sections: tuple[Section, ...] = ()
+    role: Literal["", "box", "fold"] = ""
+
+
+def render(section: Section, to: Format, depth: int = 1) -> str:
+    """Write a document, or a section `depth` - 1 levels below it, in one of the three formats.
+
+    Examples
+    --------
+    >>> from bayesnb.cli.document import Paragraph, Section, Table, render
+    >>> table = Table(("estimate", "brier"), (("mle", "0.30"),))
+    >>> print(render(Section("Scores", (Paragraph("Lower is better."), table)), "markdown"))
+    # Scores
+    <BLANKLINE>
+    Lower is better.
+    <BLANKLINE>
+    | estimate | brier |
+    | :-- | --: |
+    | mle | 0.30 |
+    """
+    if to == "html":
+        return templates().get_template("report.html").render(document=section)
+    return "\n\n".join(_text(section, depth) if to == "text" else _markdown(section, depth))
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """Templates of the package; in HTML control characters of values become escapes, and markup becomes text."""
+    import jinja2
+
+    @jinja2.pass_eval_context
+    def finalize(context: Any, value: Any) -> Any:
+        return printable(str(value)) if context.autoescape and not hasattr(value, "__html__") else value
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("bayesnb.cli"),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        finalize=finalize,
+    )
+
+
+def fill_template(template: str, macro: str, **facts: Any) -> str:
+    """Text of a macro of a template, with single blanks between the words."""
+    return " ".join(getattr(templates().get_template(template).module, macro)(**facts).split())
+
+
+def fill_list(template: str, macro: str, **facts: Any) -> tuple[str, ...]:
+    """Items of a macro of a template, each of which begins with an asterisk on a new line."""
+    _, *items = getattr(templates().get_template(template).module, macro)(**facts).split("\n* ")
+    return tuple(" ".join(item.split()) for item in items)
+
+
+def _text(section: Section, depth: int) -> Iterator[str]:
+    rule = {1: "═", 2: "─"}.get(depth)
+    title = fill(section.title, rest="  ")
+    blocks = "\n\n".join(map(_text_block, section.blocks))
+    yield f"{rule * WIDTH}\n{title}\n\n{blocks}".rstrip() if rule else f"{title}\n{blocks}"
+    for part in section.sections:
+        yield from _text(part, depth + 1)
+
+
+def _text_block(block: Block) -> str:
+    match block:
+        case Paragraph(text, "note"):
+            return fill(f"note: {text}", rest=" " * 6)
+        case Paragraph(text):
+            return fill(text)
+        case Bullets(items):
+            return "\n".join(fill(item, "- ", "  ") for item in items)
+        case Entries(items):
+            return "\n".join(fill(text, f"  {name:<12} ", " " * 15) for name, text in items)
+        case Code(text):
+            return f"    {printable(text)}"
+        case Table(header, rows):
+            return grid(header, rows)
+        case Figure(file):
+            return f"Figure: {file}"
+
+
+def _markdown(section: Section, depth: int) -> Iterator[str]:
+    yield f"{'#' * depth} {_escape(section.title)}"
+    yield from map(_markdown_block, section.blocks)
+    for part in section.sections:
+        yield from _markdown(part, depth + 1)
+
+
+def _markdown_block(block: Block) -> str:
+    match block:
+        case Paragraph(text, "note"):
+            return f"> **Note:** {_escape(text)}"
+        case Paragraph(text, role):
+            return f"**{_escape(text)}**" if role == "verdict" else _escape(text)
+        case Bullets(items):
+            return "\n".join(f"- {_escape(item)}" for item in items)
+        case Entries(items):
+            return "\n".join(f"- **{_escape(name)}**: {_escape(text)}" for name, text in items)
+        case Code(text):
+            return f"```\n{printable(text)}\n```"
+        case Table(header, rows):
+            alignments = [":--" if look else "--:" for look in block.looks]
+            lines = [map(_escape, header), alignments, *(map(_escape, row) for row in rows)]
+            return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+        case Figure(file, title):
+            return f"![{_escape(title)}]({file})"
+
+
+def _escape(text: str) -> str:
+    """Text without characters that Markdown would obey."""
+    return _MARKDOWN.sub(r"\\\1", printable(text))
