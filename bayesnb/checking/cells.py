@@ -14,7 +14,8 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.pair_counts import by_class, count_pairs, pieces
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
-from bayesnb.families import Complete, Dirichlet, Family
+from bayesnb.families import Complete, Dirichlet, Family, supports
+from bayesnb.families.protocol import PairDependence
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty.proper import ImproperPosteriorError
 
@@ -204,7 +205,7 @@ def _rank(cells: Cells) -> int:
     """Levels, then numbers, those last whose pairs have a closed form."""
     if not isinstance(cells, NumberCells):
         return 0
-    return 2 if cells.prior.correlates else 1
+    return 2 if supports(cells.prior, PairDependence) else 1
 
 
 @float64

@@ -11,6 +11,8 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, take
 from bayesnb.checking.dependence import compare
+from bayesnb.families import supports
+from bayesnb.families.protocol import PairDependence
 from bayesnb.fitted import Classifier, require_posterior
 
 if TYPE_CHECKING:
@@ -234,8 +236,11 @@ def _pick(
 
 def _require_pairs(cells: list[Cells], names: Sequence[str]) -> None:
     for group in cells:
-        if isinstance(group, NumberCells):
-            group.prior.require_pairs([names[int(j)] for j in group.index])
+        prior: Any = group.prior if isinstance(group, NumberCells) else None
+        if supports(prior, PairDependence):
+            refusal = prior.pairs_refusal([names[int(j)] for j in group.index])
+            if refusal is not None:
+                raise NotImplementedError(refusal)
 
 
 def _frame(pairs: _Pairs, names: Sequence[str]) -> pd.DataFrame:

@@ -20,6 +20,8 @@ from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
+from bayesnb.families import supports
+from bayesnb.families.protocol import FeatureUnits
 from bayesnb.fitted import Fitted
 from bayesnb.selection.left_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
@@ -226,8 +228,8 @@ def _spread(fitted: Fitted) -> dict[str, float]:
     """Of each feature of numbers what the sd of its location is compared with."""
     found: dict[str, float] = {}
     for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        if (spread := statistics.spread()) is not None:
-            found |= dict(zip(columns.names, spread.tolist(), strict=True))
+        if supports(statistics, FeatureUnits):
+            found |= dict(zip(columns.names, statistics.spread().tolist(), strict=True))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The evidence as a function of α alone, at a cost that depends on the distinct counts."""
+"""Evidence of symmetric Dirichlet priors as a function of α alone, at the cost of the distinct counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayesnb.families.special import log_rising
 
 @pytree
 class Histogram:
-    """What the evidence of a symmetric Dirichlet needs of the counts (C, L): how often each number occurs.
+    """Histogram of counts (C, L): all that the evidence of a symmetric Dirichlet needs of them.
 
     A level has the concentration α times its `share`, mostly 1. `share`, `count` and `times` (U,): the distinct pairs
     of a level's share and its count, and how many levels of all classes have them; `size`, `total` and `groups` (V,):
@@ -30,7 +30,8 @@ class Histogram:
     groups: Any
 
     @classmethod
-    def of(cls, count: Any, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
+    def from_counts(cls, count: Any, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
+        """Histogram of the counts of levels, whose concentrations are α times their `share`."""
         observed = np.asarray(count)
         share = np.broadcast_to(share, observed.shape)
         # One share after the other: there are few, and numbers sort far faster than pairs.
@@ -55,18 +56,18 @@ class Histogram:
 
 @pytree
 class Symmetric:
-    """Dirichlet distributions of which only α is left, a factor on the shares of the levels."""
+    """Dirichlet priors of which only α is left, a factor on the shares of the levels."""
 
     tunable: ClassVar[dict[str, str]] = {"alpha": "alpha"}
 
     alpha: Any
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """With `alpha` times its α."""
+        """Return the prior with its α times `alpha`."""
         return type(self)(self.alpha * values.get("alpha", 1.0))
 
     def log_evidence(self, counted: Histogram) -> jax.Array:
-        """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""
+        """Log evidence Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), with rising factorials: O(distinct counts)."""
         # In one call: two would compile the gamma functions twice.
         size = jnp.concatenate([counted.share, counted.size])
         times = jnp.concatenate([counted.times, -counted.groups])

@@ -158,7 +158,7 @@ class NetworkCells:
     def _apart(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
         """Probabilities of levels that the row is not among the data of."""
         if term.apart is None:
-            raise NotImplementedError("Of rows with missing cells on arcs there are no cumulants in closed form.")
+            raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")
         return jnp.exp(term.apart(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:

@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.conjugate import Additive
 from bayesnb.families.multinomial import LevelCounts
+from bayesnb.families.statistics import Additive
 from bayesnb.families.terms import Term, add_at, index_of, single, weighted
 
 _UNROLL = 64

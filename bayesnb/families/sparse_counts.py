@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
@@ -15,29 +16,36 @@ from bayesnb.families._types import Array
 from bayesnb.families.terms import Term, add_at, index_of, single, weighted
 
 
-class OneSimplex:
-    """Rows of draws from one simplex: they have one term."""
+class OneSimplex(ABC):
+    """Rows of draws from one simplex, which have one term."""
 
+    @abstractmethod
+    def layout(self, table: jax.Array) -> Any:
+        """Lay a table (C, L) out for `dot`."""
+
+    @abstractmethod
+    def dot(self, table: Any) -> jax.Array:
+        """(N, C) products of the counts and the table."""
+
+    @abstractmethod
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """Lay tables of levels and totals out for `contrast`."""
+
+    @abstractmethod
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """(N, C) Σ_l f(x_l, a_l) - f(t, a₀)."""
+
+    @final
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C 1"]:
+        """(N, C, 1) products of the counts and the table."""
         return self.dot(self.layout(table))[..., None]
 
+    @final
     def contrast_terms(
         self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
     ) -> Float[jax.Array, "N C 1"]:
+        """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀)."""
         return self.contrast(term, self.contrast_layout(term, table, total, group))[..., None]
-
-    # Supplied by each kind.
-    def layout(self, table: jax.Array) -> Any:
-        raise NotImplementedError
-
-    def dot(self, table: Any) -> jax.Array:
-        raise NotImplementedError
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        raise NotImplementedError
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        raise NotImplementedError
 
 
 @pytree

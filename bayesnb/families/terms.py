@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from bayesnb.families._namespace import namespace
 from bayesnb.families._types import Array
 from bayesnb.families.special import log_rising
 
@@ -58,9 +59,9 @@ def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], jax.Array]) -> T
     )
 
 
-def with_counts(alpha: Any, count: Any, multiplicity: Any) -> jax.Array:
-    """α + (n + multiplicity): a small α is lost in α + n. What is left of a count is not below 0, but for rounding."""
-    return alpha + jnp.maximum(count + multiplicity, 0.0)
+def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
+    """Compute α + max(n + multiplicity, 0): a small α would be lost in α + n, and rounding may leave counts below 0."""
+    return alpha + namespace(count, multiplicity).maximum(count + multiplicity, 0.0)
 
 
 def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:

@@ -10,7 +10,8 @@ import numpy as np
 
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb.encoding import Encoding
-from bayesnb.families.protocol import Unit
+from bayesnb.families import supports
+from bayesnb.families.protocol import FeatureUnits, Unit
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.uncertainty.draws import drawn_like
 from bayesnb.uncertainty.parameters import tabulate
@@ -49,7 +50,7 @@ def scaled(nb: Classifier, prob: float, parameter: str | None = None, features: 
     columns: dict[str, tuple[Any, str | None, int, Mapping[str, Unit]]] = {}
     for block, family, counts in blocks:
         of_levels = None if block.axis()[1] is None and not block.one_simplex else next(iter(drawn_like(family)[1]))
-        units = counts.units()
+        units = counts.units() if supports(counts, FeatureUnits) else {}
         columns |= {name: (block, of_levels, j, units) for j, name in enumerate(block.names)}
     feature = table["feature"].to_numpy()
     if features is not None:

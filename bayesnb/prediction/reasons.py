@@ -14,9 +14,10 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.precision import float64
+from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table
 from bayesnb.families.powers import of_length
-from bayesnb.families.protocol import Cumulants
+from bayesnb.families.protocol import Cumulants, LogOddsCumulants
 from bayesnb.families.special import log_rising
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes
@@ -288,7 +289,7 @@ def _level_cumulants(family: Any) -> Cumulants:
 @jax.jit
 def _log_odds_variance(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
     """(n, T) variance of log p(x_t | c, θ) - log p(x_t | k, θ)."""
-    return family.log_odds_of_terms(x, c, k).variance
+    return require_capability(family, LogOddsCumulants).log_odds_of_terms(x, c, k).variance
 
 
 def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,9 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
+from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
+from bayesnb.families.protocol import Restrictable
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -183,7 +185,7 @@ def drawn_like(family: Any) -> tuple[type, dict[str, tuple[int, ...]]]:
 
 
 def _restricted(family: Any, keep: np.ndarray) -> Any:
-    return family if keep.all() else family.restrict(keep)
+    return family if keep.all() else require_capability(family, Restrictable).restrict(keep)
 
 
 def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import jax
 import numpy as np
 
-from bayesnb.families import Known
+from bayesnb.families import Known, hyperprior_of
 from bayesnb.fitted import Fitted
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import pad
@@ -33,7 +33,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[di
     taken = {name for own in sites for pair in own.items() for name in pair}
 
     def named(family: Any, own: Mapping[str, str]) -> dict[str, str]:
-        hyperprior = family.hyperprior(kind == "pooled")
+        hyperprior = hyperprior_of(family, kind == "pooled")
         of = {name: own[said.parameter].replace(said.parameter, name) for name, said in hyperprior.items()}
         return {n: f"{of[n]}_of_{own[said.parameter]}" if of[n] in taken else of[n] for n, said in hyperprior.items()}
 
@@ -60,7 +60,7 @@ def shapes(prior: NaiveBayes, kind: Kind, names: Sequence[Mapping[str, str]]) ->
     """What `prior_given` needs, and the shape of each."""
     found: dict[str, tuple[int, ...]] = {} if prior.class_prior.fixed else {CLASS_ALPHA: ()}
     for family, own in zip(prior.blocks, names, strict=True):
-        hyperprior = family.hyperprior(kind == "pooled")
+        hyperprior = hyperprior_of(family, kind == "pooled")
         found |= {site: hyperprior[name].shape for name, site in own.items()}
     return found
 

@@ -145,9 +145,7 @@ class Sampler:
 
 
 def _likelihood(variates: Variates, n: int, family: Any, rows: Any, own: Any) -> jax.Array:
-    if own is None:
-        return family.draw_log_likelihood(variates, n, rows)
-    return family.draw_log_likelihood_with_row(variates, n, rows, own)
+    return family.draw_log_likelihood(variates, n, rows, own)
 
 
 def _log_class(class_prior: Any, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,8 @@ import numpy as np
 
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
+from bayesnb.families import supports
+from bayesnb.families.protocol import ConditionalDraws
 from bayesnb.model import NaiveBayes
 
 CLASS = "(class)"
@@ -38,8 +40,9 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     NotImplementedError
         If a family says why its parameters are not drawn.
     """
-    if (reason := next(filter(None, (block.no_draws() for block in model.blocks)), None)) is not None:
-        raise NotImplementedError(f"posterior draws: {reason}")
+    for family in model.blocks:
+        if supports(family, ConditionalDraws) and (reason := family.draws_refusal()) is not None:
+            raise NotImplementedError(f"posterior draws: {reason}")
     found = _improper(model)
     total = sum(int(improper.sum()) for improper in found)
     if not total:

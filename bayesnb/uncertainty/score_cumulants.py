@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from bayesnb.capabilities import require_capability
 from bayesnb.families._pytree import pytree
 from bayesnb.families.powers import length_power
-from bayesnb.families.protocol import Cumulants
+from bayesnb.families.protocol import Cumulants, LogLikelihoodCumulants
 from bayesnb.families.special import polygammas
 from bayesnb.model import NaiveBayes, TermWeights, log_normalize
 
@@ -63,7 +64,8 @@ def _weighted(weights: TermWeights, b: int, family: Any, rows: Any) -> Cumulants
 
 
 def _pairs(model: NaiveBayes, x: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    return zip(model.blocks, x, strict=True)
+    families = (require_capability(family, LogLikelihoodCumulants) for family in model.blocks)
+    return zip(families, x, strict=True)
 
 
 def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:

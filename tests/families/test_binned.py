@@ -85,7 +85,7 @@ def test_evidence_predictive_cuts_and_variance_equal_enumeration(model, x64):
         np.testing.assert_array_equal(best_cuts[own], cuts[log_weight.argmax()])
 
 
-with_row = jax.jit(lambda prior, count, more: prior.update(LevelCounts(count)).predictive_with_row(more).theta)
+with_row = jax.jit(lambda prior, count, more: prior.update(LevelCounts(count)).predictive(more).theta)
 
 
 @pytest.mark.parametrize("more", [-1.0, 2.0])
@@ -160,10 +160,8 @@ def test_draws_of_rows_average_to_their_predictives(model, x64):
     for own in range(C):
         of_class = np.zeros((DRAWS, 12, C), bool)
         of_class[..., own] = True
-        drawn = np.exp(
-            np.asarray(posterior.draw_log_likelihood_with_row(KeyVariates(jax.random.key(own)), DRAWS, x, of_class))
-        )
-        expected = np.exp(np.asarray(posterior.predictive_with_row(np.eye(C)[own]).log_prob(x)))
+        drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(own)), DRAWS, x, of_class)))
+        expected = np.exp(np.asarray(posterior.predictive(np.eye(C)[own]).log_prob(x)))
         np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), 4.5 * drawn.std(axis=0) / np.sqrt(DRAWS))
     drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(9)), DRAWS, x)))
     expected = np.asarray(posterior.mean().log_prob(x))  # of independent features

@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
+from bayesnb.capabilities import require_capability
 from bayesnb.families import ContextTree, Dirichlet, LevelCounts, OneHot
+from bayesnb.families.protocol import PenalizedLikelihood, Program, Restrictable
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import assert_moments, jitted
 from tests.families.prunings import AllPrunings, prunings
@@ -69,7 +71,7 @@ proper, limit = jitted("proper"), jitted("limit")
 cumulants = jax.jit(ContextTree.log_likelihood_cumulants, static_argnums=2)
 draw = jax.jit(lambda family, key: family.sample(key, DRAWS).theta)
 draw_rows = jax.jit(
-    lambda family, key, x, multiplicity: family.draw_log_likelihood(KeyVariates(key), 5_000, x, multiplicity),
+    lambda family, key, x, multiplicity: family.draw_with_multiplicity(KeyVariates(key), 5_000, x, multiplicity),
     static_argnums=3,
 )
 
@@ -336,6 +338,7 @@ def test_its_components_are_the_contexts_of_each_number_of_parents():
 
 
 def test_what_many_prunings_have_not_is_refused():
-    refused("EM needs full", EVEN.posterior.penalized_mle, error=NotImplementedError)
-    refused("NUTS does not sample it", EVEN.posterior.program, error=NotImplementedError)
+    lacking = ((PenalizedLikelihood, "EM needs full"), (Program, "NUTS does not sample it"), (Restrictable, "together"))
+    for capability, reason in lacking:
+        refused(reason, require_capability, EVEN.posterior, capability, error=NotImplementedError)
     assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

@@ -47,7 +47,7 @@ def counts(draw: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def evidence(count: np.ndarray, sizes: np.ndarray) -> Callable[[Any], Any]:
     """Of a symmetric Dirichlet, as a function of α, from the histogram of the counts."""
-    counted = Histogram.of(count, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+    counted = Histogram.from_counts(count, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
     return lambda alpha: Symmetric(alpha).log_evidence(counted)
 
 
