@@ -15,10 +15,10 @@ from bayesnb.capabilities import require_capability
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled, posterior_for_removal, supports
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
+from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.powers import Raised, Tempered
 from bayesnb.families.protocol import Condensable, MeanReading, Parametric, PenalizedLikelihood, Prepared
-from bayesnb.families.terms import linear
+from bayesnb.families.weighted_likelihoods import Raised, Tempered
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
 

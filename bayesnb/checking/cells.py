@@ -86,10 +86,10 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
         if hasattr(x, "code"):
             cells += _levels(columns, family, x.code, order, at)
             continue
-        if not hasattr(family.statistics, "of_moments"):
+        if not hasattr(family.statistics, "from_moments"):
             raise NotImplementedError(
                 f"check_independence compares numbers by their moments, and {family.statistics.__name__}, the "
-                f"statistics of {columns.kind} columns, has no `of_moments`. Choose other columns by features=."
+                f"statistics of {columns.kind} columns, has no `from_moments`. Choose other columns by features=."
             )
         values = np.asarray(x.values if isinstance(x, Complete) else x)[np.ix_(order, at)].astype(np.float64)
         prior = jax.tree.map(lambda field, at=at: np.asarray(field)[:, at], family)

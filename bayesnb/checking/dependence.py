@@ -174,7 +174,7 @@ class _Moments:
 def _counted(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
     """Statistics of numbers with these moments."""
     statistics: Any = cells.prior.statistics
-    return statistics.of_moments(moments.n, mean, moments.m2)
+    return statistics.from_moments(moments.n, mean, moments.m2)
 
 
 def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:

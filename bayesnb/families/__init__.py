@@ -4,7 +4,6 @@ from typing import Any
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
 from bayesnb.families.binned import Binned, IndependentCuts
-from bayesnb.families.cells import Complete
 from bayesnb.families.context_tree import ContextTree
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
@@ -15,6 +14,7 @@ from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
 from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
+from bayesnb.families.number_rows import Complete
 from bayesnb.families.one_hot import OneHot, PackedCounts, empty_counts
 from bayesnb.families.protocol import (
     Family,

@@ -14,13 +14,12 @@ from jax.nn import log_sigmoid
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import observed, only, sum_cells
-from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
-from bayesnb.families.dirichlet_draws import draw_marginals
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import CellReduction
 from bayesnb.families.multinomial import Multinomial
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Family, Likelihood, PenalizedLikelihood, ReadyLikelihood
 from bayesnb.families.special import log_rising
 from bayesnb.families.statistics import pooled
@@ -249,7 +248,7 @@ class AveragedLevels(Averaged):
             scores = score_rows(tables.reshape(-1, tables.shape[-1])).reshape(-1, *each.shape[:2])
             return jnp.sum(jnp.where(own[:, :, None], scores, 0.0), axis=1)
 
-        drawn = score, log_theta, *draw_marginals(self.dependent, variates, n, 1.0), own
+        drawn = score, log_theta, *self.dependent.draw_level_marginals(variates, n, 1.0), own
         return jax.lax.map(lambda draw: one(*draw), drawn)
 
     def _spread(self, values: Any) -> jax.Array:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Family

@@ -207,7 +207,7 @@ class Binned(AveragedTables):
             def of_own(sums: binnings.BinSums, counts: jax.Array) -> jax.Array:
                 first, last = sums.draw(variate)
 
-                inside, outside = binnings.log_shares_of(gamma, first, last)
+                inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
                 inside = jnp.where(counts[:, None], jnp.logaddexp(inside, extra), inside)
                 return inside - jnp.logaddexp(inside, outside) + share[:, first, last]
 
@@ -325,7 +325,7 @@ class IndependentCuts:
     concentration: Any = 4.0
     cuts: Any = 1.0
 
-    def of_cells(self, n_classes: int, sizes: np.ndarray) -> Binned:
+    def prior(self, n_classes: int, sizes: np.ndarray) -> Binned:
         """Prior of features with these numbers of cells, (F,)."""
         sizes = np.asarray(sizes)
         group = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
@@ -363,4 +363,4 @@ def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:
 
 def _sums_with_row(cells: Cells) -> tuple[binnings.BinSums, jax.Array]:
     """Sums by which the bins of a further row of each class are drawn, and -log α of bins (C, G, G)."""
-    return binnings.BinSums.of(weights_with_row(cells)), -jnp.log(cells.over_bins()[0])
+    return binnings.BinSums.from_weights(weights_with_row(cells)), -jnp.log(cells.over_bins()[0])

@@ -17,11 +17,11 @@ from bayesnb.families._namespace import log_sigmoid, namespace, repeat, segment_
 from bayesnb.families._pytree import pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.beta_mixture import BetaMixture
+from bayesnb.families.count_functions import with_counts
 from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Cumulants, PenalizedLikelihood, Program, Restrictable
 from bayesnb.families.special import log_rising
-from bayesnb.families.terms import with_counts
 from bayesnb.families.variates import Variates
 
 
@@ -93,7 +93,7 @@ class ContextTree(AveragedTables, IndependentClasses):
     splits: Any
 
     @classmethod
-    def of_tables(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
+    def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
         """Prior of features, given the numbers of values of the parents of each, outermost first, and of the feature.
 
         `alpha` (C, F) is the concentration of all levels of a feature together, in every context, spread evenly.

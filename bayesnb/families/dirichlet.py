@@ -13,14 +13,13 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.condensed import Histogram, Symmetric
-from bayesnb.families.count_matrix import as_rows
-from bayesnb.families.dirichlet_draws import draw_log_likelihood
+from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
 from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, Site
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.terms import Term, linear, plugged_in, rising, with_counts
+from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.families.variates import Variates
 
 
@@ -210,12 +209,12 @@ class Dirichlet(IndependentClasses):
 
         return [Site("theta", f"_of_{n}", len(levels), dirichlet(levels)) for n, levels in self._levels_by_size()]
 
-    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Level probabilities (…, C, L) by group size, (…, C, G, size) each."""
         return {f"theta_of_{n}": parameters["theta"][..., at] for n, at in self._levels_by_size()}
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Inverse of `at_sites`; the level of a group of one has θ = 1."""
+        """Inverse of `to_sites`; the level of a group of one has θ = 1."""
         theta = jnp.ones(jnp.shape(self.concentration))
         for n, at in self._levels_by_size():
             theta = theta.at[:, at].set(values[f"theta_of_{n}"])
@@ -274,7 +273,19 @@ class Dirichlet(IndependentClasses):
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, the row `multiplicity` times among the data."""
-        return draw_log_likelihood(self, variates, n, self._rows(x), multiplicity)
+        x = self._rows(x)
+        if multiplicity:
+            return x.draw_with_row(self, variates, n, multiplicity)
+        return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), self.draw(variates, n).log_theta)
+
+    def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
+        """(n, C, L) logarithms of gamma variates of each level and of the others of its group, the level added.
+
+        A row of one draw from each group needs the marginals only, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l).
+        """
+        alpha = jnp.asarray(self.concentration)
+        rest = jnp.maximum(self.total()[:, self.group] - alpha, 0.0)
+        return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
     def log_base(self, x: Any) -> jax.Array:
         """(N,) log multinomial coefficient of each row."""

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import in_pieces, observed
+from bayesnb.families.number_rows import map_in_pieces, observed
 from bayesnb.families.protocol import Likelihood, ReadyLikelihood
 from bayesnb.families.statistics import pooled
 
@@ -76,11 +76,11 @@ class Refitted(ReadyLikelihood):
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class)."""
-        return in_pieces(lambda rows: self._without(rows).log_prob(rows), x, self.multiplicity.shape[0])
+        return map_in_pieces(lambda rows: self._without(rows).log_prob(rows), x, self.multiplicity.shape[0])
 
     def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log p(x_f | class)."""
-        return in_pieces(lambda rows: self._without(rows).terms(rows), x, self.multiplicity.shape[0])
+        return map_in_pieces(lambda rows: self._without(rows).terms(rows), x, self.multiplicity.shape[0])
 
     def _without(self, x: Any) -> Likelihood:
         """Likelihood in which each of these rows has a posterior of its own."""

@@ -14,12 +14,12 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.cells import observed, sum_by_class
+from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import Cellwise, IndependentCells
+from bayesnb.families.number_rows import observed, sum_by_class
 from bayesnb.families.protocol import Distribution, Site
 from bayesnb.families.statistics import ROUNDING, Additive
-from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 
@@ -41,7 +41,7 @@ class Sums(Additive):
         return self.total
 
     @classmethod
-    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
+    def from_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
         """Statistics of numbers with these moments."""
         return cls(count, count * mean)
 

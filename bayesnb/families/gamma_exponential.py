@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, only, sum_cells
+from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
 from bayesnb.families.independent_cells import SumOfCells
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Unit, Words
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 

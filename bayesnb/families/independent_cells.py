@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import in_pieces, observed, only, sum_cells
 from bayesnb.families.independent_classes import IndependentClasses
+from bayesnb.families.number_rows import map_in_pieces, observed, only, sum_cells
 from bayesnb.families.protocol import (
     CellSite,
     Cumulants,
@@ -106,13 +106,13 @@ class IndependentCells(IndependentClasses):
         return self.cumulants_of_terms(x, multiplicity).sum()
 
     @final
-    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters at the sites of the program: each parameter is a site."""
         return dict(parameters)
 
     @final
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Inverse of `at_sites`."""
+        """Inverse of `to_sites`."""
         return dict(values)
 
     @final
@@ -200,11 +200,11 @@ class WithRow(ReadyLikelihood):
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class)."""
-        return in_pieces(partial(self._reduce, sum_cells), x, self.multiplicity.shape[0])
+        return map_in_pieces(partial(self._reduce, sum_cells), x, self.multiplicity.shape[0])
 
     def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log p(x_f | class)."""
-        return in_pieces(partial(self._reduce, only), x, self.multiplicity.shape[0])
+        return map_in_pieces(partial(self._reduce, only), x, self.multiplicity.shape[0])
 
     def _reduce(self, reduce: CellReduction, x: Any) -> jax.Array:
         seen, x = observed(x)

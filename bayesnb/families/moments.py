@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.cells import observed, only, sum_by_class
+from bayesnb.families.number_rows import observed, only, sum_by_class
 from bayesnb.families.protocol import Unit
 from bayesnb.families.statistics import ROUNDING, pooled
 
@@ -89,7 +89,7 @@ class Moments:
         return self.mean
 
     @classmethod
-    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
+    def from_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
         """Statistics with these moments."""
         return cls(count, mean, m2)
 

@@ -12,10 +12,10 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.count_functions import Term, linear, single
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.protocol import ReadyLikelihood
 from bayesnb.families.statistics import Additive
-from bayesnb.families.terms import Term, linear, single
 
 
 @pytree
@@ -28,7 +28,7 @@ class LevelCounts(Additive):
         """Add `extra` levels, with counts of 0."""
         return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
 
-    def by_level(self, sizes: np.ndarray) -> LevelCounts:
+    def level_counts(self, sizes: np.ndarray) -> LevelCounts:
         """Counts of the levels of groups with these sizes, without the room behind them."""
         return LevelCounts(self.count[:, : sizes.sum()])
 

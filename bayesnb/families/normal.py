@@ -13,9 +13,9 @@ from jaxtyping import Float
 
 from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import each_row, observed, sum_cells
 from bayesnb.families.independent_cells import Cellwise, reduce_cells
 from bayesnb.families.moments import Moments
+from bayesnb.families.number_rows import map_each_row, observed, sum_cells
 from bayesnb.families.protocol import Distribution
 from bayesnb.families.special import log_rising
 
@@ -47,7 +47,7 @@ class Normal(Cellwise):
             z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
 
-        return jax.lax.cond(jnp.any(point), self._with_points, partial(each_row, regular), jnp.asarray(x))
+        return jax.lax.cond(jnp.any(point), self._with_points, partial(map_each_row, regular), jnp.asarray(x))
 
     def _with_points(self, x: Any) -> Float[jax.Array, "N C"]:
         cells = self.terms(x)

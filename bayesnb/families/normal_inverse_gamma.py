@@ -15,11 +15,11 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import observed, only, sum_cells
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import IndependentCells
 from bayesnb.families.moments import Moments
 from bayesnb.families.normal import LOG_2PI, Normal, StudentT
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, Site, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates

@@ -431,11 +431,11 @@ class Program(Protocol):
     def program(self) -> Sequence[Site]:
         """Sites of the parameters, each distributed given those before it."""
 
-    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters, (…, C, K), at the sites of the program."""
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Inverse of `at_sites`, for (C, …) values."""
+        """Inverse of `to_sites`, for (C, …) values."""
 
     def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
         """Sites of the cells of rows, given parameters (…, K) and the rows as statistics of single rows.

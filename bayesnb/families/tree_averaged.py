@@ -15,11 +15,11 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families import spanning_trees
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.averaged_structures import AveragedStructures
+from bayesnb.families.count_functions import with_counts
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import LogOddsCumulants, MeanReading, Parametric, Program, Restrictable, Simulation
 from bayesnb.families.spanning_trees import pair_index
 from bayesnb.families.special import log_rising
-from bayesnb.families.terms import with_counts
 from bayesnb.families.tree_predictive import TreePredictive, log_arc_weight, log_sum_of_trees
 from bayesnb.families.variates import Variates
 
@@ -81,7 +81,7 @@ class TreeAveraged(AveragedStructures):
     n_features: int = static()
 
     @classmethod
-    def of_features(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
+    def from_sizes(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
         """Prior of features with these numbers of levels, worth `total` rows of each class."""
         n, size = len(sizes), np.asarray(sizes)
         own = [(np.arange(size), np.arange(size)) for size in sizes]

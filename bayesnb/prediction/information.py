@@ -17,8 +17,8 @@ from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Encoding
 from bayesnb.encoding.levels import MISSING
 from bayesnb.families import Known, mixture_components
+from bayesnb.families.count_functions import weighted
 from bayesnb.families.protocol import PredictiveDistribution
-from bayesnb.families.terms import weighted
 from bayesnb.fitted import Classifier, Fitted, Request, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.reasons import row_labels

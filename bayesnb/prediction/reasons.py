@@ -16,9 +16,9 @@ from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table
-from bayesnb.families.powers import of_length
 from bayesnb.families.protocol import Cumulants, LogOddsCumulants
 from bayesnb.families.special import log_rising
+from bayesnb.families.weighted_likelihoods import power_of_length
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty.by_blocks import proper_posterior
@@ -253,7 +253,7 @@ def _word_lines(block: _Block, family: Any, reading: Estimate, c: np.ndarray, k:
         def log_prob(label: np.ndarray) -> np.ndarray:
             return count * log_theta[label[row], word]
 
-    power = of_length(length, block.power, block.exponent)[row]
+    power = power_of_length(length, block.power, block.exponent)[row]
     with np.errstate(invalid="ignore"):  # a word that is impossible in both classes
         odds = np.where(power == 0, 0.0, power * (log_prob(c) - log_prob(k)))
     variance = level.variance[c[row], word] + level.variance[k[row], word]

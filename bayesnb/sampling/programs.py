@@ -161,7 +161,7 @@ def at(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, A
     """Draws of `posterior_draws`, or one without the leading axis, at the sites of the programs."""
     found = dict(drawn)
     for family, own in zip(model.blocks, sites, strict=True):
-        values = family.at_sites({parameter: found.pop(site) for parameter, site in own.items()})
+        values = family.to_sites({parameter: found.pop(site) for parameter, site in own.items()})
         parts = [(own[site.parameter], site) for site in family.program()]
         found |= {f"{name}{site.suffix}": values[site.parameter + site.suffix] for name, site in parts}
     if model.class_prior.fixed:

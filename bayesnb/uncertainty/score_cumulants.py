@@ -13,9 +13,9 @@ import jax.numpy as jnp
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families._pytree import pytree
-from bayesnb.families.powers import length_power
 from bayesnb.families.protocol import Cumulants, LogLikelihoodCumulants
 from bayesnb.families.special import polygammas
+from bayesnb.families.weighted_likelihoods import length_power
 from bayesnb.model import NaiveBayes, TermWeights, log_normalize
 
 

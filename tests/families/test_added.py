@@ -17,8 +17,8 @@ from jax.scipy.special import gammaln
 from scipy.special import digamma, polygamma
 
 from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
-from bayesnb.families.cells import Complete
-from bayesnb.families.count_matrix import Dense
+from bayesnb.families.count_rows import Dense
+from bayesnb.families.number_rows import Complete
 from bayesnb.families.sparse_counts import PairedCounts
 from bayesnb.uncertainty.numpy_variates import Replayer, ShapeRecorder, draw_variates
 from tests.families.test_rows import KINDS, alphas, dirichlet, dot, make

@@ -24,7 +24,7 @@ DRAWS = 20_000
 def model():
     """A prior, counts, and so a posterior: shares of cells differ, and so do those of classes."""
     rng = np.random.default_rng(0)
-    prior = IndependentCuts(2.5, 1.7).of_cells(C, SIZES)
+    prior = IndependentCuts(2.5, 1.7).prior(C, SIZES)
     prior = replace(prior, concentration=prior.concentration * rng.uniform(0.5, 2.0, SIZES.sum()))
     count = rng.poisson(3.0, (C, SIZES.sum())).astype(float)
     count[:, START[2] : START[2] + 4] += 20.0 * (np.arange(C) == 1)[:, None]
@@ -235,7 +235,7 @@ def test_draws_are_probabilities_of_the_cells_of_each_column(model, x64):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_without_concentration_there_is_no_posterior(x64):
-    prior = IndependentCuts(0.0).of_cells(2, np.array([4]))
+    prior = IndependentCuts(0.0).prior(2, np.array([4]))
     assert not np.asarray(prior.proper()).any()
     assert np.asarray(prior.log_evidence(LevelCounts(np.ones((2, 4))))) == -np.inf
     assert np.isnan(np.asarray(prior.update(LevelCounts(np.ones((2, 4)))).mean().log_theta)).all()

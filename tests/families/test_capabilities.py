@@ -36,9 +36,9 @@ FAMILIES: dict[str, Any] = {
     "geometric": BetaGeometric(ONES, ONES),
     "dirichlet": LEVELS,
     "known": Known(np.log([[0.5, 0.5]])),
-    "binned": IndependentCuts().of_cells(2, np.array([3, 4])),
-    "contexts": ContextTree.of_tables([(2, 2), (2,)], np.ones((2, 2))),
-    "trees": TreeAveraged.of_features([2, 3], 2, 1.0),
+    "binned": IndependentCuts().prior(2, np.array([3, 4])),
+    "contexts": ContextTree.from_shapes([(2, 2), (2,)], np.ones((2, 2))),
+    "trees": TreeAveraged.from_sizes([2, 3], 2, 1.0),
     "averaged cells": averaged(GammaPoisson(ONES, ONES), np.zeros(3)),
     "averaged levels": averaged(LEVELS, np.zeros(2)),
 }

@@ -34,7 +34,7 @@ class Case:
 
     @property
     def prior(self) -> ContextTree:
-        return ContextTree.of_tables(SHAPES, ALPHA, self.log_odds)
+        return ContextTree.from_shapes(SHAPES, ALPHA, self.log_odds)
 
     @property
     def posterior(self) -> ContextTree:
@@ -246,7 +246,7 @@ def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
 
 
 def test_alpha_is_a_factor():
-    other = ContextTree.of_tables(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
+    other = ContextTree.from_shapes(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
     for scaled in (
         EVEN.prior.with_hyperparameters({"alpha": 2.5}).update(LevelCounts(2.0 * EVEN.count)),
         EVEN.prior.with_hyperparameters({"alpha": 1.25}).update(LevelCounts(EVEN.count)).scale(2.0),
@@ -285,7 +285,7 @@ def test_a_prior_that_never_stops_has_full_tables_and_one_that_always_does_no_pa
 @pytest.mark.slow("compiles kernels of its own")
 def test_without_parents_it_is_a_dirichlet():
     n = LevelCounts(EVEN.count[:, :6])
-    alone = ContextTree.of_tables([(4,), (2,)], ALPHA[:, :2])
+    alone = ContextTree.from_shapes([(4,), (2,)], ALPHA[:, :2])
     dirichlet = Dirichlet(np.asarray(alone.concentration), alone.group, 2)
     np.testing.assert_allclose(alone.update(n).mean().theta, dirichlet.update(n).mean().theta, rtol=1e-13)
     np.testing.assert_allclose(alone.update(n).variance()["theta"], dirichlet.update(n).variance()["theta"], rtol=1e-11)
@@ -294,24 +294,24 @@ def test_without_parents_it_is_a_dirichlet():
 
 
 def test_without_concentration_there_is_no_posterior():
-    assert not np.asarray(proper(ContextTree.of_tables(SHAPES, np.zeros((C, len(SHAPES)))))).any()
+    assert not np.asarray(proper(ContextTree.from_shapes(SHAPES, np.zeros((C, len(SHAPES)))))).any()
     assert np.asarray(proper(EVEN.prior)).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_parent_that_says_nothing_costs_next_to_nothing_and_one_that_says_all_is_used():
-    tree, half = ContextTree.of_tables([(2, 2)], np.ones((1, 1))), np.full((1, 4), 500.0)
+    tree, half = ContextTree.from_shapes([(2, 2)], np.ones((1, 1))), np.full((1, 4), 500.0)
     alone = Dirichlet(np.full((1, 2), 0.5), np.zeros(2, np.int32), 1)
     lost = np.sum(alone.log_evidence(LevelCounts(2 * half[:, :2]))) - np.sum(log_evidence(tree, LevelCounts(half)))
     assert 0 < float(lost) < np.log(2)
     told = tree.update(LevelCounts(np.array([[500.0, 0.0, 0.0, 500.0]])))
     np.testing.assert_allclose(mean(told).theta, [[1, 0, 0, 1]], atol=1e-2)
-    beside_empty_ones = ContextTree.of_tables([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
+    beside_empty_ones = ContextTree.from_shapes([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
     np.testing.assert_allclose(mean(beside_empty_ones.update(LevelCounts(told.count))).theta, mean(told).theta)
 
 
 def test_a_feature_or_a_parent_without_levels_has_no_cells():
-    tree = ContextTree.of_tables([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
+    tree = ContextTree.from_shapes([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
     assert tree.count.shape == (1, 4)
     assert np.asarray(proper(tree)).all()
 

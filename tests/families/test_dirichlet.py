@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
-from scipy.special import betaln, gammaln
 
 from bayesnb.families import Dirichlet, LevelCounts
 from tests.families.oracles import DRAWS, assert_moments, jitted

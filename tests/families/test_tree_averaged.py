@@ -46,7 +46,7 @@ class Problem:
 
     @property
     def prior(self) -> TreeAveraged:
-        return TreeAveraged.of_features(self.brute.sizes, self.brute.n_classes, self.brute.total)
+        return TreeAveraged.from_sizes(self.brute.sizes, self.brute.n_classes, self.brute.total)
 
     @property
     def posterior(self) -> TreeAveraged:

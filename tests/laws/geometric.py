@@ -15,12 +15,12 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families import EmpiricalPrior
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, only, sum_cells
+from bayesnb.families.count_functions import linear
 from bayesnb.families.independent_cells import IndependentCells, SumOfCells
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
 from bayesnb.families.special import polygammas
 from bayesnb.families.statistics import Additive
-from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 
@@ -40,7 +40,7 @@ class Failures(Additive):
         return self.remove(Failures(weight, weight * cells))
 
     @classmethod
-    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Failures:
+    def from_moments(cls, count: Any, mean: Any, m2: Any) -> Failures:
         return cls(count, count * mean)
 
     def values(self) -> Any:

@@ -21,7 +21,7 @@ from scipy.special import digamma, gammaln
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
-from bayesnb.families.condensed import Histogram, Symmetric
+from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.sampling.hierarchy import Hierarchy, Kind
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
