@@ -222,12 +222,12 @@ class AveragedLevels(Averaged):
         return self.mean(multiplicity)
 
     def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, own: jax.Array | None = None
+        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
     ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f).
 
-        The odds of inclusion are those given the row and its class `own`: log odds_f + log p(x_f | own class, D) -
-        log p(x_f | D). A row has one level a feature, so that there is a table of levels for each class it may be in.
+        The odds of inclusion are those given the row and its class, `counted_in`: log odds_f + log p(x_f | class, D)
+        - log p(x_f | D). A row has one level a feature, so that there is a table of levels for each class it may be in.
         """
         x = as_rows(x, self.group, self.dependent.num_groups)
         score = variates.normal(jnp.asarray(self.log_odds), n)
@@ -236,20 +236,21 @@ class AveragedLevels(Averaged):
         def score_rows(table: jax.Array) -> jax.Array:
             return x.dot(x.layout(table))
 
-        if own is None:
+        if counted_in is None:
             included = self._spread(_included(score, jnp.asarray(self.log_odds)))
             return jax.lax.map(score_rows, jnp.where(included[:, None], log_theta, 0.0))
         gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
         log_odds, each = self._spread(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
 
-        def one(score: jax.Array, log_theta: jax.Array, level: jax.Array, others: jax.Array, own: jax.Array) -> Any:
+        def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
+            score, log_theta, level, others, counted_in = draw
             informed = jnp.where(each, level - jnp.logaddexp(level, others), log_theta)
             tables = jnp.where(_included(self._spread(score), log_odds)[:, None], informed, 0.0)
             scores = score_rows(tables.reshape(-1, tables.shape[-1])).reshape(-1, *each.shape[:2])
-            return jnp.sum(jnp.where(own[:, :, None], scores, 0.0), axis=1)
+            return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
-        drawn = score, log_theta, *self.dependent.draw_level_marginals(variates, n, 1.0), own
-        return jax.lax.map(lambda draw: one(*draw), drawn)
+        marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
+        return jax.lax.map(draw_rows, (score, log_theta, *marginals, counted_in))
 
     def _spread(self, values: Any) -> jax.Array:
         return jnp.asarray(values)[..., self.group]
@@ -272,26 +273,28 @@ class AveragedCells(Averaged):
         return Mixture(self, "predictive", multiplicity)
 
     def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, own: jax.Array | None = None
+        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
     ) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f), the row counted in class `own`.
+        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f), the row counted in class `counted_in`.
 
         For the dependent model a feature that is not included is a missing cell.
         """
         score, noted = variates.normal(jnp.asarray(self.log_odds), n), Recorder(variates)
-        self.dependent.draw_log_likelihood(noted, n, x, own)  # to record which variates it takes
+        self.dependent.draw_log_likelihood(noted, n, x, counted_in)  # to record which variates it takes
         seen, values = observed(x)
         gain = self._log_predictive(self.dependent, values) - self._log_predictive(self.shared, values)
 
-        def one(draw: tuple[jax.Array, Any, jax.Array | None]) -> jax.Array:
-            score, given, own = draw
-            of_class = jnp.zeros(()) if own is None else jnp.sum(jnp.where(own.T[:, :, None], gain, 0.0), axis=0)
-            included = _included(score, jnp.asarray(self.log_odds) + of_class)
-            given, own = jax.tree.map(lambda v: v[None], (given, own))
+        def draw_rows(draw: tuple[jax.Array, Any, jax.Array | None]) -> jax.Array:
+            score, given, counted_in = draw
+            log_odds = jnp.asarray(self.log_odds)
+            if counted_in is not None:
+                log_odds = log_odds + jnp.sum(jnp.where(counted_in.T[:, :, None], gain, 0.0), axis=0)
+            included = _included(score, log_odds)
+            given, counted_in = jax.tree.map(lambda v: v[None], (given, counted_in))
             cells = jnp.where(seen & included, values, jnp.nan)
-            return self.dependent.draw_log_likelihood(Replayer(given), 1, cells, own)[0]
+            return self.dependent.draw_log_likelihood(Replayer(given), 1, cells, counted_in)[0]
 
-        return jax.lax.map(one, (score, noted.given, own))
+        return jax.lax.map(draw_rows, (score, noted.given, counted_in))
 
     def _log_predictive(self, family: Any, x: jax.Array) -> Float[jax.Array, "C N F"]:
         """(C, N, F) log p(x_f | class, D)."""

@@ -63,15 +63,15 @@ class BetaMixture(NamedTuple):
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
         """(n, C, L) draws of log θ of each level by itself: a context, then θ there."""
         below = jnp.cumsum(jnp.exp(self.log_weight), axis=0)[:-1]
-        own, rest = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
+        level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
         uniform = jnp.exp(norm.logcdf(variates.normal(jnp.zeros(jnp.shape(self.alpha)[1:]), n)))
 
-        def one(draw: tuple[jax.Array, ...]) -> jax.Array:
-            own, rest, uniform = draw
+        def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
+            level, others, uniform = draw
             context = jnp.sum(uniform > below, axis=0)[None]
-            return jnp.take_along_axis(own - jnp.logaddexp(own, rest), context, axis=0)[0]
+            return jnp.take_along_axis(level - jnp.logaddexp(level, others), context, axis=0)[0]
 
-        return jax.lax.map(one, (own, rest, uniform))
+        return jax.lax.map(draw_levels, (level, others, uniform))
 
     def _average(self, values: jax.Array) -> jax.Array:
         return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)

@@ -155,8 +155,8 @@ class Binned(AveragedTables):
 
         def mean_square(cells: Cells) -> jax.Array:
             alpha, count = cells.over_bins()
-            own, total = alpha + count, cells.total()
-            square = own * (own + 1.0) / (total * (total + 1.0)) / alpha**2
+            counted, total = alpha + count, cells.total()
+            square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
             return cells.expected(square) * cells.share() ** 2
 
         square, mean = self._flat(self._map(mean_square)), self.mean().theta
@@ -176,21 +176,21 @@ class Binned(AveragedTables):
         uniform = norm.logcdf(variates.normal(jnp.asarray(self.log_odds), n))
         hazard = self._map(lambda cells: binnings.log_hazard(cells.bins()).T)  # by end
 
-        def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             cuts = self._flat(jax.vmap(_draw_cuts)(hazard, self._padded(draw[1])))
             return self._log_theta(draw[0], jnp.cumsum(cuts) - 1)
 
-        return Multinomial(jax.lax.map(one, (log_gamma, uniform)))
+        return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
     def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, own: jax.Array | None = None
+        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
     ) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) draws of Σ log θ of a row's cells, the row counted in class `own`, (n, N, C).
+        """(n, N, C) draws of Σ log θ of a row's cells, the row counted in class `counted_in`, (n, N, C).
 
         Only the bins that its cells are in matter then, θ_b ~ Beta(α_b + n_b + 1, rest).
         """
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
-        if own is None:
+        if counted_in is None:
             return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), self.draw(variates, n).log_theta)
         shape = (self.num_groups, self.width)
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
@@ -202,7 +202,7 @@ class Binned(AveragedTables):
         def of_feature(
             sums: Any, share: jax.Array, gamma: jax.Array, extra: jax.Array, variate: jax.Array
         ) -> jax.Array:
-            """(own, C, G) log θ of each cell, in each class, after the row was counted in the class `own`."""
+            """(C, C, G) log θ of each cell, in each class (second axis), if the row is counted in the first one."""
 
             def of_own(sums: binnings.BinSums, counts: jax.Array) -> jax.Array:
                 first, last = sums.draw(variate)
@@ -214,25 +214,25 @@ class Binned(AveragedTables):
             log_cell = jnp.diagonal(share, axis1=1, axis2=2)
             return jax.vmap(of_own)(sums, each) - log_cell
 
-        def one(draw: tuple[jax.Array, ...]) -> jax.Array:
-            gamma, extra, variate, own = draw
+        def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
+            gamma, extra, variate, counted_in = draw
             gamma = jnp.moveaxis(self._padded(gamma, binnings.NEVER), -2, 0)
             tables = jax.vmap(of_feature)(sums, share, gamma, extra, jnp.moveaxis(variate, 0, 1))
             flat = self._flat(tables).reshape(n_classes**2, -1)
-            found = x.dot(x.layout(flat)).reshape(-1, n_classes, n_classes)
-            return jnp.sum(jnp.where(own[:, :, None], found, 0.0), axis=1)
+            scores = x.dot(x.layout(flat)).reshape(-1, n_classes, n_classes)
+            return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
-        return jax.lax.map(one, (log_gamma, extra, uniform, own))
+        return jax.lax.map(draw_rows, (log_gamma, extra, uniform, counted_in))
 
     def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
         """(N, T) cumulants of differences of log Beta variates, averaged over the bins that the cells may be in."""
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         pairs = jnp.arange(n_classes**2)
         moments = self._flat(self._map(partial(moments_of_odds, one=pairs // n_classes, other=pairs % n_classes)))
-        found = x.dot_terms(moments.reshape(3 * n_classes**2, -1))  # (N, 3 · pairs, T)
-        found = found.reshape(found.shape[0], 3, n_classes**2, -1)
+        pairwise = x.dot_terms(moments.reshape(3 * n_classes**2, -1))  # (N, 3 · pairs, T)
+        pairwise = pairwise.reshape(pairwise.shape[0], 3, n_classes**2, -1)
         at = (jnp.asarray(of) * n_classes + jnp.asarray(against))[:, None, None, None]
-        first, second, third = jnp.moveaxis(jnp.take_along_axis(found, at, axis=2)[:, :, 0], 1, 0)
+        first, second, third = jnp.moveaxis(jnp.take_along_axis(pairwise, at, axis=2)[:, :, 0], 1, 0)
         return Cumulants(first, second - first**2, third - 3.0 * first * second + 2.0 * first**3)
 
     # -- features side by side -------------------------------------------------------------------
@@ -247,9 +247,9 @@ class Binned(AveragedTables):
 
     def _padded(self, values: Any, fill: Any = 0.0) -> Any:
         """(…, F, G) values of cells (…, L), one row for each feature."""
-        at, there = self._at()
+        at, filled = self._at()
         xp = namespace(values, at)
-        return xp.where(there, xp.asarray(values)[..., at], fill)
+        return xp.where(filled, xp.asarray(values)[..., at], fill)
 
     def _flat(self, values: Any) -> Any:
         """(…, L) values of cells (F, …, G)."""

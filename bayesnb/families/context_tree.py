@@ -105,17 +105,17 @@ class ContextTree(AveragedTables, IndependentClasses):
         above, splits = np.arange(every), np.arange(every) >= n_contexts
         paths, group = np.tile(np.arange(n_entries), (most, 1)), np.repeat(np.arange(n_contexts), _widths(shapes))
         leaf, context, start, first = [], [], 0, 0
-        for (*parents, own), size, n_tables in zip(shapes, sizes, tables, strict=True):
-            given, level = np.divmod(np.arange(size), max(own, 1))
+        for (*parents, n_levels), size, n_tables in zip(shapes, sizes, tables, strict=True):
+            given, level = np.divmod(np.arange(size), max(n_levels, 1))
             deeper = first + np.arange(n_tables)
             for d in reversed(range(len(parents))):
                 n, below = math.prod(parents[:d]), math.prod(parents[d:])
-                own_contexts = n_contexts + np.arange(n)
-                above[deeper] = np.repeat(own_contexts, parents[d])
-                paths[d, start : start + size] = n_entries + given // max(below, 1) * own + level
-                leaf.append((start + np.arange(n)[:, None] * below * own + np.arange(own)).ravel())
-                context.append(np.repeat(own_contexts, own))
-                deeper, n_entries, n_contexts = own_contexts, n_entries + n * own, n_contexts + n
+                shorter = n_contexts + np.arange(n)
+                above[deeper] = np.repeat(shorter, parents[d])
+                paths[d, start : start + size] = n_entries + given // max(below, 1) * n_levels + level
+                leaf.append((start + np.arange(n)[:, None] * below * n_levels + np.arange(n_levels)).ravel())
+                context.append(np.repeat(shorter, n_levels))
+                deeper, n_entries, n_contexts = shorter, n_entries + n * n_levels, n_contexts + n
             start, first = start + size, first + n_tables
         alpha = np.repeat(np.asarray(alpha, float) / [max(1, shape[-1]) for shape in shapes], sizes, axis=1)
         none = np.zeros(0, int)
@@ -151,7 +151,7 @@ class ContextTree(AveragedTables, IndependentClasses):
             np.pad(self.count, wide),
             self.log_odds,
             np.pad(self.group, (0, extra), constant_values=n_contexts),
-            tuple(np.append(np.where(own < n, own, own + extra), n + np.arange(extra)) for own in self.paths),
+            tuple(np.append(np.where(path < n, path, path + extra), n + np.arange(extra)) for path in self.paths),
             np.pad(self.leaf, (0, more)),
             np.pad(self.context, (0, more), constant_values=n_contexts),
             np.append(self.above, n_contexts + np.arange(spare)),
@@ -200,19 +200,19 @@ class ContextTree(AveragedTables, IndependentClasses):
         uniform = norm.logcdf(variates.normal(stop, n))
         paths, context = jnp.asarray(self._all_paths()), jnp.asarray(self._contexts())
 
-        def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             log_gamma, ends = draw[0], draw[1] <= stop
             top = jax.ops.segment_max(log_gamma.T, context, len(self.above)).T[:, context]
             log_theta = log_gamma - top - jnp.log(self._sum(jnp.exp(log_gamma - top)))[:, context]
 
             def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
-                found, ended = state
-                return (jnp.where(ended, found, log_theta[:, at]), ended | ends[:, context[at]]), None
+                log_level, ended = state
+                return (jnp.where(ended, log_level, log_theta[:, at]), ended | ends[:, context[at]]), None
 
             shape = jnp.shape(self.count)
             return jax.lax.scan(deeper, (jnp.zeros(shape), jnp.zeros(shape, bool)), paths)[0][0]
 
-        return Multinomial(jax.lax.map(one, (log_gamma, uniform)))
+        return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
     def draw_with_multiplicity(
         self, variates: Variates, n: int, x: Any, multiplicity: float
@@ -238,7 +238,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         """(D, L) entry of each level in contexts of 0, 1, … parents."""
         xp = namespace(self.concentration, *self.paths)
         leaves = xp.arange(np.shape(self.concentration)[-1])
-        return xp.stack([*(xp.asarray(own, leaves.dtype) for own in self.paths), leaves])
+        return xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
 
     def _contexts(self) -> Int[jax.Array, "E"]:
         return namespace(self.group).concatenate([self.group, self.context])
@@ -252,10 +252,10 @@ class ContextTree(AveragedTables, IndependentClasses):
         """(C, E) n of each entry."""
         n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
         xp = namespace(self.count, *self.paths)
-        found = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
-        for own in self.paths:
-            found = found + segment_sum(self.count, xp.where(own < n, n_entries, own), n_entries)
-        return found
+        count = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
+        for path in self.paths:
+            count = count + segment_sum(self.count, xp.where(path < n, n_entries, path), n_entries)
+        return count
 
     def _sum(self, entries: jax.Array) -> Float[jax.Array, "C G"]:
         """(C, G) sums over the levels of each context."""
@@ -299,17 +299,17 @@ class ContextTree(AveragedTables, IndependentClasses):
         alpha, count = self._alpha(), self._counts()
         parts = (alpha, count), (self._sum(alpha)[:, context], self._sum(count)[:, context])
         if multiplicity is None:
-            own, total = (prior + n for prior, n in parts)
+            level, total = (prior + n for prior, n in parts)
         else:
             size, sign, less = abs(multiplicity), xp.sign(multiplicity), xp.minimum(multiplicity, 0.0)
             gain, of_all = (sign * log_rising(with_counts(*part, less), size) for part in parts)
             log_weight = log_weight + gain - of_all
-            own, total = (with_counts(*part, multiplicity) for part in parts)
+            level, total = (with_counts(*part, multiplicity) for part in parts)
         paths = self._all_paths()
-        log_weight, own, total = (xp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, own, total))
+        log_weight, level, total = (xp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, level, total))
         # Where a feature has fewer parents its last context comes again.
         again = xp.concatenate([xp.zeros_like(paths[:1], bool), paths[1:] == paths[:-1]])[:, None]
-        return BetaMixture.from_weights(xp.where(again, -xp.inf, log_weight), own, total)
+        return BetaMixture.from_weights(xp.where(again, -xp.inf, log_weight), level, total)
 
 
 class Choices(NamedTuple):

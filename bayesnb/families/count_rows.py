@@ -144,18 +144,18 @@ class Dense(CountRows):
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
-        own = variates.log_gamma(multiplicity * jnp.asarray(self.count), n)
+        row_gamma = variates.log_gamma(multiplicity * jnp.asarray(self.count), n)
         count, totals = jnp.asarray(self.count), self._totals()
 
-        def one_class(levels: jax.Array, own: jax.Array) -> jax.Array:
-            drawn = jnp.logaddexp(levels, own)
+        def one_class(levels: jax.Array, row_gamma: jax.Array) -> jax.Array:
+            drawn = jnp.logaddexp(levels, row_gamma)
             top = jax.ops.segment_max(drawn.T, self.group, self.num_groups)
             mass = jax.ops.segment_sum(jnp.exp(drawn.T - top[self.group]), self.group, self.num_groups)
             log_mass = (top + jnp.log(mass)).T
             return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
 
         over_classes = jax.vmap(one_class, in_axes=(0, None), out_axes=1)
-        return jax.lax.map(lambda draw: over_classes(*draw), (log_gamma, own))
+        return jax.lax.map(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
 
     def log_base(self) -> jax.Array:
         return jnp.sum(gammaln(self._totals() + 1.0), axis=-1) - jnp.sum(gammaln(self.count + 1.0), axis=-1)

@@ -66,10 +66,6 @@ class Rates(Cellwise):
 
     rate: Any
 
-    def parameters(self) -> dict[str, jax.Array]:
-        """Rates by name."""
-        return {"rate": self.rate}
-
 
 @pytree
 class EmpiricalGamma(EmpiricalPrior):

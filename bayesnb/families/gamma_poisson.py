@@ -164,14 +164,14 @@ class GammaPoisson(Gamma):
         """
         seen, x = observed(x)
         log_gamma = variates.log_gamma(self.concentration, n)
-        own = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, *x.shape), -jnp.inf)
+        row_gamma = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, *x.shape), -jnp.inf)
 
-        def one_class(log_gamma: jax.Array, rate: jax.Array, own: jax.Array) -> jax.Array:
-            log_rate = jnp.logaddexp(log_gamma, own) - jnp.log(rate + multiplicity)
+        def one_class(log_gamma: jax.Array, rate: jax.Array, row_gamma: jax.Array) -> jax.Array:
+            log_rate = jnp.logaddexp(log_gamma, row_gamma) - jnp.log(rate + multiplicity)
             return sum_cells(seen, linear(x, log_rate) - jnp.exp(log_rate))
 
         over_classes = jax.vmap(one_class, in_axes=(0, 0, None), out_axes=1)
-        return jax.lax.map(lambda draw: over_classes(draw[0], self._positive_rate(), draw[1]), (log_gamma, own))
+        return jax.lax.map(lambda draw: over_classes(draw[0], self._positive_rate(), draw[1]), (log_gamma, row_gamma))
 
 
 @pytree

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from functools import partial
 from typing import Any, ClassVar, Self, final
 
@@ -165,6 +166,12 @@ class Cellwise(ReadyLikelihood, ABC):
     def from_parameters(cls, **parameters: Any) -> Self:
         """Likelihood with these parameters."""
         return cls(**parameters)
+
+    @final
+    def parameters(self) -> dict[str, jax.Array]:
+        """Parameters by name, (…, C, F) each."""
+        likelihood: Any = self
+        return {field.name: getattr(self, field.name) for field in fields(likelihood)}
 
     @final
     def terms(self, x: Any) -> Float[jax.Array, "N C F"]:

@@ -32,13 +32,13 @@ class IndependentClasses(Family):
 
     @final
     def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, own: jax.Array | None = None
+        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
     ) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) draws of log p(row | class, θ) - log base, the row counted in class `own`, (n, N, C)."""
-        if own is None:
+        """(n, N, C) draws of log p(row | class, θ) - log base, the row counted in class `counted_in`, (n, N, C)."""
+        if counted_in is None:
             return self.draw_with_multiplicity(variates, n, x, 0.0)
         informed = self.draw_with_multiplicity(variates, n, x, 1.0)
-        return jnp.where(own, informed, self.draw_with_multiplicity(variates, n, x, 0.0))
+        return jnp.where(counted_in, informed, self.draw_with_multiplicity(variates, n, x, 0.0))
 
     @final
     def log_odds_of_terms(self, x: Any, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:

@@ -122,9 +122,9 @@ class Moments:
         def centred(centre: jax.Array) -> tuple[Moments, jax.Array]:
             """Moments of the block, and the sums of squares about `centre`."""
 
-            def of_row(row: jax.Array, own: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+            def of_row(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
                 seen, row = observed(row)
-                deviation = only(seen, row - centre[own])
+                deviation = only(seen, row - centre[c])
                 weighted = weight * deviation
                 return weight * seen, weighted, weighted * deviation
 

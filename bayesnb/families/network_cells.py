@@ -173,7 +173,7 @@ class NetworkCells(CountRows):
         network at the posterior means, and the tables are updated with the completed row.
         """
         width = len(self.network.sizes)
-        own = variates.log_gamma(jnp.full(width, multiplicity), n)
+        row_gamma = variates.log_gamma(jnp.full(width, multiplicity), n)
         uniform = jnp.exp(-jnp.exp(variates.log_gamma(jnp.ones(width), n)))
         log_gamma, mean = variates.log_gamma(family.concentration, n), family.mean().theta
         log_total = jax.vmap(family.log_total)(log_gamma)
@@ -182,13 +182,13 @@ class NetworkCells(CountRows):
             given = list(_eliminate(self.network, mean, *row))
 
             def of_draw(draw: tuple[jax.Array, ...]) -> jax.Array:
-                log_gamma, log_total, own, uniform = draw
+                log_gamma, log_total, row_gamma, uniform = draw
                 cells = _complete(self.network, [clique for clique, *_ in given], uniform)
                 theta = jnp.exp(log_gamma - log_total)
-                tables = _with_cells(self.network, theta, log_total, own, cells)
+                tables = _with_cells(self.network, theta, log_total, row_gamma, cells)
                 return _log_sum(self.network, tables, *row)
 
-            return jax.lax.map(of_draw, (log_gamma, log_total, own, uniform))
+            return jax.lax.map(of_draw, (log_gamma, log_total, row_gamma, uniform))
 
         return _over_rows(of_row, self._rows(), mean.shape[0] * self.network.room()).swapaxes(0, 1)
 
@@ -277,15 +277,15 @@ def _complete(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform:
 
 
 def _with_cells(
-    network: Network, theta: jax.Array, log_total: jax.Array, own: jax.Array, cells: dict[int, jax.Array]
+    network: Network, theta: jax.Array, log_total: jax.Array, row_gamma: jax.Array, cells: dict[int, jax.Array]
 ) -> list[jax.Array]:
-    """Tables with one more count at the completed cells: a Gamma(1) variate of each feature, `own`, joins its group."""
+    """Tables with one more count at the completed cells, whose Gamma(1) variates are `row_gamma`."""
     counted = []
     tables = network.split(theta, 1.0), network.split(log_total, jnp.inf)
     for scope, table, log_mass in zip(network.scopes, *tables, strict=True):
         *parents, child = (_along(cells[j][:, None] == jnp.arange(network.sizes[j]), (j,), scope) for j in scope)
         chosen = math.prod(parents, start=jnp.ones((), bool))
-        share = jax.nn.sigmoid(own[scope[-1]] - log_mass)
+        share = jax.nn.sigmoid(row_gamma[scope[-1]] - log_mass)
         counted.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
     return counted
 

@@ -29,10 +29,6 @@ class Normal(Cellwise):
     mu: Any
     sigma2: Any
 
-    def parameters(self) -> dict[str, jax.Array]:
-        """Means and variances by name."""
-        return {"mu": self.mu, "sigma2": self.sigma2}
-
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
         mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
@@ -102,7 +98,7 @@ class StudentT(Cellwise):
         farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
 
         def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
-            return jax.vmap(lambda one: sum_cells(seen, one.cells(x, log1p_square)), out_axes=1)(self)
+            return jax.vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
 
         return jax.lax.cond(
             farthest < 1e150 * jnp.min(self.width, initial=1.0),

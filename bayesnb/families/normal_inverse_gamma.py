@@ -129,11 +129,11 @@ class NormalInverseGamma(IndependentCells):
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with another κ; another a, and b with it (b/a is kept); loc and b of a feature, which classes share."""
-        one = 0.0 * self.loc + 1.0
+        ones = 0.0 * self.loc + 1.0
         a = values.get("a", self.concentration)
         rate = self.rate / self.concentration * a if "a" in values else self.rate
         fields = values.get("loc", self.loc), values.get("kappa", self.kappa), a, values.get("rate", rate)
-        return type(self)(*(field * one for field in fields))
+        return type(self)(*(field * ones for field in fields))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
         """Hyperparameters loc, normal about the prior's with scale √(b/(aκ)), and b, log-normal; κ and a are fixed."""

@@ -51,7 +51,7 @@ class OneHot(OneDrawEach):
         p = self._packing(table.shape[1])
         if p == 1:
             return table
-        grouped = table[self._level(p, table.shape[0] - 1)]
+        grouped = table[self._levels_of_codes(p, table.shape[0] - 1)]
         packs = grouped[:, 0]
         for i in range(1, p):
             packs = (grouped[:, i, :, None] + packs[:, None]).reshape(packs.shape[0], -1, packs.shape[-1])
@@ -63,8 +63,7 @@ class OneHot(OneDrawEach):
             p = (table.shape[1].bit_length() - 1) // _bits(self.width)
             index, table = self.packed(p) + start, table.reshape(-1, table.shape[-1])
         else:
-            start = jnp.asarray(self.start)
-            index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
+            index = self._flat_level(table.shape[0] - 1)
 
         def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
             return total + table.at[column].get(mode="promise_in_bounds"), None
@@ -74,18 +73,14 @@ class OneHot(OneDrawEach):
 
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
-        start = jnp.asarray(self.start)
-        index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
-        return table.at[index].get(mode="promise_in_bounds").swapaxes(1, 2)
+        return table.at[self._flat_level(table.shape[0] - 1)].get(mode="promise_in_bounds").swapaxes(1, 2)
 
     def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
         """Table (C, L) of log probabilities with each group to a power, weight (G,)."""
         return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        start = jnp.asarray(self.start)
-        level = jnp.where(self.code < 0, count.size, jnp.asarray(self.code, start.dtype) + start)
-        return _add_rows(count, level, label, weight)
+        return _add_rows(count, self._flat_level(count.size), label, weight)
 
     def log_base(self) -> jax.Array:
         return jnp.zeros(self.code.shape[0])
@@ -109,7 +104,12 @@ class OneHot(OneDrawEach):
     def _packing(self, n_classes: int) -> int:
         return packing(self.width, n_classes, self.code.shape[1], self.code.size)
 
-    def _level(self, p: int, missing: int) -> Int[jax.Array, "P p W"]:
+    def _flat_level(self, missing: int) -> Int[jax.Array, "N G"]:
+        """(N, G) flat level of each cell; `missing` for missing cells."""
+        start = jnp.asarray(self.start)
+        return jnp.where(self.code < 0, missing, jnp.asarray(self.code, start.dtype) + start)
+
+    def _levels_of_codes(self, p: int, missing: int) -> Int[jax.Array, "P p W"]:
         """(P, p, 2^bits) flat level of each code of each group; `missing` for codes without a level."""
         fill = (0, -self.code.shape[1] % p)
         start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))

@@ -287,12 +287,12 @@ class Family(Prior):
 
     @abstractmethod
     def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, own: jax.Array | None = None
+        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
     ) -> Float[jax.Array, "n N C"]:
         """(n, N, C) draws of log p(row | class, θ) - log base, θ from the posterior in which the row is counted too.
 
-        `own` (n, N, C) is true for the class in which each row is counted, in at most one class of each draw; None:
-        the row is in no class. For each row and class alone these are independent draws; rows share variates. Terms
+        `counted_in` (n, N, C) is true for the class in which a row is counted, at most one class for each draw; None:
+        rows are counted in no class. For each row and class alone the draws are independent; rows share variates. Terms
         that all classes share may be left out.
         """
 

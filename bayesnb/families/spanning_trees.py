@@ -68,7 +68,7 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[
         Logarithms of uniform variates, and standard Gumbel variates: one row for each step, one column for each vertex.
     """
     n = len(jnp.asarray(log_weight))
-    here = jnp.arange(n)
+    vertex = jnp.arange(n)
 
     def take_out(w: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         after, factor, row = eliminate(w, k)
@@ -77,19 +77,19 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[
     def put_back(parent: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
         k, after, factor, row, log_u, noise = step
         # With the share of k in its weight an edge stands for the way through k, and is no edge of its own.
-        through = (parent != here) & (log_u < row + row[parent] - factor - after[here, parent])
-        parent = jnp.where(through, here, parent)
+        through = (parent != vertex) & (log_u < row + row[parent] - factor - after[vertex, parent])
+        parent = jnp.where(through, vertex, parent)
         above = _ancestors(parent)
-        tree = jnp.argmax(above & (parent == here), axis=1)
-        score = jnp.where(here < k, row + noise, -jnp.inf)
-        chosen = (score == jax.ops.segment_max(score, tree, n)[tree]) & (here < k)
+        tree = jnp.argmax(above & (parent == vertex), axis=1)
+        score = jnp.where(vertex < k, row + noise, -jnp.inf)
+        chosen = (score == jax.ops.segment_max(score, tree, n)[tree]) & (vertex < k)
         # Each tree hangs from k by the vertex that is chosen in it: what leads there from its root is turned round.
-        turned = jnp.any(above & chosen[:, None], axis=0) & (parent != here)
-        parent = parent.at[jnp.where(turned, parent, n)].set(here, mode="drop")
+        turned = jnp.any(above & chosen[:, None], axis=0) & (parent != vertex)
+        parent = parent.at[jnp.where(turned, parent, n)].set(vertex, mode="drop")
         return jnp.where(chosen, k, parent), None
 
     steps = jax.lax.scan(take_out, jnp.asarray(log_weight), jnp.arange(1, n), reverse=True)[1]
-    return jax.lax.scan(put_back, here, (*steps, log_uniform[1:], gumbel[1:]))[0]
+    return jax.lax.scan(put_back, vertex, (*steps, log_uniform[1:], gumbel[1:]))[0]
 
 
 def _ancestors(parent: jax.Array) -> jax.Array:

@@ -83,19 +83,19 @@ class Counts(OneSimplex):
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         count = jnp.where(jnp.arange(self.level.shape[0]) < self.indptr[-1], self.count, 0.0)
         log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
-        own = variates.log_gamma(multiplicity * count, n)
+        row_gamma = variates.log_gamma(multiplicity * count, n)
 
         def over_rows(values: jax.Array) -> jax.Array:
             return jax.ops.segment_sum(values, self.row, self.indptr.shape[0] - 1)
 
-        def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
-            log_gamma, own = draw
-            drawn = jnp.logaddexp(log_gamma.T[self.level], own[:, None])
-            total, extra = over_rows(count), over_rows(jnp.exp(own))
+        def draw_rows(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            log_gamma, row_gamma = draw
+            drawn = jnp.logaddexp(log_gamma.T[self.level], row_gamma[:, None])
+            total, extra = over_rows(count), over_rows(jnp.exp(row_gamma))
             log_mass = jnp.logaddexp(jax.nn.logsumexp(log_gamma, axis=1), jnp.log(extra)[:, None])
             return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], log_mass)
 
-        return jax.lax.map(one, (log_gamma, own))
+        return jax.lax.map(draw_rows, (log_gamma, row_gamma))
 
     def _paired(self) -> PairedCounts:
         """Return rows in which every entry is a pair of its own."""

@@ -35,23 +35,18 @@ class Histogram:
         observed = np.asarray(count)
         share = np.broadcast_to(share, observed.shape)
         # One share after the other: there are few, and numbers sort far faster than pairs.
-        levels = [(s, observed[(share == s) & (observed > 0)]) for s in np.unique(share)]
-        counted = [(s, *np.unique(counts, return_counts=True)) for s, counts in levels]
-        of_share, count, times = (
-            np.concatenate([np.zeros(0), *parts])  # of no level, where none was observed
-            for parts in (
-                [np.full(len(c), s) for s, c, _ in counted],
-                [c for _, c, _ in counted],
-                [t for _, _, t in counted],
-            )
-        )
+        pairs = [np.zeros((3, 0))]
+        for s in np.unique(share):
+            values, n_levels = np.unique(observed[(share == s) & (observed > 0)], return_counts=True)
+            pairs.append(np.stack([np.full(len(values), s), values, n_levels]))
+        of_count, distinct_count, times = np.concatenate(pairs, axis=1)
 
         def by_group(values: np.ndarray) -> np.ndarray:
             return np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in values])
 
-        pairs = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
-        distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
-        return cls(of_share, count, times, distinct[:, 0], distinct[:, 1], groups.astype(float))
+        totals = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
+        distinct, groups = np.unique(totals[totals[:, 1] > 0], axis=0, return_counts=True)
+        return cls(of_count, distinct_count, times, distinct[:, 0], distinct[:, 1], groups.astype(float))
 
 
 @pytree

@@ -84,12 +84,12 @@ class TreeAveraged(AveragedStructures):
     def from_sizes(cls, sizes: Sequence[int], n_classes: int, total: float) -> Self:
         """Prior of features with these numbers of levels, worth `total` rows of each class."""
         n, size = len(sizes), np.asarray(sizes)
-        own = [(np.arange(size), np.arange(size)) for size in sizes]
+        levels = [(np.arange(size), np.arange(size)) for size in sizes]
         pairs = zip(*np.triu_indices(n, 1), strict=True)
-        own += [np.divmod(np.arange(size[u] * size[v]), max(size[v], 1)) for u, v in pairs]
-        group = np.repeat(np.arange(len(own)), [len(first) for first, _ in own])
-        alpha = np.concatenate([np.full(len(first), total / max(len(first), 1)) for first, _ in own])
-        first, second = (np.concatenate(part).astype(np.int32) for part in zip(*own, strict=True))
+        levels += [np.divmod(np.arange(size[u] * size[v]), max(size[v], 1)) for u, v in pairs]
+        group = np.repeat(np.arange(len(levels)), [len(first) for first, _ in levels])
+        alpha = np.concatenate([np.full(len(first), total / max(len(first), 1)) for first, _ in levels])
+        first, second = (np.concatenate(part).astype(np.int32) for part in zip(*levels, strict=True))
         alpha = np.tile(alpha, (n_classes, 1))
         return cls(alpha, np.zeros(alpha.shape), group.astype(np.int32), (first, second), n)
 
@@ -109,8 +109,8 @@ class TreeAveraged(AveragedStructures):
     def n_free(self) -> int:
         """Number of free parameters of the features alone, without arcs."""
         n_classes = np.shape(self.concentration)[0]
-        own = np.asarray(self.group)[np.asarray(self.group) < self.n_features]
-        return n_classes * (len(own) - len(np.unique(own)))
+        groups = np.asarray(self.group)[np.asarray(self.group) < self.n_features]
+        return n_classes * (len(groups) - len(np.unique(groups)))
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 1"]:
         """(1, 1) log p(levels), averaged over all trees."""
@@ -161,28 +161,28 @@ class TreeAveraged(AveragedStructures):
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         log_bayes = self._log_bayes()
 
-        def one(draw: tuple[Any, jax.Array]) -> jax.Array:
+        def draw_table(draw: tuple[Any, jax.Array]) -> jax.Array:
             noise, log_gamma = draw
             parent, real = self._draw_tree(log_bayes, noise)
             return self._log_factors(log_gamma, self._toward(parent, real))
 
-        return ArcFactors(jax.lax.map(one, (noise, log_gamma)))
+        return ArcFactors(jax.lax.map(draw_table, (noise, log_gamma)))
 
     def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:
         """(n, F) draws of the parent of each feature, or -1 where the arc to it is void."""
         log_bayes = self._log_bayes()
 
-        def one(noise: Any) -> jax.Array:
+        def draw_parents(noise: Any) -> jax.Array:
             parent, real = self._draw_tree(log_bayes, noise)
             return jnp.where(real, parent, -1)
 
-        return jax.lax.map(one, self._noise(variates, n))
+        return jax.lax.map(draw_parents, self._noise(variates, n))
 
     def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, own: jax.Array | None = None
+        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
     ) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) draws: the tree given the data and a row counted in class `own`, then log p of the row's cells."""
-        if own is None:
+        """(n, N, C) draws: the tree given the data and the row, which is counted in class `counted_in`, then log p."""
+        if counted_in is None:
             return jax.lax.map(lambda table: x.dot(x.layout(table)), self.draw(variates, n).log_theta)
         n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
@@ -199,10 +199,10 @@ class TreeAveraged(AveragedStructures):
         seen = x.dot_terms(jnp.ones((1, gain.shape[1])))[:, 0] > 0
         gains = jnp.concatenate([x.dot_terms(gain), jnp.zeros((len(seen), 1, n_groups))], axis=1)
 
-        def one(draw: tuple[Any, ...]) -> jax.Array:
-            noise, log_gamma, extra, own = draw
+        def draw_rows(draw: tuple[Any, ...]) -> jax.Array:
+            noise, log_gamma, extra, counted_in = draw
             of_cells = levels_of(log_gamma)
-            index = jnp.where(jnp.any(own, axis=1), jnp.argmax(own, axis=1), n_classes)
+            index = jnp.where(jnp.any(counted_in, axis=1), jnp.argmax(counted_in, axis=1), n_classes)
 
             def of_row(row: tuple[Any, ...]) -> jax.Array:
                 cells, gains, seen, index = row
@@ -218,7 +218,7 @@ class TreeAveraged(AveragedStructures):
 
             return jax.lax.map(of_row, (of_cells, gains, seen, index))
 
-        return jax.lax.map(one, (noise, log_gamma, extra, own))
+        return jax.lax.map(draw_rows, (noise, log_gamma, extra, counted_in))
 
     # -- features and pairs ----------------------------------------------------------------------
 
@@ -239,8 +239,8 @@ class TreeAveraged(AveragedStructures):
 
     def _gains(self, multiplicity: jax.Array) -> jax.Array:
         """(C, K) log probability of each feature's level, with the level `multiplicity` more times in the data."""
-        own, _, _, total = (with_counts(*margin, multiplicity) for margin in self._margins())
-        return jnp.log(own / total[:, self._places()[2]])
+        level, _, _, total = (with_counts(*margin, multiplicity) for margin in self._margins())
+        return jnp.log(level / total[:, self._places()[2]])
 
     def _log_gain(self, multiplicity: Any) -> jax.Array:
         """(C, K) increase of log B if the levels of a pair stand `multiplicity` more times in the data."""
@@ -249,14 +249,14 @@ class TreeAveraged(AveragedStructures):
         def rising(alpha: jax.Array, count: jax.Array) -> jax.Array:
             return sign * log_rising(with_counts(alpha, count, jnp.minimum(multiplicity, 0.0)), size)
 
-        own, *sums = (rising(*margin) for margin in self._margins())
+        level, *sums = (rising(*margin) for margin in self._margins())
         first, second, total = (value[:, at] for value, at in zip(sums, self._places(), strict=True))
-        return own - first - second + total
+        return level - first - second + total
 
     def _log_evidences(self) -> Float[jax.Array, "C G"]:
         """(C, G) log E of each feature, and log E_uv/(E_u E_v) of each pair, by the rows that have both."""
-        own, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
-        value = jnp.where(self._is_pair(), own - first - second + total, own - total)
+        level, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
+        value = jnp.where(self._is_pair(), level - first - second + total, level - total)
         return jax.ops.segment_sum(value.T, self.group, self.num_groups, indices_are_sorted=True).T
 
     def _log_bayes(self) -> Float[jax.Array, "P"]:

@@ -72,9 +72,6 @@ class Geometric(SumOfCells):
 
     prob: Any
 
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"prob": self.prob}
-
     def distribution(self) -> tuple[str, dict[str, Any]]:
         return "GeometricProbs", {"probs": self.prob}
 
