@@ -51,6 +51,12 @@ def segment_sum(values: Float[Any, "C E"], index: Int[Any, "E"], n: int) -> Floa
     return jax.ops.segment_sum(values.T, index, n).T
 
 
+def log_segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int) -> Float[jax.Array, "*C n"]:
+    """Compute log Σ exp over entries with the same index below n, in JAX."""
+    top = jax.ops.segment_max(values.T, index, n).T
+    return top + jnp.log(jax.ops.segment_sum(jnp.exp(values - top[..., index]).T, index, n).T)
+
+
 def repeat(times: int, step: Callable[[State], State], state: State) -> State:
     """Apply a function several times."""
     if is_host(state):

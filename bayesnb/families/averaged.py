@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -75,7 +75,6 @@ class Averaged(Family):
     def _spread(self, values: Any) -> jax.Array:
         """Values of features (…, F) at each position of the last axis of the parameters."""
 
-    @final
     def update(self, statistics: Any) -> Self:
         """Posterior: log odds' = log odds + log p(D | dependent) - log p(D | shared)."""
         together = pooled(statistics)
@@ -83,59 +82,48 @@ class Averaged(Family):
         log_odds = self.log_odds + evidence - shared_evidence
         return type(self)(self.dependent.update(statistics), self.shared.update(together), log_odds)
 
-    @final
     def log_evidence(self, statistics: Any) -> jax.Array:
         """(1, K) log[ρ p(D | dependent) + (1 - ρ) p(D | shared)]."""
         evidences = _log_evidences(self.dependent, self.shared, statistics, pooled(statistics))
         return _log_average(self.log_odds, *evidences)[None]
 
-    @final
     def scale(self, factor: Any) -> Self:
         """Prior worth `factor` times as many rows; the odds stay."""
         return type(self)(self.dependent.scale(factor), self.shared.scale(factor), self.log_odds)
 
-    @final
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Return the prior as it is: it has no tunable hyperparameters."""
         return self
 
-    @final
     def n_free(self) -> int:
         """Number of free parameters of the model in which each feature depends on the class."""
         return self.dependent.n_free()
 
-    @final
     def proper(self) -> jax.Array:
         """Whether the distributions of both models are proper."""
         return self.dependent.proper() & self.shared.proper()
 
-    @final
     def inclusion(self) -> Float[jax.Array, "K"]:
         """(K,) probability of dependence, at each position of the last axis of the parameters."""
         return self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
 
-    @final
     def improper(self) -> Any:
         """Improper prior of the model in which each feature depends on the class."""
         return self.dependent.improper()
 
-    @final
     def mode(self) -> Any:
         """NaN: densities over parameters of unlike number have no common maximum."""
         return jax.tree.map(lambda v: jnp.full_like(v, jnp.nan), self.dependent.mode())
 
-    @final
     def pseudo_count(self) -> dict[str, Any]:
         """NaN: the mean is not linear in the counts."""
         return {name: jnp.full_like(v, jnp.nan) for name, v in self.variance().items()}
 
-    @final
     def components(self) -> list[tuple[Any, Any]]:
         """Both models, with their probabilities (K,)."""
         share = self.inclusion()
         return [(share, self.dependent), (1.0 - share, self.shared)]
 
-    @final
     def variance(self) -> dict[str, jax.Array]:
         """Variances ρ V + (1 - ρ) V_shared + ρ (1 - ρ) (E - E_shared)²."""
         share = self.inclusion()
@@ -148,12 +136,10 @@ class Averaged(Family):
             for name in variance
         }
 
-    @final
     def log_base(self, x: Any) -> jax.Array:
         """(N,) log base measure of each row."""
         return self.dependent.log_base(x)
 
-    @final
     def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
         """(N, T) cumulants of γ d, γ ~ Bernoulli(ρ) and d the log odds if the feature depends on the class."""
         dependent = self.dependent.log_odds_of_terms(x, of, against)
@@ -163,7 +149,6 @@ class Averaged(Family):
         third = share * third + between * m * (3.0 * v + (1.0 - 2.0 * share) * m**2)
         return Cumulants(share * m, share * v + between * m**2, third)
 
-    @final
     def draw(self, variates: Variates, n: int) -> Any:
         """n draws: inclusion first, then parameters of that model."""
         score = variates.normal(jnp.asarray(self.log_odds), n)
@@ -171,7 +156,6 @@ class Averaged(Family):
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: jnp.where(included, a, b), dependent, shared)
 
-    @final
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class."""
         return self.dependent.simulate(likelihood, rng, total)
@@ -221,9 +205,7 @@ class AveragedLevels(Averaged):
         """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
         return self.mean(multiplicity)
 
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
         """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f).
 
         The odds of inclusion are those given the row and its class, `counted_in`: log odds_f + log p(x_f | class, D)
@@ -233,12 +215,9 @@ class AveragedLevels(Averaged):
         score = variates.normal(jnp.asarray(self.log_odds), n)
         log_theta = self.dependent.draw(variates, n).log_theta
 
-        def score_rows(table: jax.Array) -> jax.Array:
-            return x.dot(x.layout(table))
-
         if counted_in is None:
             included = self._spread(_included(score, jnp.asarray(self.log_odds)))
-            return jax.lax.map(score_rows, jnp.where(included[:, None], log_theta, 0.0))
+            return x.dot_each(jnp.where(included[:, None], log_theta, 0.0))
         gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
         log_odds, each = self._spread(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
 
@@ -246,7 +225,7 @@ class AveragedLevels(Averaged):
             score, log_theta, level, others, counted_in = draw
             informed = jnp.where(each, level - jnp.logaddexp(level, others), log_theta)
             tables = jnp.where(_included(self._spread(score), log_odds)[:, None], informed, 0.0)
-            scores = score_rows(tables.reshape(-1, tables.shape[-1])).reshape(-1, *each.shape[:2])
+            scores = x.dot(x.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *each.shape[:2])
             return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
         marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
@@ -272,9 +251,7 @@ class AveragedCells(Averaged):
         """Mixture of both models with parameters integrated out, with a `multiplicity` (C,) of each row."""
         return Mixture(self, "predictive", multiplicity)
 
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
         """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f), the row counted in class `counted_in`.
 
         For the dependent model a feature that is not included is a missing cell.

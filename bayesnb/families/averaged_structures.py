@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -31,33 +31,27 @@ class AveragedStructures(Family):
     group: Any
     num_groups: Any
 
-    @final
     def update(self, statistics: LevelCounts) -> Self:
         """Posterior with n' = n + n(rows); the probabilities of structures follow."""
         return self.with_fields(self.concentration, self.count + statistics.count)
 
-    @final
     def scale(self, factor: Any) -> Self:
         """Prior with α and n times a factor; prior odds of structures stay."""
         return self.with_fields(self.concentration * factor, self.count * factor)
 
-    @final
     def log_base(self, x: Any) -> jax.Array:
         """(N,) log base measure of each row."""
         return self.rows(x).log_base()
 
-    @final
     def with_fields(self, concentration: Any, count: Any) -> Self:
         """Return a copy with other concentrations and counts."""
         changed: Any = self
         return replace(changed, concentration=concentration, count=count)
 
-    @final
     def posterior_concentration(self) -> jax.Array:
         """(C, L) α + n."""
         return jnp.asarray(self.concentration) + self.count
 
-    @final
     def rows(self, x: Any) -> Any:
         """Rows as the kernels of counts take them; arrays (N, L) are counts of levels."""
         return as_rows(x, self.group, self.num_groups)
@@ -70,27 +64,22 @@ class AveragedTables(AveragedStructures):
     def mean(self, multiplicity: Any = None) -> Multinomial:
         """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
 
-    @final
     def predictive(self, multiplicity: Any = None) -> Multinomial:
         """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
         return self.mean(multiplicity)
 
-    @final
     def improper(self) -> Dirichlet:
         """Improper prior of the finest structure: α = 0 in full tables."""
         return Dirichlet(jnp.zeros(jnp.shape(self.concentration)), self.group, self.num_groups)
 
-    @final
     def n_free(self) -> int:
         """Number of free parameters of the finest structure, that of full tables."""
         return n_free_levels(self)
 
-    @final
     def pseudo_count(self) -> dict[str, Any]:
         """NaN: the mean is not linear in the counts."""
         return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
 
-    @final
     def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
         """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
         return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)

@@ -6,12 +6,11 @@ from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.stats import norm
 from jaxtyping import Float
 
 from bayesnb.families._namespace import logsumexp, namespace
 from bayesnb.families.special import polygammas
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Variates, draw_log_uniform
 
 
 class Betas(NamedTuple):
@@ -64,7 +63,7 @@ class BetaMixture(NamedTuple):
         """(n, C, L) draws of log θ of each level by itself: a context, then θ there."""
         below = jnp.cumsum(jnp.exp(self.log_weight), axis=0)[:-1]
         level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
-        uniform = jnp.exp(norm.logcdf(variates.normal(jnp.zeros(jnp.shape(self.alpha)[1:]), n)))
+        uniform = jnp.exp(draw_log_uniform(variates, jnp.zeros(jnp.shape(self.alpha)[1:]), n))
 
         def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
             level, others, uniform = draw

@@ -9,17 +9,16 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.stats import norm
 from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
-from bayesnb.families._namespace import is_host, namespace, segment_sum
+from bayesnb.families._namespace import is_host, log_segment_sum, namespace, segment_sum
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binned_cells import Cells, moments_of_odds, predictive_with_row, weights_with_row
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Variates, draw_log_uniform
 
 _AT_A_TIME = 2**18  # bins of several features, so that they fit the cache
 _FEATURES, _NARROWEST = 4, 16
@@ -173,7 +172,7 @@ class Binned(AveragedTables):
     def draw(self, variates: Variates, n: int) -> Multinomial:
         """n draws: cuts first, then Gamma(α_g + n_g) variates, which add up to those of the bins."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
-        uniform = norm.logcdf(variates.normal(jnp.asarray(self.log_odds), n))
+        uniform = draw_log_uniform(variates, jnp.asarray(self.log_odds), n)
         hazard = self._map(lambda cells: binnings.log_hazard(cells.bins()).T)  # by end
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -182,20 +181,18 @@ class Binned(AveragedTables):
 
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
         """(n, N, C) draws of Σ log θ of a row's cells, the row counted in class `counted_in`, (n, N, C).
 
         Only the bins that its cells are in matter then, θ_b ~ Beta(α_b + n_b + 1, rest).
         """
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         if counted_in is None:
-            return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), self.draw(variates, n).log_theta)
+            return x.dot_each(self.draw(variates, n).log_theta)
         shape = (self.num_groups, self.width)
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(shape), n)
-        uniform = norm.logcdf(variates.normal(jnp.zeros((2, *shape)), n))
+        uniform = draw_log_uniform(variates, jnp.zeros((2, *shape)), n)
         sums, share = self._map(_sums_with_row)
         each = jnp.eye(n_classes, dtype=bool)
 
@@ -288,12 +285,8 @@ class Binned(AveragedTables):
     def _log_theta(self, log_gamma: jax.Array, bins: jax.Array) -> jax.Array:
         """(C, L) log θ of cells whose bins have numbers (L,), from log gamma variates of the cells."""
         alpha = jnp.asarray(self.concentration)
-
-        def log_sum(index: jax.Array) -> jax.Array:
-            top = jax.ops.segment_max(log_gamma.T, index, len(index), indices_are_sorted=True).T[..., index]
-            return top + jnp.log(self._sums_by(index)(jnp.exp(log_gamma - top)))
-
-        return log_sum(bins) - log_sum(jnp.asarray(self.group)) + jnp.log(alpha / self._sums_by(bins)(alpha))
+        of_bin, of_feature = (log_segment_sum(log_gamma, i, len(bins))[..., i] for i in (bins, jnp.asarray(self.group)))
+        return of_bin - of_feature + jnp.log(alpha / self._sums_by(bins)(alpha))
 
 
 @pytree

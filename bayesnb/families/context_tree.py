@@ -10,10 +10,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.stats import norm
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import log_sigmoid, namespace, repeat, segment_sum
+from bayesnb.families._namespace import log_segment_sum, log_sigmoid, namespace, repeat, segment_sum
 from bayesnb.families._pytree import pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.beta_mixture import BetaMixture
@@ -22,7 +21,7 @@ from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Cumulants, PenalizedLikelihood, Program, Restrictable
 from bayesnb.families.special import log_rising
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Variates, draw_log_uniform
 
 
 @pytree
@@ -197,13 +196,12 @@ class ContextTree(AveragedTables, IndependentClasses):
         """n draws: the last contexts first, then a Dirichlet variate in each of them."""
         alpha, count, stop = map(jnp.asarray, (self._alpha(), self._counts(), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n)
-        uniform = norm.logcdf(variates.normal(stop, n))
+        uniform = draw_log_uniform(variates, stop, n)
         paths, context = jnp.asarray(self._all_paths()), jnp.asarray(self._contexts())
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             log_gamma, ends = draw[0], draw[1] <= stop
-            top = jax.ops.segment_max(log_gamma.T, context, len(self.above)).T[:, context]
-            log_theta = log_gamma - top - jnp.log(self._sum(jnp.exp(log_gamma - top)))[:, context]
+            log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[:, context]
 
             def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
                 log_level, ended = state
@@ -214,13 +212,11 @@ class ContextTree(AveragedTables, IndependentClasses):
 
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
-    def draw_with_multiplicity(
-        self, variates: Variates, n: int, x: Any, multiplicity: float
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
         """(n, N, C) draws; of a row that is counted only the marginals matter, mixtures of Beta variates."""
         x = self.rows(x)
         drawn = self._mixture(multiplicity).draw(variates, n) if multiplicity else self.draw(variates, n).log_theta
-        return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), drawn)
+        return x.dot_each(drawn)
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of sums of independent mixtures of logarithms of Beta variates."""

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
+from bayesnb.families._namespace import log_segment_sum
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, linear, single
@@ -68,6 +69,11 @@ class CountRows(ABC):
 
         A Gamma(α + x) variate is the sum of a Gamma(α) variate, which rows share, and of a Gamma(x) variate of the row.
         """
+
+    @final
+    def dot_each(self, tables: Float[jax.Array, "n C L"]) -> Float[jax.Array, "n N C"]:
+        """(n, N, C) products of the counts and each of n tables."""
+        return jax.lax.map(lambda table: self.dot(self.layout(table)), tables)
 
 
 class OneDrawEach(CountRows):
@@ -149,9 +155,7 @@ class Dense(CountRows):
 
         def one_class(levels: jax.Array, row_gamma: jax.Array) -> jax.Array:
             drawn = jnp.logaddexp(levels, row_gamma)
-            top = jax.ops.segment_max(drawn.T, self.group, self.num_groups)
-            mass = jax.ops.segment_sum(jnp.exp(drawn.T - top[self.group]), self.group, self.num_groups)
-            log_mass = (top + jnp.log(mass)).T
+            log_mass = log_segment_sum(drawn, self.group, self.num_groups)
             return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
 
         over_classes = jax.vmap(one_class, in_axes=(0, None), out_axes=1)

@@ -276,7 +276,7 @@ class Dirichlet(IndependentClasses):
         x = self._rows(x)
         if multiplicity:
             return x.draw_with_row(self, variates, n, multiplicity)
-        return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), self.draw(variates, n).log_theta)
+        return x.dot_each(self.draw(variates, n).log_theta)
 
     def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
         """(n, C, L) logarithms of gamma variates of each level and of the others of its group, the level added.

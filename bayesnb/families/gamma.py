@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, final
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -80,7 +80,6 @@ class EmpiricalGamma(EmpiricalPrior):
     def prior(self, concentration: Any, rate: Any) -> Gamma:
         """Prior with these fields."""
 
-    @final
     def __call__(self, statistics: Any, together: Any) -> Gamma:
         """Prior of rates, given the statistics of each class and of all classes together."""
         xp = together.total.__array_namespace__()
@@ -108,18 +107,15 @@ class Gamma(IndependentCells):
     concentration: Any
     rate: Any
 
-    @final
     def update(self, statistics: Any) -> Self:
         """Add the increments of the statistics to a and b."""
         more_concentration, more_rate = statistics.gamma_increments()
         return type(self)(self.concentration + more_concentration, self.rate + more_rate)
 
-    @final
     def scale(self, factor: Any) -> Self:
         """Prior with a and b times a factor."""
         return type(self)(self.concentration * factor, self.rate * factor)
 
-    @final
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Prior with another a, and b with it: a/b is kept."""
         if "a" not in values:
@@ -127,68 +123,56 @@ class Gamma(IndependentCells):
         a = values["a"] * (0.0 * self.concentration + 1.0)
         return type(self)(a, self.rate / self.concentration * a)
 
-    @final
     def improper(self) -> Self:
         """Improper prior with a = 0, b = 0."""
         return self.scale(0.0)
 
-    @final
     def log_partition(self) -> Float[jax.Array, "*C F"]:
         """(C, F) log Γ(a) - a log b."""
         proper = self.proper()
         a, b = jnp.where(proper, self.concentration, 1.0), jnp.where(proper, self.rate, 1.0)
         return jnp.where(proper, gammaln(a) - a * jnp.log(b), jnp.inf)
 
-    @final
     def proper(self) -> Bool[jax.Array, "*C F"]:
         """(C, F) whether a and b are positive."""
         return (jnp.asarray(self.concentration) > 0) & (jnp.asarray(self.rate) > 0)
 
-    @final
     def plug_in_mean(self) -> Any:
         """Mean rates a/b; where b = 0 NaN, or infinite if rates may be and a > 0."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
         defined = (b > 0) | (a > 0) if self.infinite_rates else b > 0
         return self.likelihood(jnp.where(defined, a / b, jnp.nan))
 
-    @final
     def mode(self) -> Any:
         """Modes (a - 1)/b; NaN where a < 1 (the density has no mode inside) or b = 0."""
         a = jnp.asarray(self.concentration)
         return self.likelihood(jnp.where(a < 1, jnp.nan, a - 1.0) / self._positive_rate())
 
-    @final
     def penalized_mle(self) -> Any:
         """Mode of log λ, which exists for every a > 0: the mean."""
         return self.mean()
 
-    @final
     def log_penalty(self, parameters: Rates) -> Float[jax.Array, "*C F"]:
         """(C, F) a log λ - b λ: the log density of log λ."""
         return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
 
-    @final
     def variance(self) -> dict[str, jax.Array]:
         """Variances a/b²."""
         return {"rate": self.concentration / self._positive_rate() ** 2}
 
-    @final
     def marginals(self) -> dict[str, Distribution]:
         """Gamma distributions in `scipy.stats`."""
         return {"rate": ("gamma", {"a": self.concentration, "scale": 1.0 / self._positive_rate()})}
 
-    @final
     def program(self) -> list[Site]:
         """One site: λ ~ Gamma(a, b)."""
         a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
         return [Site("rate", "", a.shape[1], lambda _: ("Gamma", {"concentration": a, "rate": b}))]
 
-    @final
     def draw(self, variates: Variates, n: int) -> Any:
         """n draws of the rates."""
         return self.likelihood(jnp.exp(variates.log_gamma(self.concentration, n)) / self.rate)
 
-    @final
     def _positive_rate(self) -> jax.Array:
         rate = jnp.asarray(self.rate)
         return jnp.where(rate > 0, rate, jnp.nan)

@@ -69,60 +69,49 @@ class IndependentCells(IndependentClasses):
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) cumulants of log p(cell | class, θ), each cell `multiplicity` times among the data."""
 
-    @final
     def mean(self, multiplicity: Any = None) -> Likelihood:
         """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
         return self.plug_in_mean() if multiplicity is None else WithRow(self, multiplicity, "plug_in_mean")
 
-    @final
     def predictive(self, multiplicity: Any = None) -> Likelihood:
         """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
         return self.predictive_of_cell() if multiplicity is None else WithRow(self, multiplicity, "predictive_of_cell")
 
-    @final
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C F"]:
         """(C, F) log p(D) = log Z(posterior) - log Z(prior); -inf under an improper prior."""
         prior, posterior = self.log_partition(), self.update(statistics).log_partition()
         proper = jnp.isfinite(prior)
         return jnp.where(proper, posterior - jnp.where(proper, prior, 0.0), -jnp.inf)
 
-    @final
     def log_base(self, x: Any) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row."""
         return self.statistics.log_base(x)
 
-    @final
     def n_free(self) -> int:
         """Number of parameters: all of them are free."""
         return sum(np.size(v) for v in self.variance().values())
 
-    @final
     def restrict(self, keep: np.ndarray) -> Self:
         """Distribution of the parameters of some features, `keep` (F,)."""
         return jax.tree.map(lambda field: np.asarray(field)[:, keep], self)
 
-    @final
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data."""
         return self.cumulants_of_terms(x, multiplicity).sum()
 
-    @final
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters at the sites of the program: each parameter is a site."""
         return dict(parameters)
 
-    @final
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Inverse of `to_sites`."""
         return dict(values)
 
-    @final
     def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
         """One site for all cells, with the distribution of the likelihood."""
         seen = True if cells is None else cells.count > 0
         yield CellSite("", likelihood.distribution(), None if cells is None else cells.values(), seen)
 
-    @final
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         """(S, F) cells of one row for each of S parameters of one class."""
         return likelihood.simulate(rng)

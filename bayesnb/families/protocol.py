@@ -9,6 +9,8 @@ Shapes: C classes, K positions of parameters (features or levels), N rows, T ter
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -208,7 +210,10 @@ class FeatureUnits(Protocol):
 
 
 class Prior(ABC):
-    """Distribution of the parameters of C classes: a prior, and after `update` a posterior of the same type."""
+    """Distribution of the parameters of C classes: a prior, and after `update` a posterior of the same type.
+
+    A method has one definition: methods of base classes are abstract, or final.
+    """
 
     tunable: ClassVar[Mapping[str, str]] = {}
     """Hyperparameters for the strength of the prior, and the field that each one is about."""
@@ -216,6 +221,20 @@ class Prior(ABC):
     """Whether the parameters are known, so that data do not change the distribution."""
     reasons: ClassVar[Mapping[type, str]] = {}
     """Reasons why the family lacks a capability, by protocol, in words for users."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a class that defines a method again.
+
+        Raises
+        ------
+        TypeError
+            If a method of a base class is neither abstract nor a special method.
+        """
+        super().__init_subclass__()
+        for base, name in itertools.product(cls.__mro__[1:], vars(cls)):
+            method = vars(base).get(name)
+            if inspect.isfunction(method) and not name.startswith("__") and not hasattr(method, "__isabstractmethod__"):
+                raise TypeError(f"{cls.__name__}.{name}: {base.__name__} defines this method, which is final.")
 
     @abstractmethod
     def update(self, statistics: Any) -> Any:
@@ -244,7 +263,6 @@ class Prior(ABC):
     def draw(self, variates: Variates, n: int) -> Any:
         """n independent draws of the parameters: a plug-in likelihood with a leading axis."""
 
-    @final
     def sample(self, key: jax.Array, n: int) -> Any:
         """n independent draws of the parameters, with variates from a JAX key."""
         return self.draw(KeyVariates(key), n)
@@ -286,9 +304,7 @@ class Family(Prior):
         """(N,) log base measure of each row: the part that neither class nor parameter changes."""
 
     @abstractmethod
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
         """(n, N, C) draws of log p(row | class, θ) - log base, θ from the posterior in which the row is counted too.
 
         `counted_in` (n, N, C) is true for the class in which a row is counted, at most one class for each draw; None:
@@ -296,7 +312,6 @@ class Family(Prior):
         that all classes share may be left out.
         """
 
-    @final
     def log_predictive(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]

@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.nn import log_sigmoid
-from jax.scipy.stats import norm
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families import spanning_trees
+from bayesnb.families._namespace import log_segment_sum
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.averaged_structures import AveragedStructures
 from bayesnb.families.count_functions import with_counts
@@ -21,7 +21,7 @@ from bayesnb.families.protocol import LogOddsCumulants, MeanReading, Parametric,
 from bayesnb.families.spanning_trees import pair_index
 from bayesnb.families.special import log_rising
 from bayesnb.families.tree_predictive import TreePredictive, log_arc_weight, log_sum_of_trees
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Variates, draw_log_uniform
 
 _NO_TABLES = (
     "Trees are averaged, and each has parameters of its own: there are no tables of their means. posterior_draws has "
@@ -178,12 +178,10 @@ class TreeAveraged(AveragedStructures):
 
         return jax.lax.map(draw_parents, self._noise(variates, n))
 
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, counted_in: jax.Array | None = None
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
         """(n, N, C) draws: the tree given the data and the row, which is counted in class `counted_in`, then log p."""
         if counted_in is None:
-            return jax.lax.map(lambda table: x.dot(x.layout(table)), self.draw(variates, n).log_theta)
+            return x.dot_each(self.draw(variates, n).log_theta)
         n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(n_groups), n)
@@ -275,14 +273,16 @@ class TreeAveraged(AveragedStructures):
     def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(C, K) logarithms of sums of gamma variates: over a feature's levels, or over a pair's by each feature."""
         first, second, begin = self._places()
-        return _log_summed(log_gamma, jnp.where(self._is_pair(), first, begin)), _log_summed(log_gamma, second)
+        places = jnp.where(self._is_pair(), first, begin), second
+        of_first, of_second = (log_segment_sum(log_gamma, at, log_gamma.shape[-1])[..., at] for at in places)
+        return of_first, of_second
 
     def _noise(self, variates: Variates, n: int) -> Noise:
         square = jnp.zeros((self.n_features, self.n_features))
         return Noise(
-            norm.logcdf(variates.normal(square, n)),
+            draw_log_uniform(variates, square, n),
             -variates.log_gamma(square + 1.0, n),
-            norm.logcdf(variates.normal(square[0], n)),
+            draw_log_uniform(variates, square[0], n),
         )
 
     def _draw_tree(self, log_bayes: jax.Array, noise: Noise) -> tuple[jax.Array, jax.Array]:
@@ -337,9 +337,3 @@ class ArcFactors(Multinomial):
 def _summed(values: jax.Array, at: jax.Array) -> jax.Array:
     """(C, K) sums of the values with the same index, at that index."""
     return jax.ops.segment_sum(values.T, at, values.shape[-1]).T
-
-
-def _log_summed(values: jax.Array, at: jax.Array) -> jax.Array:
-    """(C, K) log Σ exp of the values with the same index, at each of them."""
-    top = jax.ops.segment_max(values.T, at, values.shape[-1]).T[:, at]
-    return top + jnp.log(_summed(jnp.exp(values - top), at)[:, at])

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.stats import norm
 
 
 class Variates(Protocol):
@@ -18,6 +19,11 @@ class Variates(Protocol):
     def normal(self, like: Any, n: int) -> jax.Array:
         """(n, *shape of like) standard normal variates."""
         ...
+
+
+def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
+    """(n, *shape of like) logarithms of uniform variates."""
+    return norm.logcdf(variates.normal(like, n))
 
 
 class Recorder:
