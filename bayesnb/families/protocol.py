@@ -1,7 +1,7 @@
 """Interfaces of conjugate families: a small core, and capabilities that a family has or lacks.
 
 Every family is a `Family`. What only some families can do is a capability: a protocol of one to four methods, which a
-family has if it defines those methods. Analyses ask by `supports(family, capability)`; a family that lacks a capability
+family has if it defines all of them. Analyses ask by `supports(family, capability)`; a family that lacks a capability
 may say why in `reasons`.
 
 Shapes: C classes, K positions of parameters (features or levels), N rows, T terms, n draws.
@@ -14,7 +14,7 @@ import itertools
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, final, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 import jax
 import numpy as np
@@ -195,7 +195,6 @@ class NumberStatistics(SufficientStatistics, Protocol):
         """Remove one row's `cells` (F,) of a `weight` (C, 1); what rounding leaves of nothing is 0."""
 
 
-@runtime_checkable
 class FeatureUnits(Protocol):
     """Capability of statistics of numbers: units in which features can be compared."""
 
@@ -320,7 +319,6 @@ class Family(Prior):
 # -- capabilities ------------------------------------------------------------------------------------
 
 
-@runtime_checkable
 class MeanReading(Protocol):
     """Capability: parameters can be plugged in at their posterior means."""
 
@@ -328,7 +326,6 @@ class MeanReading(Protocol):
         """Likelihood at the posterior means; `multiplicity` as for `Family.predictive`."""
 
 
-@runtime_checkable
 class Parametric(Protocol):
     """Capability: parameters stand in tables (C, K), one by one."""
 
@@ -345,7 +342,6 @@ class Parametric(Protocol):
         """Number to which data add, for each parameter: a number of cells, or the sum of squares of a variance."""
 
 
-@runtime_checkable
 class Marginals(Protocol):
     """Capability: marginal distributions of the parameters have names."""
 
@@ -353,7 +349,6 @@ class Marginals(Protocol):
         """Marginal of each parameter: name and arguments in `scipy.stats`."""
 
 
-@runtime_checkable
 class FiniteMixture(Protocol):
     """Capability of a family whose marginals are mixtures of named ones."""
 
@@ -361,7 +356,6 @@ class FiniteMixture(Protocol):
         """Weights, and distributions with the marginals of the components."""
 
 
-@runtime_checkable
 class PredictiveDistribution(Protocol):
     """Capability of families of numbers: the predictive distribution of a cell has a name."""
 
@@ -369,7 +363,6 @@ class PredictiveDistribution(Protocol):
         """Name and arguments (C, K) in `scipy.stats` of the predictive distribution of a cell."""
 
 
-@runtime_checkable
 class PenalizedLikelihood(Protocol):
     """Capability: an estimate by penalised likelihood, which EM maximises."""
 
@@ -380,7 +373,6 @@ class PenalizedLikelihood(Protocol):
         """(C, K) log density of parameters up to a constant, in a basis in which it has a maximum."""
 
 
-@runtime_checkable
 class RowRemoval(Protocol):
     """Capability: a posterior that keeps prior and data separate, so that rows can be left out without loss."""
 
@@ -388,7 +380,6 @@ class RowRemoval(Protocol):
         """Posterior for readings with a negative `multiplicity`."""
 
 
-@runtime_checkable
 class Restrictable(Protocol):
     """Capability: the distribution of the parameters at some positions."""
 
@@ -396,7 +387,6 @@ class Restrictable(Protocol):
         """Distribution of the parameters at the positions `keep` (K,) of the last axis; others may follow them."""
 
 
-@runtime_checkable
 class Padded(Protocol):
     """Capability of families of levels: room for more levels, so that models share compiled kernels."""
 
@@ -404,7 +394,6 @@ class Padded(Protocol):
         """Add `extra` levels that no row refers to."""
 
 
-@runtime_checkable
 class LogLikelihoodCumulants(Protocol):
     """Capability: cumulants of a row's log-likelihood in closed form."""
 
@@ -420,7 +409,6 @@ class LogLikelihoodCumulants(Protocol):
         """(N, C, T) cumulants of the terms of each row over the posterior; base measures may be left out."""
 
 
-@runtime_checkable
 class LogOddsCumulants(Protocol):
     """Capability: cumulants of differences between the terms of two classes in closed form."""
 
@@ -428,7 +416,6 @@ class LogOddsCumulants(Protocol):
         """(N, T) cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), for two classes a row."""
 
 
-@runtime_checkable
 class Simulation(Protocol):
     """Capability: rows can be simulated."""
 
@@ -439,7 +426,6 @@ class Simulation(Protocol):
         """
 
 
-@runtime_checkable
 class Program(Protocol):
     """Capability: the prior and the likelihood are a generative program."""
 
@@ -459,7 +445,6 @@ class Program(Protocol):
         """
 
 
-@runtime_checkable
 class Hierarchical(Protocol):
     """Capability: a hyperprior."""
 
@@ -467,7 +452,6 @@ class Hierarchical(Protocol):
         """Hyperparameters that a hierarchical model does not fix; `pooled`: with those that classes share."""
 
 
-@runtime_checkable
 class Condensable(Protocol):
     """Capability: the evidence as a function of the prior's strength alone, at a cost of the distinct counts."""
 
@@ -481,7 +465,6 @@ class Condensable(Protocol):
         """Part of the statistics that the evidence under `condensed()` needs."""
 
 
-@runtime_checkable
 class LevelDependence(Protocol):
     """Capability: a Bayes factor of its own for dependence of numbers on levels."""
 
@@ -492,7 +475,6 @@ class LevelDependence(Protocol):
         """
 
 
-@runtime_checkable
 class PairDependence(Protocol):
     """Capability: a Bayes factor for dependence of two features of numbers."""
 
@@ -503,7 +485,6 @@ class PairDependence(Protocol):
         """(C, K, J) log Bayes factor of dependence of two features, by rows with both; `cross` is Σ (x - x̄)(y - ȳ)."""
 
 
-@runtime_checkable
 class ConditionalDraws(Protocol):
     """Capability of families whose parameters can be drawn for some data only."""
 
@@ -518,8 +499,9 @@ _LACKING: dict[type, str] = {
 
 
 def supports(family: Any, capability: type) -> bool:
-    """Whether a family, or statistics, have a capability."""
-    return isinstance(family, capability)
+    """Whether a family, or statistics, have a capability: all methods of that protocol."""
+    methods = (name for name, value in vars(capability).items() if inspect.isfunction(value))
+    return all(hasattr(family, name) for name in methods if not name.startswith("_"))
 
 
 def reason_for_lack(family: Any, capability: type) -> str:
