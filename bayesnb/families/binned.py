@@ -119,11 +119,11 @@ class Binned(AveragedTables):
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) probability of a cut before each cell; 1 before the first of a feature."""
-        return self._flat(self._map(lambda cells: jnp.sum(jnp.exp(cells.bins().log_prob), axis=1)))
+        return self._flat(self._map_to_cells(_cut_probability))
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) whether the most probable binning has a cut before each cell."""
-        return self._flat(self._map(lambda cells: binnings.best_cuts(cells.bins().weight)))
+        return self._flat(self._map_to_cells(_best_cuts))
 
     def mean(self, multiplicity: Any = None) -> Multinomial:
         """Means E θ_g = Σ over the bins b with g of P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b.
@@ -132,8 +132,8 @@ class Binned(AveragedTables):
         change by Γ ratios, and those of the cells before and behind them stay.
         """
         if multiplicity is not None:
-            return Multinomial(self._flat(self._map(predictive_with_row, multiplicity)))
-        means = self._map(Cells.mean)
+            return Multinomial(self._flat(self._map_to_cells(predictive_with_row, multiplicity)))
+        means = self._map_to_cells(Cells.mean)
         xp = namespace(means)
         with np.errstate(divide="ignore"):
             return Multinomial(xp.where(self.proper(), self._flat(xp.log(means)), xp.nan))
@@ -144,9 +144,8 @@ class Binned(AveragedTables):
         Densities over more and fewer bins do not compare; on the simplex there is no mode where α + n < 1 in a bin.
         """
         bins = jnp.cumsum(self.best_cuts()) - 1
-        of_bin, counted = self._sums_by(bins), self.posterior_concentration()
-        alpha = jnp.asarray(self.concentration)
-        log_theta = jnp.log(of_bin(counted) / self._sum(counted)) + jnp.log(alpha / of_bin(alpha))
+        counted, alpha = self.posterior_concentration(), jnp.asarray(self.concentration)
+        log_theta = jnp.log(self._sum(counted, bins) / self._sum(counted)) + jnp.log(alpha / self._sum(alpha, bins))
         return Multinomial(jnp.where(self.proper(), log_theta, jnp.nan))
 
     def variance(self) -> dict[str, jax.Array]:
@@ -256,37 +255,34 @@ class Binned(AveragedTables):
 
     def _map(self, of: Callable[..., Any], *shared: Any) -> Any:
         """(F, …) function of the cells of each feature, some features at a time; `shared` are its further arguments."""
-        alpha, count = (namespace(v).moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
-        cells = Cells(alpha, count, self._padded(self.log_odds, binnings.NEVER))
-        if is_host(*cells, *shared):
-            return _map_on_host(of, cells, *shared)
-        size = max(1, _AT_A_TIME // max(1, alpha.shape[1] * self.width**2))
+        cells = jax.tree.map(jnp.asarray, self._cells())
+        size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
 
         def alone(cells: Cells) -> Any:
             return of(cells, *shared)
 
         return jax.vmap(alone)(cells) if size >= self.num_groups else jax.lax.map(alone, cells, batch_size=size)
 
-    def _sum(self, values: Any) -> Any:
-        """(…, L) sums over each cell's feature."""
-        if is_host(values, self.group):
-            return segment_sum(np.atleast_2d(values), self.group, self.num_groups)[:, self.group].reshape(values.shape)
-        return self._sums_by(jnp.asarray(self.group))(values)
+    def _map_to_cells(self, of: Callable[..., Any], *shared: Any) -> Any:
+        """(F, …, G) function with a value for each cell; of NumPy arrays in kernels that most models share."""
+        cells = self._cells()
+        return _map_on_host(of, cells, *shared) if is_host(*cells, *shared) else self._map(of, *shared)
 
-    def _sums_by(self, index: jax.Array) -> Callable[[jax.Array], jax.Array]:
-        """Function that sums values (…, L) with the same index, at each of them."""
+    def _cells(self) -> Cells:
+        """Cells of all features, with a leading axis."""
+        alpha, count = (namespace(v).moveaxis(self._padded(v), -2, 0) for v in (self.concentration, self.count))
+        return Cells(alpha, count, self._padded(self.log_odds, binnings.NEVER))
 
-        def sums(values: jax.Array) -> jax.Array:
-            values = jnp.asarray(values)
-            return jax.ops.segment_sum(values.T, index, len(index), indices_are_sorted=True).T[..., index]
-
-        return sums
+    def _sum(self, values: Any, index: Any = None) -> Any:
+        """(C, L) sums of values of cells (C, L) over those with the same index, by default over each feature."""
+        index = self.group if index is None else index
+        return segment_sum(values, index, len(index))[:, index]
 
     def _log_theta(self, log_gamma: jax.Array, bins: jax.Array) -> jax.Array:
         """(C, L) log θ of cells whose bins have numbers (L,), from log gamma variates of the cells."""
         alpha = jnp.asarray(self.concentration)
         of_bin, of_feature = (log_segment_sum(log_gamma, i, len(bins))[..., i] for i in (bins, jnp.asarray(self.group)))
-        return of_bin - of_feature + jnp.log(alpha / self._sums_by(bins)(alpha))
+        return of_bin - of_feature + jnp.log(alpha / self._sum(alpha, bins))
 
 
 @pytree
@@ -330,7 +326,7 @@ class IndependentCuts:
 
 
 def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
-    """Compute (F, …, G) of each feature, a few at a time and of few widths, so that most models share a kernel."""
+    """Apply a function to a few features at a time, padded to few widths, so that most models share a kernel."""
     n_features, n_classes, width = cells.alpha.shape
     wide = max(_NARROWEST, 1 << (width - 1).bit_length())
     size = min(_FEATURES, max(1, _AT_A_TIME // (n_classes * wide**2)))
@@ -348,6 +344,14 @@ def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> n
 @jax.jit(static_argnames="of")
 def _map_compiled(cells: Cells, *shared: jax.Array, of: Callable[..., Any]) -> Any:
     return jax.vmap(lambda alone: of(alone, *shared))(cells)
+
+
+def _cut_probability(cells: Cells) -> jax.Array:
+    return jnp.sum(jnp.exp(cells.bins().log_prob), axis=1)
+
+
+def _best_cuts(cells: Cells) -> jax.Array:
+    return binnings.best_cuts(cells.bins().weight)
 
 
 def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:

@@ -12,7 +12,7 @@ from jax.nn import log_sigmoid
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families import spanning_trees
-from bayesnb.families._namespace import log_segment_sum
+from bayesnb.families._namespace import log_segment_sum, segment_sum
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.averaged_structures import AveragedStructures
 from bayesnb.families.count_functions import with_counts
@@ -233,7 +233,8 @@ class TreeAveraged(AveragedStructures):
     def _margins(self) -> list[tuple[jax.Array, jax.Array]]:
         """(C, K) α and n of each position, and their sums over positions with the same place, at each of `_places`."""
         parts = jnp.asarray(self.concentration), jnp.asarray(self.count)
-        return [parts, *((_summed(parts[0], at), _summed(parts[1], at)) for at in self._places())]
+        n = parts[0].shape[1]
+        return [parts, *((segment_sum(parts[0], at, n), segment_sum(parts[1], at, n)) for at in self._places())]
 
     def _gains(self, multiplicity: jax.Array) -> jax.Array:
         """(C, K) log probability of each feature's level, with the level `multiplicity` more times in the data."""
@@ -255,7 +256,7 @@ class TreeAveraged(AveragedStructures):
         """(C, G) log E of each feature, and log E_uv/(E_u E_v) of each pair, by the rows that have both."""
         level, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
         value = jnp.where(self._is_pair(), level - first - second + total, level - total)
-        return jax.ops.segment_sum(value.T, self.group, self.num_groups, indices_are_sorted=True).T
+        return segment_sum(value, self.group, self.num_groups)
 
     def _log_bayes(self) -> Float[jax.Array, "P"]:
         """(P,) log B of each pair."""
@@ -332,8 +333,3 @@ class Noise(NamedTuple):
 @pytree
 class ArcFactors(Multinomial):
     """Draws: `log_theta` (n, C, K) is log θ of each feature alone, and the terms that real arcs add to it."""
-
-
-def _summed(values: jax.Array, at: jax.Array) -> jax.Array:
-    """(C, K) sums of the values with the same index, at that index."""
-    return jax.ops.segment_sum(values.T, at, values.shape[-1]).T

@@ -66,7 +66,7 @@ each = pytest.mark.parametrize("own", KINDS.values(), ids=KINDS)
 EVEN = KINDS["even"]
 
 log_evidence, mean, mode = map(jitted, ("log_evidence", "mean", "mode"))
-variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive_with_row"))
+variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive"))
 proper, limit = jitted("proper"), jitted("limit")
 cumulants = jax.jit(ContextTree.log_likelihood_cumulants, static_argnums=2)
 draw = jax.jit(lambda family, key: family.sample(key, DRAWS).theta)
