@@ -18,7 +18,8 @@ from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, LevelColumns, NodeColumns, Rows, Table, Unknown, priors, report_unknown
-from bayesnb.families import Dirichlet
+from bayesnb.families import Dirichlet, supports
+from bayesnb.families.protocol import MeanReading
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
@@ -318,7 +319,7 @@ class Fitted:
     def _report_unknown(self, columns: LevelColumns, unknown: list[Unknown]) -> None:
         note = ""
         family = next(f for b, f in zip(self.encoding.blocks, self.prior.blocks, strict=True) if b.base is columns)
-        if columns.unknown == "level" and self.no_posterior is None and family.has_tables:
+        if columns.unknown == "level" and self.no_posterior is None and supports(family, MeanReading):
             # Of a structure the columns are those without parents, and a level has a share given each of their values.
             blocks: Any = self.encoding.blocks
             own = [block.base for block in blocks].index(columns)

@@ -11,13 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled
+from bayesnb.capabilities import require_capability
+from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled, posterior_for_removal, supports
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
+from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.powers import Raised, Tempered
-from bayesnb.families.protocol import Prepared
-from bayesnb.families.terms import linear
+from bayesnb.families.protocol import Condensable, MeanReading, Parametric, PenalizedLikelihood, Prepared
+from bayesnb.families.weighted_likelihoods import Raised, Tempered
 
 Estimate = Literal["mle", "map", "mean", "predictive"]
 
@@ -203,8 +204,8 @@ class NaiveBayes:
 
         A small prior is not lost beside large counts, and rows are left out of priors derived from the data, too.
         """
-        blocks = tuple(f.update_apart(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
-        classes: Any = self.class_prior.update_apart(LevelCounts(statistics.class_count[None]))
+        blocks = tuple(posterior_for_removal(f, s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
+        classes = posterior_for_removal(self.class_prior, LevelCounts(statistics.class_count[None]))
         return replace(self, class_prior=classes, blocks=blocks)
 
     def derive(self, statistics: Statistics) -> Self:
@@ -213,30 +214,34 @@ class NaiveBayes:
         return replace(self, blocks=tuple(f(s, pooled(s)) if callable(f) else f for f, s in blocks))
 
     def unit(self) -> Self:
-        """The prior into which drawn hyperparameters are put, see `Family.unit`."""
-        return replace(self, class_prior=self.class_prior.unit(), blocks=tuple(f.unit() for f in self.blocks))
+        """Return the prior with concentrations 1, into which drawn hyperparameters are put."""
+        return replace(self, class_prior=_unit(self.class_prior), blocks=tuple(map(_unit, self.blocks)))
 
     def condensed(self) -> Self:
         """As much of the prior as `log_evidence` needs while nothing but its strength changes."""
-        return type(self)(self.class_prior, tuple(f.condensed() for f in self.blocks))
+        blocks = tuple(f.condensed() if supports(f, Condensable) else f for f in self.blocks)
+        return type(self)(self.class_prior, blocks)
 
     def condense(self, statistics: Statistics) -> Statistics:
         """As much of the statistics as `condensed()` needs."""
-        blocks = tuple(f.condense(s) for f, s in zip(self.blocks, statistics.blocks, strict=True))
+        pairs = zip(self.blocks, statistics.blocks, strict=True)
+        blocks = tuple(f.condense(s) if supports(f, Condensable) else s for f, s in pairs)
         return replace(statistics, blocks=blocks)
 
     def improper(self) -> Self:
         """The improper prior under which the posterior mean is the maximum likelihood estimate."""
-        return replace(self, class_prior=self.class_prior.improper(), blocks=tuple(f.improper() for f in self.blocks))
+        blocks = tuple(require_capability(f, Parametric).improper() for f in self.blocks)
+        return replace(self, class_prior=self.class_prior.improper(), blocks=blocks)
 
     def penalized_mle(self) -> JointLikelihood:
         """The parameters that maximise `log_penalty`: of a posterior, the penalised likelihood of its rows."""
         return JointLikelihood(
-            self.class_prior.penalized_mle().log_theta[0], tuple(f.penalized_mle() for f in self.blocks)
+            self.class_prior.penalized_mle().log_theta[0],
+            tuple(require_capability(f, PenalizedLikelihood).penalized_mle() for f in self.blocks),
         )
 
     def log_penalty(self, reading: JointLikelihood) -> tuple[jax.Array, ...]:
-        """Of the class probabilities (C,) and of each block's parameters (C, K): see `Family.log_penalty`."""
+        """Of the class probabilities (C,) and of each block's parameters (C, K): see `PenalizedLikelihood`."""
         parts = zip(self.blocks, reading.likelihoods, strict=True)
         of_classes = self.class_prior.log_penalty(Multinomial(reading.log_class[None]))[0]
         return of_classes, *(family.log_penalty(parameters) for family, parameters in parts)
@@ -333,18 +338,22 @@ def _read(block: Family, estimate: Estimate) -> Likelihood:
     if estimate == "predictive":
         return block.predictive()
     if estimate == "map":
-        return block.mode()
+        return require_capability(block, Parametric).mode()
     if estimate == "mean":
-        return block.mean()
+        return require_capability(block, MeanReading).mean()
     raise ValueError(f"estimate={estimate!r} is not a reading; use 'mean', 'map' or 'predictive'.")
 
 
 def _read_with_row(block: Family, estimate: str, multiplicity: jax.Array) -> Likelihood:
     if estimate == "predictive":
-        return block.predictive_with_row(multiplicity)
+        return block.predictive(multiplicity)
     if estimate == "mean":
-        return block.mean_with_row(multiplicity)
+        return require_capability(block, MeanReading).mean(multiplicity)
     raise ValueError(f"estimate={estimate!r} has no reading with a row added; use 'mean' or 'predictive'.")
+
+
+def _unit(family: Any) -> Any:
+    return family.unit() if supports(family, Condensable) else family
 
 
 def plus(a: jax.Array, b: jax.Array) -> jax.Array:

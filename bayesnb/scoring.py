@@ -265,8 +265,7 @@ def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["pe
 
 
 def _read_alone(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
-    on_host = [b.read_on_host if multiplicity is None else b.read_with_row_on_host for b in model.blocks]
-    if any(on_host):
+    if any(block.read_on_host for block in model.blocks):
         return model.read(estimate, multiplicity)
     return _read_compiled(model, multiplicity, estimate)
 

@@ -14,7 +14,8 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.pair_counts import by_class, count_pairs, pieces
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
-from bayesnb.families import Complete, Dirichlet, Family
+from bayesnb.families import Complete, Dirichlet, Family, supports
+from bayesnb.families.protocol import PairDependence
 from bayesnb.fitted import Fitted
 from bayesnb.uncertainty import ImproperPosteriorError
 
@@ -114,10 +115,10 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
         if hasattr(x, "code"):
             cells += _levels(columns, family, x.code, order, at)
             continue
-        if not hasattr(family.statistics, "of_moments"):
+        if not hasattr(family.statistics, "from_moments"):
             raise NotImplementedError(
                 f"check_independence compares numbers by their moments, and {family.statistics.__name__}, the "
-                f"statistics of {columns.kind} columns, has no `of_moments`. Choose other columns by features=."
+                f"statistics of {columns.kind} columns, has no `from_moments`. Choose other columns by features=."
             )
         values = np.asarray(x.values if isinstance(x, Complete) else x)[np.ix_(order, at)].astype(np.float64)
         prior = jax.tree.map(lambda field, at=at: np.asarray(field)[:, at], family)
@@ -231,7 +232,7 @@ def _rank(cells: Cells) -> int:
     """Order of comparison: levels, then numbers, of which those whose pairs have a closed form come last."""
     if not isinstance(cells, NumberCells):
         return 0
-    return 2 if cells.prior.correlates else 1
+    return 2 if supports(cells.prior, PairDependence) else 1
 
 
 def _require_proper(columns: Columns, family: Family, at: np.ndarray) -> None:

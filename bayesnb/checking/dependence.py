@@ -14,6 +14,8 @@ from scipy.stats import random_table
 from bayesnb._util.pair_counts import pieces
 from bayesnb._util.precision import float64
 from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
+from bayesnb.families import log_bayes_factor_of_levels, supports
+from bayesnb.families.protocol import PairDependence
 
 _MOST_CELLS = 2**21
 _SAME = 1e-9
@@ -48,14 +50,15 @@ def compare(first: Any, second: Any, bounds: np.ndarray) -> Evidence:
         return _levels_and_levels(first, second, bounds)
     moments = _moments(first, second, bounds)
     x, y, cross = moments
-    if first.prior.correlates:  # Such cells come last in the order of comparison, and so the second correlates too.
-        terms = first.prior.log_bayes_factor_of_pairs(
+    if supports(first.prior, PairDependence):  # Such cells come last in the order of comparison: the second has it too.
+        prior: Any = first.prior
+        terms = prior.log_bayes_factor_of_pairs(
             second.prior, _counted(first, x, x.mean), _counted(second, y, y.mean), cross
         )
         return Evidence(x.n.sum(axis=0), terms.sum(axis=0), _correlation(moments))
     evidence = _levels_and_numbers(above_median(first, bounds), second, bounds)
     log_bayes_factor = evidence.log_bayes_factor
-    if not second.prior.correlates:
+    if not supports(second.prior, PairDependence):
         other = _levels_and_numbers(above_median(second, bounds), first, bounds).log_bayes_factor
         log_bayes_factor = np.logaddexp(log_bayes_factor, other.T) - np.log(2.0)
     return Evidence(evidence.rows, log_bayes_factor, _correlation(moments))
@@ -146,7 +149,7 @@ def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, 
     counted = (
         _counted(second, m, t / np.maximum(m.n, 1.0)) for m, t in ((by_level, total), (by_class, total.sum(axis=2)))
     )
-    gain = second.prior.log_bayes_factor_of_levels(*counted)
+    gain = log_bayes_factor_of_levels(second.prior, *counted)
     within, whole = by_level.m2.sum(axis=2), by_class.m2
     varies = ~by_class.constant
     unexplained = np.where(varies, within / np.where(varies, whole, 1.0), 1.0)
@@ -181,7 +184,7 @@ class _Moments:
 def _counted(cells: NumberCells, moments: _Moments, mean: np.ndarray) -> Any:
     """Statistics of numbers with these moments."""
     statistics: Any = cells.prior.statistics
-    return statistics.of_moments(moments.n, mean, moments.m2)
+    return statistics.from_moments(moments.n, mean, moments.m2)
 
 
 def _moments(first: NumberCells, second: NumberCells, bounds: np.ndarray) -> tuple[_Moments, _Moments, np.ndarray]:

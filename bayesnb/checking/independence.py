@@ -11,6 +11,8 @@ from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
 from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, take
 from bayesnb.checking.dependence import compare
+from bayesnb.families import supports
+from bayesnb.families.protocol import PairDependence
 from bayesnb.fitted import Classifier, require_posterior
 
 if TYPE_CHECKING:
@@ -149,8 +151,11 @@ def check_independence(
     cells, bounds = read_cells(fitted, X, y, chosen)
     require_memory(cells, len(bounds) - 1, names)
     for group in cells:
-        if isinstance(group, NumberCells):
-            group.prior.require_pairs([names[int(j)] for j in group.index])
+        prior: Any = group.prior if isinstance(group, NumberCells) else None
+        if supports(prior, PairDependence):
+            refusal = prior.pairs_refusal([names[int(j)] for j in group.index])
+            if refusal is not None:
+                raise NotImplementedError(refusal)
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []
     with progress("Pairs of features", n_pairs) as tick:

@@ -11,7 +11,9 @@ from scipy.special import logsumexp
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
+from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
+from bayesnb.families.protocol import Simulation
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Classifier, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
@@ -93,7 +95,8 @@ def _draw(
     for columns, family, counted in zip(encoding.blocks, model.blocks, statistics.blocks, strict=True):
         likelihood = jax.tree.map(np.asarray, _draw_likelihood(family, draws, rng))
         of_label = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
-        cells = columns.realized(family.simulate(of_label, rng, columns.total_count(counted, n_rows)))
+        simulated = require_capability(family, Simulation).simulate(of_label, rng, columns.total_count(counted, n_rows))
+        cells = columns.realized(simulated)
         score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
     with np.errstate(invalid="ignore"):
         return np.exp(score[each, label] - logsumexp(score, axis=1))

@@ -21,6 +21,8 @@ from bayesnb.estimators.numbers import OF_KIND
 from bayesnb.evaluation.compare import Scored, score_fitted
 from bayesnb.evaluation.estimates import WEIGHTED
 from bayesnb.evaluation.resampling import standard_error
+from bayesnb.families import supports
+from bayesnb.families.protocol import FeatureUnits
 from bayesnb.fitted import Fitted
 from bayesnb.selection.left_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
@@ -207,6 +209,6 @@ def _spread(fitted: Fitted) -> dict[str, float]:
     """Unit of the sd of the location of each feature of numbers."""
     spread: dict[str, float] = {}
     for columns, statistics in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True):
-        if (values := statistics.spread()) is not None:
-            spread |= dict(zip(columns.names, values.tolist(), strict=True))
+        if supports(statistics, FeatureUnits):
+            spread |= dict(zip(columns.names, statistics.spread().tolist(), strict=True))
     return spread

@@ -34,7 +34,7 @@ class GrowingColumns(OfLevels, PlainColumns):
         raise NotImplementedError
 
     def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
-        return statistics.by_level(self.sizes())
+        return statistics.level_counts(self.sizes())
 
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """(C, levels) of each feature, from (C, L)."""

@@ -15,7 +15,7 @@ from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import PlainRows, pad_rows, room
 from bayesnb.encoding.table import SideBySide, Table
 from bayesnb.families import Binned, LevelCounts, OneHot, PackedCounts, empty_counts
-from bayesnb.families.count_matrix import cell_code
+from bayesnb.families.count_rows import cell_code
 
 _ROWS = 2**14
 """Of a first batch, evenly spread, that quantiles are taken of."""
@@ -70,7 +70,7 @@ class CellColumns(FixedColumns):
         return replace(opened, ends=self._ends, sizes=self.sizes())
 
     def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
-        return statistics.by_level(self.sizes())
+        return statistics.level_counts(self.sizes())
 
     def union(self, other: Self) -> Self:
         pairs = zip(self.names, self.edges, other.edges, strict=True)

@@ -381,7 +381,7 @@ class BinaryColumns(OfLevels, FixedColumns):
 
     def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
         """Of a sparse matrix only presences were counted: the rest of each class is absent."""
-        count = statistics.by_level(self.sizes()).count
+        count = statistics.level_counts(self.sizes()).count
         if count.shape[1] == 2 * len(self.index):
             return LevelCounts(count)
         # With fractional weights the difference of two equal sums may be negative.

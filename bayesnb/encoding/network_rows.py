@@ -13,7 +13,7 @@ import numpy as np
 from bayesnb.encoding.levels import MISSING
 from bayesnb.encoding.row_blocks import CELLS, CodedRows, PlainRows, pad_rows, power_of_four, room
 from bayesnb.families import LevelCounts, OneHot, PackedCounts, empty_counts
-from bayesnb.families.count_matrix import joint_code
+from bayesnb.families.count_rows import joint_code
 from bayesnb.families.network_cells import BARREN, Network, NetworkCells
 
 
@@ -128,7 +128,7 @@ class NetworkRows(NodeRows):
 
     @cached_property
     def _network(self) -> Network:
-        network = Network.of(self.nodes, self.base.sizes.tolist())
+        network = Network.from_nodes(self.nodes, self.base.sizes.tolist())
         if network.room() > CELLS:
             raise ValueError(
                 f"Input X has missing cells with observed descendants (first row: {int(np.argmax(self.summed))}), and "

@@ -106,7 +106,7 @@ def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
     if not total.all():
         raise ValueError("alpha has zeros, and tables='context' compares contexts by their evidence: give it all > 0.")
     own = np.broadcast_to(total, columns.n_features)[list(columns.index)]
-    return ContextTree.of_tables([columns.shape(node) for node in columns.nodes], np.tile(own, (n_classes, 1)))
+    return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(own, (n_classes, 1)))
 
 
 def prior_of_trees(alpha: Any, columns: Any, n_classes: int) -> TreeAveraged:
@@ -126,7 +126,7 @@ def prior_of_trees(alpha: Any, columns: Any, n_classes: int) -> TreeAveraged:
     _at_least(total, 0.0, "alpha")
     if not total:
         raise ValueError("alpha is 0, and trees are compared by their evidence: give it a positive number.")
-    return TreeAveraged.of_features(columns.base.sizes().tolist(), n_classes, float(total))
+    return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
 def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:
@@ -165,7 +165,7 @@ def prior_of_cells(given: Any, argument: str, n_classes: int, sizes: np.ndarray)
     if isinstance(given, IndependentCuts):
         for name, bound in given.least.items():
             _field(given, name, (), bound, argument)
-        return given.of_cells(n_classes, sizes)
+        return given.prior(n_classes, sizes)
     if not isinstance(given, Binned):
         raise ValueError(
             f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."

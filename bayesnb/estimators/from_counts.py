@@ -157,7 +157,7 @@ class _Cells:
 
     def moments(self, family: Any, names: Sequence[str], kind: str, n_classes: int) -> Any:
         """Statistics of features of numbers; rows of the same class and feature are merged."""
-        total = family.of_moments(*np.zeros((3, n_classes, len(names))))
+        total = family.from_moments(*np.zeros((3, n_classes, len(names))))
         at = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
         rows, feature = np.concatenate(at), np.repeat(np.arange(len(names)), list(map(len, at)))
         frame = self.frame.iloc[rows]
@@ -167,7 +167,7 @@ class _Cells:
             fields, chosen = np.zeros((3, n_classes, len(names))), part == k
             fields[:, self.own[rows[chosen]], feature[chosen]] = given[:, chosen]
             with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
-                total = total.merge(family.of_moments(*fields))
+                total = total.merge(family.from_moments(*fields))
         return total
 
 
@@ -179,7 +179,7 @@ def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]],
             at = cells.rows_of(name, with_levels=False, kind=kind)
             np.add.at(count, (cells.own[at], j), cells.count[at])
         return LevelCounts(count)
-    if hasattr(columns.family.statistics, "of_moments"):
+    if hasattr(columns.family.statistics, "from_moments"):
         return cells.moments(columns.family.statistics, columns.names, kind, n_classes)
     for name in columns.names:
         if not levels[name]:
@@ -336,7 +336,7 @@ def _has_base(columns: Columns) -> bool:
     if columns.one_simplex:
         return True
     family: Any = columns.family.statistics
-    return hasattr(family, "of_moments") and bool(np.any(np.asarray(family.log_base(np.full((1, 1), 2.0)))))
+    return hasattr(family, "from_moments") and bool(np.any(np.asarray(family.log_base(np.full((1, 1), 2.0)))))
 
 
 __all__ = ["from_counts"]

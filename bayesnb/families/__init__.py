@@ -4,24 +4,34 @@ from typing import Any
 
 from bayesnb.families.averaged import Averaged, AveragedCells, AveragedLevels, EmpiricalAveraged, averaged
 from bayesnb.families.binned import Binned, IndependentCuts
-from bayesnb.families.cells import Complete
-from bayesnb.families.conjugate import pooled
 from bayesnb.families.context_tree import ContextTree
 from bayesnb.families.dirichlet import Dirichlet
 from bayesnb.families.empirical import Empirical, EmpiricalPrior
 from bayesnb.families.gamma_exponential import Durations, EmpiricalDuration, GammaExponential
 from bayesnb.families.gamma_poisson import EmpiricalRate, GammaPoisson, Totals
+from bayesnb.families.independent_cells import log_bayes_factor_of_levels
 from bayesnb.families.known import Known
 from bayesnb.families.moments import Moments
 from bayesnb.families.multinomial import LevelCounts
 from bayesnb.families.normal_inverse_gamma import EmpiricalNormal, NormalInverseGamma
+from bayesnb.families.number_rows import Complete
 from bayesnb.families.one_hot import OneHot, PackedCounts, empty_counts
-from bayesnb.families.protocol import Family, Likelihood, SufficientStatistics
+from bayesnb.families.protocol import (
+    Family,
+    Likelihood,
+    SufficientStatistics,
+    hyperprior_of,
+    mixture_components,
+    posterior_for_removal,
+    reason_for_lack,
+    supports,
+)
 from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
+from bayesnb.families.statistics import pooled
 from bayesnb.families.tree_averaged import TreeAveraged
 
 OF_NUMBERS: tuple[Any, ...] = (NormalInverseGamma, GammaPoisson, GammaExponential)
-"""Families of numbers, a kind of columns each."""
+"""Families of numbers, one for each kind of columns."""
 
 __all__ = [
     "OF_NUMBERS",
@@ -58,5 +68,11 @@ __all__ = [
     "TreeAveraged",
     "averaged",
     "empty_counts",
+    "hyperprior_of",
+    "log_bayes_factor_of_levels",
+    "mixture_components",
     "pooled",
+    "posterior_for_removal",
+    "reason_for_lack",
+    "supports",
 ]

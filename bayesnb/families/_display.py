@@ -1,4 +1,4 @@
-"""What distributions and statistics show of themselves: shapes and ranges of their arrays, which may be long."""
+"""Text and HTML of distributions and statistics: shapes and ranges of their arrays, which may be long."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NAMES = "A distribution, by class and feature; parameter_table(nb) has their na
 
 
 def as_text(tree: Any) -> str:
-    """`Dirichlet(concentration=(2, 3) from 0.5 to 4.5, …)`."""
+    """Return a text such as `Dirichlet(concentration=(2, 3) from 0.5 to 4.5, …)`."""
     return f"{type(tree).__name__}({', '.join(f'{f.name}={_text(getattr(tree, f.name))}' for f in fields(tree))})"
 
 
 def as_html(tree: Any) -> str:
-    """A row for each array and number, with its shape and range."""
+    """Return a table with one row for each array and number: shape and range."""
     rows = [(name, *cells) for name, cells in _rows(tree, "")]
     notes = [_NAMES] * hasattr(tree, "update")
     return card(type(tree).__name__, "", table(rows, ("", "shape", "least", "greatest")), notes=notes)
@@ -59,7 +59,7 @@ def _is_array(value: Any) -> bool:
 
 
 def _ends(value: Any) -> tuple[float, float] | None:
-    """Least and greatest number, if there are numbers: NaN aside."""
+    """Return the least and the greatest number, NaN aside; None if there are no numbers."""
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "biuf" or not numbers.size or np.isnan(numbers).all():
         return None

@@ -47,8 +47,14 @@ def logsumexp(x: Any, axis: int) -> Any:
 def segment_sum(values: Float[Any, "C E"], index: Int[Any, "E"], n: int) -> Float[Any, "C n"]:
     """Sum entries with the same index below n, for each class; the others are dropped."""
     if is_host(values, index):
-        return np.stack([np.bincount(index, own, n)[:n] for own in values])
+        return np.stack([np.bincount(index, counts_of_class, n)[:n] for counts_of_class in values])
     return jax.ops.segment_sum(values.T, index, n).T
+
+
+def log_segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int) -> Float[jax.Array, "*C n"]:
+    """Compute log Σ exp over entries with the same index below n, in JAX."""
+    top = jax.ops.segment_max(values.T, index, n).T
+    return top + jnp.log(jax.ops.segment_sum(jnp.exp(values - top[..., index]).T, index, n).T)
 
 
 def repeat(times: int, step: Callable[[State], State], state: State) -> State:

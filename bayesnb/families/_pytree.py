@@ -20,24 +20,24 @@ def pytree(cls: type[T]) -> type[T]:
     Not by `jax.tree_util.register_dataclass`: structures of two of its classes, with fields of the same names, compare
     equal (jax 0.10 and 0.12), and where their hashes meet, `jit` takes one class for the other.
     """
-    own = vars(cls)
+    defined = vars(cls)
     made: Any = dataclass(frozen=True, eq=False, repr=False)(cls)
     for name, shown in (("__repr__", as_text), ("_repr_html_", as_html)):
-        if name not in own:
+        if name not in defined:
             setattr(made, name, shown)
-    apart = tuple(f.name for f in fields(made) if f.metadata.get("static"))
-    data = tuple(f.name for f in fields(made) if f.name not in apart)
+    static_names = tuple(f.name for f in fields(made) if f.metadata.get("static"))
+    data = tuple(f.name for f in fields(made) if f.name not in static_names)
     keys = tuple(map(jax.tree_util.GetAttrKey, data))
 
     def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple(getattr(tree, name) for name in data), tuple(getattr(tree, name) for name in apart)
+        return tuple(getattr(tree, name) for name in data), tuple(getattr(tree, name) for name in static_names)
 
     def flatten_with_keys(tree: Any) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
         children, aux = flatten(tree)
         return tuple(zip(keys, children, strict=True)), aux
 
     def unflatten(aux: tuple[Any, ...], children: Iterable[Any]) -> Any:
-        return made(**dict(zip(data + apart, (*children, *aux), strict=True)))
+        return made(**dict(zip(data + static_names, (*children, *aux), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
     return made

@@ -1,4 +1,4 @@
-"""Probabilities that are mixtures of Beta variates: of levels whose context is not known."""
+"""Mixtures of Beta distributions: probabilities of levels whose context is unknown."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.stats import norm
 from jaxtyping import Float
 
 from bayesnb.families._namespace import logsumexp, namespace
 from bayesnb.families.special import polygammas
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Variates, draw_log_uniform
 
 
 class Betas(NamedTuple):
-    """θ ~ Beta(α, α₀ - α)."""
+    """Beta(α, α₀ - α) distributions."""
 
     alpha: Any
     total: Any
 
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Beta distributions in `scipy.stats`."""
         return {"theta": ("beta", {"a": self.alpha, "b": self.total - self.alpha})}
 
 
 class BetaMixture(NamedTuple):
-    """θ of each level, drawn in one of D contexts: log P(context), and α and α₀ there, (D, C, L)."""
+    """Distribution of θ of each level, drawn in one of D contexts: log P(context), and α and α₀ there, (D, C, L)."""
 
     log_weight: Any
     alpha: Any
     total: Any
 
     @classmethod
-    def of(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
-        """With weights that may have any sum."""
+    def from_weights(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
+        """Mixture with weights that may have any sum."""
         return cls(log_weight - logsumexp(log_weight, axis=0), alpha, total)
 
     def log_mean(self) -> Float[Any, "C L"]:
-        """log E θ."""
+        """(C, L) log E θ."""
         log_each = namespace(self.alpha, self.total).log(self.alpha / self.total)
         return logsumexp(self.log_weight + log_each, axis=0)
 
     def variance(self) -> Float[jax.Array, "C L"]:
-        """Var θ: within contexts, and between them."""
+        """(C, L) Var θ: within contexts, and between them."""
         each = self.alpha / self.total
         within = each * (1.0 - each) / (self.total + 1.0)
         return self._average(within + (each - self._average(each)) ** 2)
@@ -56,21 +56,21 @@ class BetaMixture(NamedTuple):
         return mean, spread, self._average(third + 3.0 * second * away + away**3)
 
     def components(self) -> list[tuple[jax.Array, Betas]]:
-        """Weights (C, L) and distributions, a context each."""
+        """Weights (C, L) and distributions of the contexts."""
         return [(jnp.exp(w), Betas(a, t)) for w, a, t in zip(*self, strict=True)]
 
     def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
-        """Draws of log θ of each level by itself: a context, then θ there."""
+        """(n, C, L) draws of log θ of each level by itself: a context, then θ there."""
         below = jnp.cumsum(jnp.exp(self.log_weight), axis=0)[:-1]
-        own, rest = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
-        uniform = jnp.exp(norm.logcdf(variates.normal(jnp.zeros(jnp.shape(self.alpha)[1:]), n)))
+        level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
+        uniform = jnp.exp(draw_log_uniform(variates, jnp.zeros(jnp.shape(self.alpha)[1:]), n))
 
-        def one(draw: tuple[jax.Array, ...]) -> jax.Array:
-            own, rest, uniform = draw
+        def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
+            level, others, uniform = draw
             context = jnp.sum(uniform > below, axis=0)[None]
-            return jnp.take_along_axis(own - jnp.logaddexp(own, rest), context, axis=0)[0]
+            return jnp.take_along_axis(level - jnp.logaddexp(level, others), context, axis=0)[0]
 
-        return jax.lax.map(one, (own, rest, uniform))
+        return jax.lax.map(draw_levels, (level, others, uniform))
 
     def _average(self, values: jax.Array) -> jax.Array:
         return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)

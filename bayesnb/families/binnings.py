@@ -1,4 +1,4 @@
-"""All binnings of G cells in a row: sums over every way to cut them into bins.
+"""Sums over all binnings of G cells in a row, that is, over every way to cut them into bins.
 
 A binning is weighted by the product over its bins of exp(weight[i, k]), i and k the first and the last cell of the bin.
 The 2^(G - 1) of them are summed by dynamic programming (Endres & Földiák, *Bayesian bin distribution inference and
@@ -17,14 +17,14 @@ from jax.nn import log_sigmoid, logsumexp
 from jaxtyping import Bool, Float, Int
 
 NEVER = -1e30
-"""Log weight of what is impossible: sums of infinities have no derivatives."""
+"""Log weight of the impossible: sums of infinities have no derivatives."""
 
 
 class Bins(NamedTuple):
     """Sums over the binnings of one row of cells.
 
-    `before` (G,) is the log sum over those of the cells before i, `log_total` that over all, and `log_prob` (G, G) the
-    log of the share of those in which the cells i … k are a bin.
+    `before` (G,) is the log sum over the binnings of the cells before i, `log_total` the log sum over all binnings, and
+    `log_prob` (G, G) the log probability that the cells i … k are a bin.
     """
 
     weight: Float[jax.Array, "G G"]
@@ -33,8 +33,8 @@ class Bins(NamedTuple):
     log_prob: Float[jax.Array, "G G"]
 
     @classmethod
-    def of(cls, weight: Float[jax.Array, "G G"]) -> Bins:
-        """From the log weights of the bins; `NEVER` below the diagonal."""
+    def from_weights(cls, weight: Float[jax.Array, "G G"]) -> Bins:
+        """Sums given the log weights of the bins, which are `NEVER` below the diagonal."""
         both = jnp.stack([weight, weight[::-1, ::-1].T])
         left, right = jax.vmap(_sums_before)(both)
         total, after = left[-1], right[-2::-1]
@@ -42,14 +42,14 @@ class Bins(NamedTuple):
 
 
 def log_prior(log_odds: Float[jax.Array, "G"]) -> Float[jax.Array, "G G"]:
-    """(G, G) log weights of bins where there is a cut before each cell, independently, with these log odds.
+    """(G, G) log weights of bins if cuts before cells are independent, with these log odds.
 
-    Before the first cell there always is one; the weights of all binnings sum to one.
+    There always is a cut before the first cell; the weights of all binnings sum to one.
     """
     cut, none = log_sigmoid(jnp.asarray(log_odds)), log_sigmoid(-jnp.asarray(log_odds))
     uncut = jnp.concatenate([jnp.zeros(1), jnp.cumsum(none[1:])])
-    found = cut.at[0].set(0.0)[:, None] + uncut - uncut[:, None]
-    return jnp.where(is_bin(len(uncut)), found, NEVER)
+    log_weight = cut.at[0].set(0.0)[:, None] + uncut - uncut[:, None]
+    return jnp.where(is_bin(len(uncut)), log_weight, NEVER)
 
 
 def is_bin(n: int) -> np.ndarray:
@@ -58,20 +58,20 @@ def is_bin(n: int) -> np.ndarray:
 
 
 def over_cells(cells: Float[jax.Array, "*C G"]) -> Float[jax.Array, "*C G G"]:
-    """(…, G, G) sums of values of cells over the cells of each bin; what stands below the diagonal is no bin."""
+    """(…, G, G) sums of values of cells over the cells of each bin; entries below the diagonal are no bins."""
     until = jnp.cumsum(cells, axis=-1)
     return until[..., None, :] - (until - cells)[..., :, None]
 
 
-def covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
-    """(…, G) sums of values of bins over those that each cell is in."""
+def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
+    """(…, G) sums of values of bins over the bins with each cell."""
     within = np.tri(bins.shape[-1])
     return jnp.sum((within @ bins) * within.T, axis=-1)
 
 
-def log_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
-    """(…, G) log sums of exponentials of values of bins over those that each cell is in."""
-    return jnp.diagonal(BinSums.of(bins).begun, axis1=-2, axis2=-1)
+def log_sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
+    """(…, G) log sums of exponentials of values of bins over the bins with each cell."""
+    return jnp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
 
 
 def log_hazard(bins: Bins) -> Float[jax.Array, "G G"]:
@@ -81,7 +81,7 @@ def log_hazard(bins: Bins) -> Float[jax.Array, "G G"]:
 
 
 def draw_cuts(log_hazard: Float[jax.Array, "G G"], log_uniform: Float[jax.Array, "G"]) -> Bool[jax.Array, "G"]:
-    """(G,) whether there is a cut before each cell: a draw of binnings, as a function of log uniform variates."""
+    """(G,) whether there is a cut before each cell, for a binning drawn by log uniform variates."""
     cells = jnp.arange(len(log_uniform))
 
     def step(end: jax.Array, at: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -93,7 +93,7 @@ def draw_cuts(log_hazard: Float[jax.Array, "G G"], log_uniform: Float[jax.Array,
 
 
 def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
-    """(G,) whether there is a cut before each cell, of the binning with the largest weight."""
+    """(G,) whether the binning with the largest weight has a cut before each cell."""
     cells = jnp.arange(len(weight))
 
     def extend(best: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
@@ -112,23 +112,24 @@ def best_cuts(weight: Float[jax.Array, "G G"]) -> Bool[jax.Array, "G"]:
 
 
 class BinSums(NamedTuple):
-    """Cumulative sums of the weights of bins, by which one with a given cell is drawn.
+    """Cumulative sums of the weights of bins, by which a bin with a given cell is drawn.
 
-    `ending_later` (i, g) is over the bins that begin with the cell i and end with g or later, `begun` (i, g) over those
-    with the cell g that begin with i or before.
+    `ending_later` (i, g) is over the bins that begin with the cell i and end with g or later, `begun` (i, g) over the
+    bins with the cell g that begin with i or before.
     """
 
     ending_later: Float[jax.Array, "*C G G"]
     begun: Float[jax.Array, "*C G G"]
 
     @classmethod
-    def of(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
+    def from_weights(cls, log_weight: Float[jax.Array, "*C G G"]) -> BinSums:
+        """Sums given the log weights of the bins."""
         later = jnp.moveaxis(_cumulated(jnp.moveaxis(log_weight, -1, 0), reverse=True), 0, -1)
         bins = jnp.where(is_bin(log_weight.shape[-1]), later, NEVER)
         return cls(later, jnp.moveaxis(_cumulated(jnp.moveaxis(bins, -2, 0)), 0, -2))
 
     def draw(self, log_uniform: Float[jax.Array, "2 G"]) -> tuple[jax.Array, jax.Array]:
-        """(G,) first and last cells of a bin with each cell, drawn in proportion to the weights, by bisection."""
+        """(G,) first and last cell of a bin with each cell, drawn in proportion to the weights, by bisection."""
         cells = jnp.arange(log_uniform.shape[1])
         target = jnp.diagonal(self.begun) + log_uniform[0]
         first = _farthest(lambda i: self.begun[i, cells] < target, cells * 0 - 1, len(cells)) + 1
@@ -148,21 +149,21 @@ def _cumulated(values: jax.Array, *, reverse: bool = False) -> jax.Array:
 
 
 def _farthest(holds: Callable[[jax.Array], jax.Array], start: jax.Array, n: int) -> jax.Array:
-    """The last of n positions, from each start on, up to which something holds."""
-    at, step = start, 1 << max(0, n - 1).bit_length()
+    """Last of n positions up to which `holds` is true, from each start on."""
+    position, step = start, 1 << max(0, n - 1).bit_length()
     while step:
-        there = at + step
-        at = jnp.where((there < n) & holds(jnp.minimum(there, n - 1)), there, at)
+        farther = position + step
+        position = jnp.where((farther < n) & holds(jnp.minimum(farther, n - 1)), farther, position)
         step //= 2
-    return at
+    return position
 
 
-def log_shares_of(
+def log_sums_inside_and_outside(
     log_values: Float[jax.Array, "*C G"], first: Int[jax.Array, "K"], last: Int[jax.Array, "K"]
 ) -> tuple[jax.Array, jax.Array]:
-    """(…, K) log sums of exponentials over the cells first … last, and over the others; by no differences.
+    """(…, K) log sums of exponentials over the cells first … last, and over the other cells, without differences.
 
-    What is e⁻⁷⁰⁰ of the largest value, or less, is not told apart.
+    Sums below e⁻⁷⁰⁰ of the largest value are not distinguished.
     """
     cells, top = jnp.arange(log_values.shape[-1]), jnp.max(log_values, axis=-1, keepdims=True)
     within = ((cells >= first[:, None]) & (cells <= last[:, None])).astype(log_values.dtype)
@@ -173,7 +174,7 @@ def log_shares_of(
 
 
 def _sums_before(weight: jax.Array) -> Float[jax.Array, "E"]:
-    """(E,) = (G + 1,) log sums over the binnings of the first cells."""
+    """(E,) = (G + 1,) log sums over the binnings of the first 0, 1, …, G cells."""
 
     def extend(sums: jax.Array, at: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         cell, ending = at

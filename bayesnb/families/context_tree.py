@@ -1,4 +1,4 @@
-"""Levels given the values of parents: of the parents as many as the rows speak for, all prunings averaged."""
+"""Levels given the values of some of their parents: averages over all prunings of a tree of contexts."""
 
 from __future__ import annotations
 
@@ -10,55 +10,53 @@ from typing import Any, ClassVar, NamedTuple, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.stats import norm
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import log_sigmoid, namespace, repeat, segment_sum
+from bayesnb.families._namespace import log_segment_sum, log_sigmoid, namespace, repeat, segment_sum
 from bayesnb.families._pytree import pytree
+from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.beta_mixture import BetaMixture
-from bayesnb.families.conjugate import Conjugate
-from bayesnb.families.count_matrix import as_rows
-from bayesnb.families.dirichlet import Dirichlet
+from bayesnb.families.count_functions import with_counts
+from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants
+from bayesnb.families.protocol import Cumulants, PenalizedLikelihood, Program, Restrictable
 from bayesnb.families.special import log_rising
-from bayesnb.families.terms import with_counts
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import Variates, draw_log_uniform
 
 
 @pytree
-class ContextTree(Conjugate):
-    """Each feature given contexts, the values of its first few parents; of how many differs from context to context.
+class ContextTree(AveragedTables, IndependentClasses):
+    """Levels of features given contexts: the values of the first few parents, more in some contexts than in others.
 
-    The contexts of a feature are a tree: the class alone, then that and a value of the first parent, and so on. A
-    priori a context is the last one with probability γ, and else splits by the next parent; in the last ones the levels
-    have a Dirichlet each, under which B(n_s) is the evidence of their rows. All prunings of the tree sum up from its
-    leaves,
+    The contexts of a feature are a tree: the class alone, then the class and a value of the first parent, and so on. A
+    priori a context is the last one with probability γ, and else splits by the next parent; in each last context the
+    levels have a Dirichlet prior, under which B(n_s) is the evidence of their rows. The sum over all prunings of the
+    tree goes from its leaves to its root,
 
         P(s) = γ B(n_s) + (1 - γ) Π_v P(s v),    P = B at the leaves,
 
-    and a level is distributed as a mixture over the contexts on its path, s the last with probability γ B(n_s)/P(s) if
-    those before it are not. A context without rows has P = 1.
+    and a level is distributed as a mixture over the contexts on its path: s is the last context with probability
+    γ B(n_s)/P(s) if the contexts before it are not. A context without rows has P = 1.
 
     Parameters
     ----------
     concentration : (C, L) array
         α of each level given all parents, and so in each shorter context.
     count : (C, L) array
-        Rows with each level given all parents; those of a posterior, and 0 of a prior.
+        Rows with each level given all parents; 0 for a prior.
     log_odds : scalar
         Prior log odds of a context being the last, log γ/(1 - γ).
     group : (L,) int array
         Context of all parents that each level is in.
     paths : tuple of (L,) int arrays
-        For contexts of no parent, of the first one, …, of all but one: which entry each level is there. Entries are the
-        levels in all contexts: first those given all parents, then R others.
+        Entry of each level in the context of no parent, of the first one, …, of all but one. Entries are the levels in
+        all contexts: first those given all parents, then R others.
     leaf : (R,) int array
-        For the other entries the first level given all parents that they are on the path of.
+        First level given all parents that each of the other entries is on the path of.
     context : (R,) int array
         Context that each of the other entries is in.
     above : (G,) int array
-        The context with one parent less than each; itself where there is none.
+        Context with one parent less than each context; the context itself where there is none.
     splits : (G,) bool array
         Whether there is one more parent.
 
@@ -68,12 +66,20 @@ class ContextTree(Conjugate):
     Papageorgiou & Kontoyiannis, *Posterior representations for Bayesian context trees*, Bayesian Analysis 19 (2024).
     """
 
-    statistics: ClassVar[type] = LevelCounts
-    likelihood: ClassVar[type] = Multinomial
     nonnegative: ClassVar[bool] = True
-    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
     read_on_host: ClassVar[bool] = True
+    reasons: ClassVar[dict[type, str]] = {
+        PenalizedLikelihood: (
+            "Tables with more and with fewer contexts are averaged, and no density compares them: EM needs full "
+            "tables, tables='full'."
+        ),
+        Program: (
+            "Which contexts are the last is discrete, and NUTS does not sample it; posterior_draws are exact without "
+            "it. NUTS takes full tables, tables='full'."
+        ),
+        Restrictable: "Levels of all contexts have a posterior together: ask for all features.",
+    }
 
     concentration: Any
     count: Any
@@ -86,10 +92,10 @@ class ContextTree(Conjugate):
     splits: Any
 
     @classmethod
-    def of_tables(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
-        """The prior of features, given for each how many values its parents have, outermost first, and it itself.
+    def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
+        """Prior of features, given the numbers of values of the parents of each, outermost first, and of the feature.
 
-        `alpha` (C, F) is of all levels of a feature together, in every context; they have equal shares of it.
+        `alpha` (C, F) is the concentration of all levels of a feature together, in every context, spread evenly.
         """
         sizes, tables = [math.prod(shape) for shape in shapes], [math.prod(shape[:-1]) for shape in shapes]
         most = max((len(shape) for shape in shapes), default=1) - 1
@@ -98,17 +104,17 @@ class ContextTree(Conjugate):
         above, splits = np.arange(every), np.arange(every) >= n_contexts
         paths, group = np.tile(np.arange(n_entries), (most, 1)), np.repeat(np.arange(n_contexts), _widths(shapes))
         leaf, context, start, first = [], [], 0, 0
-        for (*parents, own), size, n_tables in zip(shapes, sizes, tables, strict=True):
-            given, level = np.divmod(np.arange(size), max(own, 1))
+        for (*parents, n_levels), size, n_tables in zip(shapes, sizes, tables, strict=True):
+            given, level = np.divmod(np.arange(size), max(n_levels, 1))
             deeper = first + np.arange(n_tables)
             for d in reversed(range(len(parents))):
                 n, below = math.prod(parents[:d]), math.prod(parents[d:])
-                own_contexts = n_contexts + np.arange(n)
-                above[deeper] = np.repeat(own_contexts, parents[d])
-                paths[d, start : start + size] = n_entries + given // max(below, 1) * own + level
-                leaf.append((start + np.arange(n)[:, None] * below * own + np.arange(own)).ravel())
-                context.append(np.repeat(own_contexts, own))
-                deeper, n_entries, n_contexts = own_contexts, n_entries + n * own, n_contexts + n
+                shorter = n_contexts + np.arange(n)
+                above[deeper] = np.repeat(shorter, parents[d])
+                paths[d, start : start + size] = n_entries + given // max(below, 1) * n_levels + level
+                leaf.append((start + np.arange(n)[:, None] * below * n_levels + np.arange(n_levels)).ravel())
+                context.append(np.repeat(shorter, n_levels))
+                deeper, n_entries, n_contexts = shorter, n_entries + n * n_levels, n_contexts + n
             start, first = start + size, first + n_tables
         alpha = np.repeat(np.asarray(alpha, float) / [max(1, shape[-1]) for shape in shapes], sizes, axis=1)
         none = np.zeros(0, int)
@@ -119,23 +125,15 @@ class ContextTree(Conjugate):
 
     @property
     def num_groups(self) -> int:
-        """A bound."""
+        """Bound on the number of contexts."""
         return jnp.shape(self.concentration)[-1]
 
-    def update(self, statistics: LevelCounts) -> Self:
-        """n' = n + n(rows); which contexts are the last ones follows."""
-        return self._with(self.concentration, self.count + statistics.count)
-
-    def scale(self, factor: Any) -> Self:
-        """factor · α and factor · n; the odds as they are a priori."""
-        return self._with(self.concentration * factor, self.count * factor)
-
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """α as a factor."""
-        return self._with(self.concentration * values.get("alpha", 1.0), self.count)
+        """Prior with concentrations times `alpha`."""
+        return self.with_fields(self.concentration * values.get("alpha", 1.0), self.count)
 
     def limit(self, most: int) -> Self:
-        """No context has more than so many parents."""
+        """Prior of contexts with at most `most` parents."""
         xp = namespace(self.above)
         depth = xp.zeros(np.shape(self.above), int)
         for _ in self.paths:
@@ -143,7 +141,7 @@ class ContextTree(Conjugate):
         return replace(self, splits=self.splits & (depth < most))
 
     def pad(self, extra: int) -> Self:
-        """With so many more levels, in a context that no row refers to; and as many entries as make few sizes."""
+        """Add `extra` levels, in a context that no row refers to; and room for other entries, so that sizes are few."""
         n, n_others, n_contexts = np.shape(self.concentration)[1], len(self.leaf), len(self.above)
         more, spare = _power_of_two(n_others) - n_others, _power_of_two(n_contexts + 1) - n_contexts
         wide = ((0, 0), (0, extra))
@@ -152,165 +150,115 @@ class ContextTree(Conjugate):
             np.pad(self.count, wide),
             self.log_odds,
             np.pad(self.group, (0, extra), constant_values=n_contexts),
-            tuple(np.append(np.where(own < n, own, own + extra), n + np.arange(extra)) for own in self.paths),
+            tuple(np.append(np.where(path < n, path, path + extra), n + np.arange(extra)) for path in self.paths),
             np.pad(self.leaf, (0, more)),
             np.pad(self.context, (0, more), constant_values=n_contexts),
             np.append(self.above, n_contexts + np.arange(spare)),
             np.pad(self.splits, (0, spare)),
         )
 
-    def improper(self) -> Dirichlet:
-        """α = 0, and every context has all parents."""
-        return Dirichlet(jnp.zeros(jnp.shape(self.concentration)), self.group, self.num_groups)
-
-    def n_free(self) -> int:
-        """Those of the full tables."""
-        n_classes, n_levels = np.shape(self.concentration)
-        return n_classes * (n_levels - np.unique(self.group).size)
-
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether all concentrations of a context are positive."""
-        return self.improper().scale(0.0).update(LevelCounts(self.concentration)).proper()
+        return self.improper().update(LevelCounts(self.concentration)).proper()
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "C G"]:
-        """(C, G) log p(levels) of each feature at the context of no parent, all prunings averaged; 0 at the others."""
+        """(C, G) log p(levels), averaged over all prunings, at the context of no parent of each feature; else 0."""
         after, before = (tree._choices().log_sum for tree in (self.update(statistics), self))
         return jnp.where(self.above == jnp.arange(after.shape[1]), after - before, 0.0)
 
     def last_probability(self) -> Float[jax.Array, "D C L"]:
-        """(D, C, L) for each level the probability that the context that it is drawn in has 0, 1, … parents."""
+        """(D, C, L) probability that the context in which each level is drawn has 0, 1, … parents."""
         return jnp.exp(self._mixture().log_weight)
 
-    def mean(self) -> Multinomial:
-        """Σ over the contexts of a path of P(it is the last) (α + n)/(α₀ + N)."""
-        return Multinomial(self._mixture().log_mean())
+    def mean(self, multiplicity: Any = None) -> Multinomial:
+        """Means Σ over the contexts of a path of P(it is the last) (α + n)/(α₀ + N).
 
-    def predictive(self) -> Multinomial:
-        """The mean: a row has one level a feature."""
-        return self.mean()
-
-    def mean_with_row(self, multiplicity: Any) -> Multinomial:
-        """Levels as a row that stands `multiplicity` (C,) more times has them: only its own path changes."""
-        return Multinomial(self._mixture(jnp.asarray(multiplicity)[:, None]).log_mean())
-
-    predictive_with_row = mean_with_row
+        With a `multiplicity` (C,) of each row only the path of its level changes.
+        """
+        return Multinomial(self._mixture(None if multiplicity is None else multiplicity[:, None]).log_mean())
 
     def mode(self) -> Multinomial:
-        """The most probable pruning, and given it the mode in the softmax basis, the mean.
+        """Most probable pruning, and given it the mode in the softmax basis, the mean.
 
         Densities over more and fewer contexts do not compare.
         """
         return Multinomial(self._mixture(best=True).log_mean())
 
-    def penalized_mle(self) -> Any:
-        raise NotImplementedError(
-            "Tables with more and with fewer contexts are averaged, and no density compares them: EM needs full "
-            "tables, tables='full'."
-        )
-
     def variance(self) -> dict[str, jax.Array]:
-        """Of mixtures of Beta variates."""
+        """Variances of mixtures of Beta variates."""
         return {"theta": self._mixture().variance()}
 
     def components(self) -> list[tuple[Any, Any]]:
-        """For each number of parents the share of the paths that end there, and what has their Beta marginals."""
+        """Probability (C, L) of paths that end after 0, 1, … parents, and Beta marginals given that."""
         return self._mixture().components()
 
-    def pseudo_count(self) -> dict[str, Any]:
-        """NaN: the mean is not linear in the counts."""
-        return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
-
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """Which contexts are the last; then a Dirichlet in each of them."""
+        """n draws: the last contexts first, then a Dirichlet variate in each of them."""
         alpha, count, stop = map(jnp.asarray, (self._alpha(), self._counts(), self._choices().stop))
         log_gamma = variates.log_gamma(alpha + count, n)
-        uniform = norm.logcdf(variates.normal(stop, n))
+        uniform = draw_log_uniform(variates, stop, n)
         paths, context = jnp.asarray(self._all_paths()), jnp.asarray(self._contexts())
 
-        def one(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+        def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
             log_gamma, ends = draw[0], draw[1] <= stop
-            top = jax.ops.segment_max(log_gamma.T, context, len(self.above)).T[:, context]
-            log_theta = log_gamma - top - jnp.log(self._sum(jnp.exp(log_gamma - top)))[:, context]
+            log_theta = log_gamma - log_segment_sum(log_gamma, context, len(self.above))[:, context]
 
             def deeper(state: tuple[jax.Array, jax.Array], at: jax.Array) -> tuple[Any, None]:
-                found, ended = state
-                return (jnp.where(ended, found, log_theta[:, at]), ended | ends[:, context[at]]), None
+                log_level, ended = state
+                return (jnp.where(ended, log_level, log_theta[:, at]), ended | ends[:, context[at]]), None
 
             shape = jnp.shape(self.count)
             return jax.lax.scan(deeper, (jnp.zeros(shape), jnp.zeros(shape, bool)), paths)[0][0]
 
-        return Multinomial(jax.lax.map(one, (log_gamma, uniform)))
+        return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0
-    ) -> Float[jax.Array, "n N C"]:
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
         """(n, N, C) draws; of a row that is counted only the marginals matter, mixtures of Beta variates."""
-        x = self._rows(x)
+        x = self.rows(x)
         drawn = self._mixture(multiplicity).draw(variates, n) if multiplicity else self.draw(variates, n).log_theta
-        return jax.lax.map(lambda log_theta: x.dot(x.layout(log_theta)), drawn)
+        return x.dot_each(drawn)
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """Those of independent mixtures of logarithms of Beta variates."""
-        x, table = self._rows(x), jnp.concatenate(self._mixture(multiplicity).cumulants())
+        """(N, C) cumulants of sums of independent mixtures of logarithms of Beta variates."""
+        x, table = self.rows(x), jnp.concatenate(self._mixture(multiplicity).cumulants())
         return Cumulants(*jnp.split(x.dot(x.layout(table)), 3, axis=1))
 
     def cumulants_of_terms(self, x: Any) -> Cumulants:
-        found = self._rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
-        return Cumulants(*jnp.split(found, 3, axis=1))
-
-    def program(self) -> Any:
-        raise NotImplementedError(
-            "Which contexts are the last is discrete, and NUTS does not sample it; posterior_draws are exact without "
-            "it. NUTS takes full tables, tables='full'."
-        )
-
-    def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
-        """(S, L) of 0 and 1: a level in each context of all parents."""
-        return Dirichlet(self.concentration, self.group, max(2, self.num_groups)).simulate(likelihood, rng)
-
-    def log_base(self, x: Any) -> jax.Array:
-        return self._rows(x).log_base()
-
-    def log_predictive(self, x: Any) -> jax.Array:
-        return super().log_predictive(self._rows(x))
+        """(N, C, T) cumulants of the terms, a feature each."""
+        cumulants = self.rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
+        return Cumulants(*jnp.split(cumulants, 3, axis=1))
 
     # -- the tree --------------------------------------------------------------------------------
 
-    def _with(self, concentration: Any, count: Any) -> Self:
-        return replace(self, concentration=concentration, count=count)
-
-    def _rows(self, x: Any) -> Any:
-        return as_rows(x, self.group, self.num_groups)
-
     def _all_paths(self) -> Int[jax.Array, "D L"]:
-        """(D, L) which entry each level is in contexts of 0, 1, … parents."""
+        """(D, L) entry of each level in contexts of 0, 1, … parents."""
         xp = namespace(self.concentration, *self.paths)
         leaves = xp.arange(np.shape(self.concentration)[-1])
-        return xp.stack([*(xp.asarray(own, leaves.dtype) for own in self.paths), leaves])
+        return xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
 
     def _contexts(self) -> Int[jax.Array, "E"]:
         return namespace(self.group).concatenate([self.group, self.context])
 
     def _alpha(self) -> Float[jax.Array, "C E"]:
-        """α of each entry."""
+        """(C, E) α of each entry."""
         alpha = self.concentration
         return namespace(alpha).concatenate([alpha, alpha[:, self.leaf]], axis=1)
 
     def _counts(self) -> Float[jax.Array, "C E"]:
-        """n of each entry."""
+        """(C, E) n of each entry."""
         n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
         xp = namespace(self.count, *self.paths)
-        found = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
-        for own in self.paths:
-            found = found + segment_sum(self.count, xp.where(own < n, n_entries, own), n_entries)
-        return found
+        count = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
+        for path in self.paths:
+            count = count + segment_sum(self.count, xp.where(path < n, n_entries, path), n_entries)
+        return count
 
     def _sum(self, entries: jax.Array) -> Float[jax.Array, "C G"]:
-        """Sums over the levels of each context."""
+        """(C, G) sums over the levels of each context."""
         return segment_sum(entries, self._contexts(), len(self.above))
 
     def _choices(self, best: bool = False) -> Choices:
-        """What there is to say of each context, from the leaves to the root; `best`: of the most probable pruning."""
+        """Probabilities that contexts are the last, from leaves to root; `best`: for the most probable pruning."""
         alpha, count, n = self._alpha(), self._counts(), len(self.above)
         xp = namespace(alpha, count)
         evidence = self._sum(log_rising(alpha, count)) - log_rising(self._sum(alpha), self._sum(count))
@@ -318,7 +266,7 @@ class ContextTree(Conjugate):
         above = xp.where(root, n, self.above)
 
         def shorter(log_sum: Any) -> Any:
-            """log P(s), right where the sums over the contexts with one parent more are."""
+            """log P(s) of contexts, given P of the contexts with one parent more."""
             go = log_sigmoid(-self.log_odds) + segment_sum(log_sum, above, n)
             both = xp.maximum(stop, go) if best else xp.logaddexp(stop, go)
             return xp.where(self.splits, both, evidence)
@@ -331,13 +279,13 @@ class ContextTree(Conjugate):
         return Choices(log_sum, xp.where(self.splits, log_stop, 0.0), xp.where(self.splits, log_go, -xp.inf), root)
 
     def _mixture(self, multiplicity: Any = None, best: bool = False) -> BetaMixture:
-        """Of each level the contexts on its path, it `multiplicity` more times among the data.
+        """Mixture of the contexts on the path of each level, with the level `multiplicity` more times among the data.
 
         That multiplies the probability of a context being the last by Γ ratios, up to a constant:
         Γ(α + n + w)/Γ(α + n) · Γ(α₀ + N)/Γ(α₀ + N + w).
         """
         choices, context = self._choices(best), self._contexts()
-        xp = namespace(choices.stop)
+        xp = namespace(choices.stop, multiplicity)
 
         def deeper(reached: Any) -> Any:
             return xp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
@@ -347,21 +295,21 @@ class ContextTree(Conjugate):
         alpha, count = self._alpha(), self._counts()
         parts = (alpha, count), (self._sum(alpha)[:, context], self._sum(count)[:, context])
         if multiplicity is None:
-            own, total = (prior + n for prior, n in parts)
+            level, total = (prior + n for prior, n in parts)
         else:
-            size, sign, less = jnp.abs(multiplicity), jnp.sign(multiplicity), jnp.minimum(multiplicity, 0.0)
+            size, sign, less = abs(multiplicity), xp.sign(multiplicity), xp.minimum(multiplicity, 0.0)
             gain, of_all = (sign * log_rising(with_counts(*part, less), size) for part in parts)
             log_weight = log_weight + gain - of_all
-            own, total = (with_counts(*part, multiplicity) for part in parts)
+            level, total = (with_counts(*part, multiplicity) for part in parts)
         paths = self._all_paths()
-        log_weight, own, total = (xp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, own, total))
+        log_weight, level, total = (xp.moveaxis(v[:, paths], 1, 0) for v in (log_weight, level, total))
         # Where a feature has fewer parents its last context comes again.
         again = xp.concatenate([xp.zeros_like(paths[:1], bool), paths[1:] == paths[:-1]])[:, None]
-        return BetaMixture.of(xp.where(again, -xp.inf, log_weight), own, total)
+        return BetaMixture.from_weights(xp.where(again, -xp.inf, log_weight), level, total)
 
 
 class Choices(NamedTuple):
-    """(C, G) log P(s) of contexts, log P(the last | reached), and log P(not the last | reached); which are roots."""
+    """(C, G) log P(s), log P(s is the last | reached), log P(s is not the last | reached), and which are roots."""
 
     log_sum: jax.Array
     stop: jax.Array
@@ -370,7 +318,7 @@ class Choices(NamedTuple):
 
 
 def _widths(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """How many levels each context of all parents has."""
+    """(G,) number of levels in each context of all parents."""
     return np.concatenate([np.zeros(0, int), *(np.full(math.prod(shape[:-1]), shape[-1]) for shape in shapes)])
 
 

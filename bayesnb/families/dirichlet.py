@@ -10,23 +10,21 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.condensed import Histogram, Symmetric
-from bayesnb.families.conjugate import Conjugate
-from bayesnb.families.count_matrix import as_rows
-from bayesnb.families.dirichlet_draws import draw_log_likelihood
+from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
+from bayesnb.families.count_rows import as_rows
+from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
-from bayesnb.families.protocol import Cells, Cumulants, Distribution, Hyperparameter, Site
+from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, Site
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.terms import Term, linear, plugged_in, rising, with_counts
+from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.families.variates import Variates
 
 
 @pytree
-class Dirichlet(Conjugate):
+class Dirichlet(IndependentClasses):
     """Independent Dirichlet distributions over contiguous groups of levels, for each class.
 
     The class prior is one group of C levels; a multinomial one group of V words; a Bernoulli model has F
@@ -75,24 +73,23 @@ class Dirichlet(Conjugate):
     num_groups: int = static()
 
     def update(self, statistics: LevelCounts) -> Self:
-        """α' = α + n."""
+        """Posterior with α' = α + n."""
         return type(self)(self.concentration + statistics.count, self.group, self.num_groups)
 
-    def update_apart(self, statistics: LevelCounts) -> PriorAndCounts:
-        """As `update`, α and n kept apart: taking rows out of it again loses nothing of α."""
-        alpha, count = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
-        return PriorAndCounts(alpha + count, self.group, self.num_groups, alpha, count)
+    def update_keeping_prior(self, statistics: LevelCounts) -> PriorAndCounts:
+        """Posterior that keeps α and n separate: leaving rows out again loses nothing of α."""
+        return PriorAndCounts(self, statistics.count)
 
     def scale(self, factor: Any) -> Self:
-        """factor · α."""
+        """Prior with α times a factor."""
         return type(self)(self.concentration * factor, self.group, self.num_groups)
 
     def unit(self) -> Self:
-        """α = 1."""
+        """Prior with α = 1."""
         return replace(self, concentration=jnp.ones(jnp.shape(self.concentration)))
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """α of L levels a group that share a base measure m: α L m; else α times the concentrations."""
+        """Prior with concentrations times `alpha`; with a base measure m, L levels of a group have α L m."""
         scaled = self.scale(values.get("alpha", 1.0))
         if "base_measure" not in values:
             return scaled
@@ -101,34 +98,35 @@ class Dirichlet(Conjugate):
         return replace(scaled, concentration=scaled.concentration * (size * values["base_measure"]))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """α; and where classes share it m, uniform on the simplex of each group: normalised exponential variates."""
-        found = {"alpha": Hyperparameter("theta")}
+        """Distributions of α, and if `pooled` of m, uniform on the simplex of each group: normalised exponentials."""
+        hyperparameters = {"alpha": Hyperparameter("theta")}
         if pooled:
             shape, weight = np.shape(self.concentration)[1:], ("Exponential", {"rate": 1.0})
-            found["base_measure"] = Hyperparameter("theta", shape, weight, self._normalized)
-        return found
+            hyperparameters["base_measure"] = Hyperparameter("theta", shape, weight, self._normalized)
+        return hyperparameters
 
     def condensed(self) -> Symmetric:
-        """α as a factor of the concentrations."""
+        """Prior of which α is left, as a factor of the concentrations."""
         return Symmetric(np.ones(()))
 
     def condense(self, statistics: LevelCounts) -> Histogram:
-        """How often each number occurs among the counts of levels with the same concentration."""
-        return Histogram.of(statistics.count, np.asarray(self.group), self.num_groups, np.asarray(self.concentration))
+        """Histogram of the counts of levels with the same concentration."""
+        return Histogram.from_counts(
+            statistics.count, np.asarray(self.group), self.num_groups, np.asarray(self.concentration)
+        )
 
     def n_free(self) -> int:
-        """L - 1 of a simplex of L levels."""
-        n_classes, n_levels = np.shape(self.concentration)
-        return n_classes * (n_levels - np.unique(self.group).size)
+        """Number of free parameters: L - 1 for a simplex of L levels."""
+        return n_free_levels(self)
 
     def pad(self, extra: int) -> Self:
-        """With so many more levels, in a group of their own that no row refers to."""
+        """Add `extra` levels, in a group of their own that no row refers to."""
         alpha = np.pad(self.concentration, ((0, 0), (0, extra)), constant_values=1.0)
         group = np.pad(self.group, (0, extra), constant_values=self.num_groups)
         return type(self)(alpha, group, self.num_groups + 1)
 
     def restrict(self, keep: np.ndarray) -> Self:
-        """Of some levels; the others of their groups become one more level, of what is then one group."""
+        """Distribution of some levels; the others of their groups become one more level, in what is then one group."""
         alpha, group = np.asarray(self.concentration), np.asarray(self.group)
         chosen, index = np.unique(group[keep], return_inverse=True)
         others = ~keep & np.isin(group, chosen)
@@ -138,175 +136,160 @@ class Dirichlet(Conjugate):
         return type(self)(np.append(alpha[:, keep], rest, axis=1), np.zeros(keep.sum() + 1, np.int32), 1)
 
     def improper(self) -> Self:
-        """α = 0."""
+        """Improper prior with α = 0."""
         return self.scale(0.0)
 
     def total(self) -> Float[jax.Array, "*C G"]:
         """(C, G) α₀ = Σ α over each group."""
-        return self._sum(self.concentration)
-
-    def log_partition(self) -> Float[jax.Array, "*C G"]:
-        """(C, G) log B(α) = Σ log Γ(α_l) - log Γ(α₀); 0 for a group without levels."""
-        proper = self._sum(jnp.asarray(self.concentration) <= 0) == 0
-        alpha = jnp.where(proper[:, self.group], self.concentration, 1.0)
-        total = self._sum(alpha)
-        empty = total == 0
-        value = self._sum(gammaln(alpha)) - jnp.where(empty, 0.0, gammaln(jnp.where(empty, 1.0, total)))
-        return jnp.where(proper, value, jnp.inf)
+        return self.sum_groups(self.concentration)
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "*C G"]:
         """(C, G) Σ log Γ(α + n)/Γ(α) - log Γ(α₀ + t)/Γ(α₀): ratios, since log partitions of large α cancel."""
         alpha, n = jnp.asarray(self.concentration), jnp.asarray(statistics.count)
-        value = self._sum(log_rising(alpha, n)) - log_rising(self.total(), self._sum(n))
-        return jnp.where(self._sum(alpha <= 0) == 0, value, -jnp.inf)
+        value = self.sum_groups(log_rising(alpha, n)) - log_rising(self.total(), self.sum_groups(n))
+        return jnp.where(self.sum_groups(alpha <= 0) == 0, value, -jnp.inf)
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether all concentrations of the group are positive."""
-        return (self._sum(jnp.asarray(self.concentration) <= 0) == 0)[:, self.group]
+        return (self.sum_groups(jnp.asarray(self.concentration) <= 0) == 0)[:, self.group]
 
     def pseudo_count(self) -> dict[str, Any]:
-        """α₀."""
+        """α₀ of the group of each level."""
         return {"theta": self.total()[:, self.group]}
 
-    def mean(self) -> Multinomial:
-        """E θ_l = α_l / α₀."""
+    def mean(self, multiplicity: Any = None) -> Any:
+        """Means α_l / α₀; with a `multiplicity` w of each row x likelihoods Σ x log[(α + w x)/(α₀ + w t)]."""
+        if multiplicity is not None:
+            return keep_counts(self).mean(multiplicity)
         return Multinomial(jnp.log(self._mean()))
 
     def mode(self) -> Multinomial:
         """Mode on the simplex, (α_l - 1) / (α₀ - L); NaN where some α < 1 or all are 1."""
         alpha = jnp.asarray(self.concentration)
-        excess = self._sum(alpha - 1.0)
-        exists = (self._sum(alpha < 1.0) == 0) & (excess > 0)
+        excess = self.sum_groups(alpha - 1.0)
+        exists = (self.sum_groups(alpha < 1.0) == 0) & (excess > 0)
         return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
 
     def penalized_mle(self) -> Multinomial:
-        """The mean: the mode in the softmax basis, which exists for every α > 0."""
-        return self.mean()
+        """Mode in the softmax basis, which exists for every α > 0: the mean."""
+        return Multinomial(jnp.log(self._mean()))
 
     def log_penalty(self, parameters: Multinomial) -> Float[jax.Array, "*C L"]:
         """(C, L) α log θ: the log density in the softmax basis."""
         return linear(self.concentration, parameters.log_theta)
 
-    def predictive(self) -> Ratio:
-        """log B(α + x) - log B(α)."""
-        return self._ratio(rising)
-
-    def predictive_with_row(self, multiplicity: Any) -> Ratio:
-        """log B(α + (w + 1) x) - log B(α + w x), w the multiplicity."""
-        return self._ratio(rising, multiplicity)
-
-    def mean_with_row(self, multiplicity: Any) -> Ratio:
-        """Σ x log[(α + w x)/(α₀ + w t)], w the multiplicity."""
-        return self._ratio(plugged_in, multiplicity)
+    def predictive(self, multiplicity: Any = None) -> Ratio:
+        """Likelihood log B(α + x) - log B(α); with a `multiplicity` w log B(α + (w + 1) x) - log B(α + w x)."""
+        if multiplicity is not None:
+            return keep_counts(self).predictive(multiplicity)
+        return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), None, rising)
 
     def variance(self) -> dict[str, jax.Array]:
-        """Var θ_l = m (1 - m) / (α₀ + 1)."""
+        """Variances m (1 - m) / (α₀ + 1) about the means m."""
         mean = self._mean()
         return {"theta": mean * (1.0 - mean) / (self.total()[:, self.group] + 1.0)}
 
-    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """θ_l ~ Beta(α_l, α₀ - α_l)."""
+    def marginals(self) -> dict[str, Distribution]:
+        """Beta(α_l, α₀ - α_l) distributions in `scipy.stats`."""
         rest = self.total()[:, self.group] - self.concentration
         return {"theta": ("beta", {"a": self.concentration, "b": rest})}
 
     def draw(self, variates: Variates, n: int) -> Multinomial:
-        """Normalised gamma variates, in log space: small concentrations do not underflow."""
+        """n draws, as normalised gamma variates in log space: small concentrations do not underflow."""
         alpha = jnp.asarray(self.concentration)
         log_gamma = variates.log_gamma(alpha, n)
         return Multinomial(jax.vmap(lambda draw: draw - self.log_total(draw))(log_gamma))
 
     def program(self) -> list[Site]:
-        """θ of each group ~ Dirichlet(α), groups with as many levels together; a group of one level has θ = 1."""
+        """Sites θ ~ Dirichlet(α), one for all groups with the same number of levels; a group of one level has none."""
         alpha = jnp.asarray(self.concentration)
 
-        def of(levels: np.ndarray) -> Callable[[Mapping[str, Any]], Distribution]:
+        def dirichlet(levels: np.ndarray) -> Callable[[Mapping[str, Any]], Distribution]:
             return lambda _: ("Dirichlet", {"concentration": alpha[:, levels]})
 
-        return [Site("theta", f"_of_{n}", len(levels), of(levels)) for n, levels in self._by_size()]
+        return [Site("theta", f"_of_{n}", len(levels), dirichlet(levels)) for n, levels in self._levels_by_size()]
 
-    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        return {f"theta_of_{n}": parameters["theta"][..., at] for n, at in self._by_size()}
+    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Level probabilities (…, C, L) by group size, (…, C, G, size) each."""
+        return {f"theta_of_{n}": parameters["theta"][..., at] for n, at in self._levels_by_size()}
 
     def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Inverse of `to_sites`; the level of a group of one has θ = 1."""
         theta = jnp.ones(jnp.shape(self.concentration))
-        for n, at in self._by_size():
+        for n, at in self._levels_by_size():
             theta = theta.at[:, at].set(values[f"theta_of_{n}"])
         return {"theta": theta}
 
-    def cells(self, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Iterator[Cells]:
-        """Multinomial counts of each group."""
-        for n, at in self._by_size():
+    def cells(self, likelihood: Multinomial, cells: LevelCounts | None, total: Any) -> Iterator[CellSite]:
+        """Sites of multinomial counts, one for all groups with the same number of levels."""
+        for n, at in self._levels_by_size():
             value = None if cells is None else jnp.asarray(cells.count)[..., at]
             group = np.asarray(self.group)[at[:, 0]]
             draws: Any = np.broadcast_to(total, (*np.shape(total)[:-1], self.num_groups))[..., group]
             draws = draws if value is None else jnp.sum(value, axis=-1)
             # Counts need not be integers: these have the density that the closed form gives them.
-            yield Cells(f"_of_{n}", ("Multinomial", {"total_count": draws, "probs": likelihood.theta[..., at]}), value)
+            yield CellSite(
+                f"_of_{n}", ("Multinomial", {"total_count": draws, "probs": likelihood.theta[..., at]}), value
+            )
 
-    def _by_size(self) -> list[tuple[int, np.ndarray]]:
-        """Sizes of groups of two levels or more, and the levels (G, size) of those groups."""
+    def _levels_by_size(self) -> list[tuple[int, np.ndarray]]:
+        """Sizes of groups of two or more levels, and the levels (G, size) of those groups."""
         sizes = np.bincount(np.asarray(self.group), minlength=self.num_groups)
         start = np.cumsum(sizes) - sizes
         return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
 
     def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
-        """(S, L) counts of a row for each of S level probabilities: of one group `total` draws, of several one each."""
+        """(S, L) counts of one row for each of S level probabilities: `total` draws from one group, or one each."""
         log_theta = np.asarray(likelihood.log_theta)
         if self.num_groups == 1 and log_theta.shape[-1]:
             return rng.multinomial(total, np.exp(log_theta))
-        noisy = log_theta + rng.gumbel(size=log_theta.shape)
-        first = np.diff(np.asarray(self.group), prepend=-1) != 0  # groups without levels have none
-        best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy
-        return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
+        return simulate_levels(log_theta, np.asarray(self.group), rng)
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
-        """(C, L) logarithm of the sum over each level's group of gamma variates, whose logarithms are given."""
+        """(C, L) log of the sum over the group of each level of gamma variates, given their logarithms."""
         top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
-        return (top + jnp.log(self._sum(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
+        return (top + jnp.log(self.sum_groups(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀), and of the mean the base measure."""
+        """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data.
 
+        With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀); the mean includes the base measure.
+        """
         x, term = self._rows(x), _cumulants(multiplicity)
         tables = x.contrast_layout(term, self.concentration, self.total(), self.group)
         mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
         return Cumulants(mean + x.log_base()[:, None], variance, third)
 
     def cumulants_of_terms(self, x: Any) -> Cumulants:
-        """(N, C, G) the same of each group, without the base measure."""
+        """(N, C, G) cumulants of the term of each group, without the base measure."""
         x = self._rows(x)
-        found = x.contrast_terms(_cumulants(0.0), self.concentration, self.total(), self.group)
-        return Cumulants(*jnp.split(found, 3, axis=1))
+        cumulants = x.contrast_terms(_cumulants(0.0), self.concentration, self.total(), self.group)
+        return Cumulants(*jnp.split(cumulants, 3, axis=1))
 
     def cumulants_of_levels(self) -> Cumulants:
-        """(C, L) of log θ_l: ψₖ₋₁(α_l) - ψₖ₋₁(α₀); levels of one group have the covariance -ψ₁(α₀)."""
+        """(C, L) cumulants of log θ_l: ψₖ₋₁(α_l) - ψₖ₋₁(α₀); levels of one group have the covariance -ψ₁(α₀)."""
         pairs = zip(polygammas(self.concentration), polygammas(self.total()), strict=True)
         return Cumulants(*(level - total[:, self.group] for level, total in pairs))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
-        return draw_log_likelihood(self, variates, n, self._rows(x), multiplicity)
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x_l log θ_l, the row `multiplicity` times among the data."""
+        x = self._rows(x)
+        if multiplicity:
+            return x.draw_with_row(self, variates, n, multiplicity)
+        return x.dot_each(self.draw(variates, n).log_theta)
+
+    def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
+        """(n, C, L) logarithms of gamma variates of each level and of the others of its group, the level added.
+
+        A row of one draw from each group needs the marginals only, θ_l ~ Beta(α_l + multiplicity, α₀ - α_l).
+        """
+        alpha = jnp.asarray(self.concentration)
+        rest = jnp.maximum(self.total()[:, self.group] - alpha, 0.0)
+        return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
     def log_base(self, x: Any) -> jax.Array:
+        """(N,) log multinomial coefficient of each row."""
         return self._rows(x).log_base()
-
-    def log_predictive(self, x: Any) -> jax.Array:
-        return super().log_predictive(self._rows(x))
-
-    def with_level(self, multiplicity: Any) -> tuple[jax.Array, jax.Array]:
-        """(C, L) α of each level, and α₀ of its group, after the level was seen `multiplicity` more times."""
-        alpha, count = self._apart()
-        total, of_all = self._sum(alpha)[:, self.group], self._sum(count)[:, self.group]
-        return with_counts(alpha, count, multiplicity), with_counts(total, of_all, multiplicity)
-
-    def _apart(self) -> tuple[jax.Array, jax.Array]:
-        """What rows cannot be taken out of, and what they can."""
-        alpha = jnp.asarray(self.concentration)
-        return jnp.zeros_like(alpha), alpha
-
-    def _ratio(self, term: Callable[[Any], Term], multiplicity: Any = None) -> Ratio:
-        parts = (jnp.asarray(self.concentration),) if multiplicity is None else self._apart()
-        level, total = jnp.concatenate(parts), jnp.concatenate([self._sum(part) for part in parts])
-        return Ratio(level, total, jnp.asarray(self.group), multiplicity, term)
 
     def _rows(self, x: Any) -> Any:
         return as_rows(x, self.group, self.num_groups)
@@ -317,7 +300,8 @@ class Dirichlet(Conjugate):
     def _normalized(self, weight: jax.Array) -> jax.Array:
         return weight / jax.ops.segment_sum(weight, self.group, self.num_groups)[self.group]
 
-    def _sum(self, values: Any) -> jax.Array:
+    def sum_groups(self, values: Any) -> jax.Array:
+        """(C, G) sums of values of levels (C, L) over each group."""
         if self.num_groups == 1:
             return jnp.sum(jnp.asarray(values), axis=-1, keepdims=True)
         values = jnp.asarray(values)
@@ -326,7 +310,7 @@ class Dirichlet(Conjugate):
 
 
 def _cumulants(multiplicity: float) -> Term:
-    """Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3, side by side."""
+    """Term Σ xᵏ ψₖ₋₁(α + multiplicity · x), k = 1, 2, 3 side by side on the last axis."""
 
     def all_three(x: Any, a: jax.Array) -> jax.Array:
         return jnp.concatenate(
@@ -338,20 +322,78 @@ def _cumulants(multiplicity: float) -> Term:
 
 
 @pytree
-class PriorAndCounts(Dirichlet):
-    """A posterior that knows its prior α and the counts n, (C, L) each: α' = α + n rounds, and α' - x would lose α."""
+class PriorAndCounts:
+    """Posterior that keeps its prior and the counts n (C, L) separate, so that rows can be left out without loss.
 
-    prior: Any = None
-    count: Any = None
+    α' = α + n rounds, and α' - x would lose α.
+    """
 
-    def update(self, statistics: LevelCounts) -> Dirichlet:  # type: ignore[override]
-        """α + (n + further counts)."""
-        return Dirichlet(with_counts(self.prior, self.count, statistics.count), self.group, self.num_groups)
+    classes_share_parameters: ClassVar[bool] = False
+    read_on_host: ClassVar[bool] = False
+
+    prior: Dirichlet
+    count: Any
+
+    @property
+    def group(self) -> Any:
+        """Group of each level."""
+        return self.prior.group
+
+    def update(self, statistics: LevelCounts) -> Dirichlet:
+        """Posterior α + (n + further counts); further counts may be negative."""
+        alpha = with_counts(self.prior.concentration, self.count, statistics.count)
+        return replace(self.prior, concentration=alpha)
 
     def pad(self, extra: int) -> PriorAndCounts:
-        prior = Dirichlet(self.prior, self.group, self.num_groups).pad(extra)
-        count = np.pad(self.count, ((0, 0), (0, extra)))
-        return PriorAndCounts(prior.concentration + count, prior.group, prior.num_groups, prior.concentration, count)
+        """Add `extra` levels, in a group of their own that no row refers to."""
+        return PriorAndCounts(self.prior.pad(extra), np.pad(self.count, ((0, 0), (0, extra))))
 
-    def _apart(self) -> tuple[jax.Array, jax.Array]:
-        return jnp.asarray(self.prior), jnp.asarray(self.count)
+    def draw(self, variates: Variates, n: int) -> Multinomial:
+        """n draws of the parameters."""
+        return self._posterior().draw(variates, n)
+
+    def mean(self, multiplicity: Any = None) -> Any:
+        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        return self._posterior().mean() if multiplicity is None else self._ratio(plugged_in, multiplicity)
+
+    def predictive(self, multiplicity: Any = None) -> Ratio:
+        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
+        return self._posterior().predictive() if multiplicity is None else self._ratio(rising, multiplicity)
+
+    def with_level(self, multiplicity: Any) -> tuple[jax.Array, jax.Array]:
+        """(C, L) α of each level, and α₀ of its group, after the level was seen `multiplicity` more times."""
+        level, total = (with_counts(*pair, multiplicity) for pair in zip(*self._levels_and_totals(), strict=True))
+        return level, total[:, self.group]
+
+    def _posterior(self) -> Dirichlet:
+        return self.prior.update(LevelCounts(self.count))
+
+    def _levels_and_totals(self) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
+        """(α, α₀) and (n, n₀) of the levels (C, L) and of their groups (C, G)."""
+        alpha, count = jnp.asarray(self.prior.concentration), jnp.asarray(self.count)
+        return (alpha, self.prior.sum_groups(alpha)), (count, self.prior.sum_groups(count))
+
+    def _ratio(self, term: Callable[[Any], Term], multiplicity: Any) -> Ratio:
+        level, total = (jnp.concatenate(pair) for pair in zip(*self._levels_and_totals(), strict=True))
+        return Ratio(level, total, jnp.asarray(self.group), multiplicity, term)
+
+
+def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:
+    """Take all concentrations of a posterior for counts, unless it knows its counts."""
+    if isinstance(posterior, PriorAndCounts):
+        return posterior
+    return PriorAndCounts(posterior.improper(), jnp.asarray(posterior.concentration))
+
+
+def n_free_levels(family: Any) -> int:
+    """Number of free parameters of tables of levels in groups, each of which sums to one."""
+    n_classes, n_levels = np.shape(family.concentration)
+    return n_classes * (n_levels - np.unique(family.group).size)
+
+
+def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: Any) -> np.ndarray:
+    """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
+    noisy = log_theta + rng.gumbel(size=log_theta.shape)
+    first = np.diff(group, prepend=-1) != 0  # groups without levels have none
+    best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy
+    return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)

@@ -1,90 +1,90 @@
-"""Empirical Bayes: priors that are functions of the statistics, and leave-one-out in which they are derived anew."""
+"""Empirical Bayes: priors that are functions of the statistics, and leave-one-out readings that derive them again."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, cast, final
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import in_pieces, observed
-from bayesnb.families.conjugate import pooled
-from bayesnb.families.protocol import Likelihood
+from bayesnb.families.number_rows import map_in_pieces, observed
+from bayesnb.families.protocol import Likelihood, ReadyLikelihood
+from bayesnb.families.statistics import pooled
 
 
-class EmpiricalPrior:
-    """A prior as a function of the statistics, each class's and those of all classes as of one.
+class EmpiricalPrior(ABC):
+    """Prior as a function of the statistics of each class, and of all classes merged into one.
 
-    It knows no other module than that of its arrays: NumPy's on the host, JAX's in a kernel.
+    It computes in the module of its arrays only: NumPy on the host, JAX in a kernel.
     """
 
     least: ClassVar[dict[str, float]] = {}
+    """Smallest value of each field that users may give."""
     tunable: ClassVar[dict[str, str]] = {}
+    """Hyperparameters for the strength of the prior, and the field that each one is about."""
     choices: ClassVar[dict[str, tuple[str, ...]]] = {}
-    """Of fields that are words, those that there are."""
+    """Values of fields that are words."""
 
+    @abstractmethod
     def __call__(self, statistics: Any, together: Any) -> Any:
-        raise NotImplementedError
+        """Prior, given the statistics of each class and of all classes together."""
 
+    @final
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """With some of `tunable` in place of its own."""
-        own = {field: values[name] for name, field in self.tunable.items() if name in values}
-        return replace(cast(Any, self), **own)
+        """Return this prior with some hyperparameters of `tunable` replaced."""
+        changed = {field: values[name] for name, field in self.tunable.items() if name in values}
+        return replace(cast(Any, self), **changed)
 
-    def of_unknown_classes(self) -> Self:
-        """The same, as far as it can be told without the classes: itself, if it does not look at them."""
-        return self
-
-    def update_apart(self, statistics: Any) -> Empirical:
-        """The posterior, for rows that are left out of the prior too."""
+    @final
+    def update_keeping_prior(self, statistics: Any) -> Empirical:
+        """Posterior for readings that leave rows out of the data and of the prior."""
         return Empirical(self, statistics)
 
 
 @pytree
 class Empirical:
-    """The posterior under an empirical prior, for rows that are left out of both."""
+    """Posterior under an empirical prior, for readings that leave rows out of both."""
 
     classes_share_parameters: ClassVar[bool] = True
     read_on_host: ClassVar[bool] = True
-    read_with_row_on_host: ClassVar[bool] = True
 
     prior: Any
     statistics: Any
 
-    def mean_with_row(self, multiplicity: Any) -> Likelihood:
+    def mean(self, multiplicity: Any) -> Likelihood:
+        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
         return Refitted(self.prior, self.statistics, multiplicity, "mean")
 
-    def predictive_with_row(self, multiplicity: Any) -> Likelihood:
+    def predictive(self, multiplicity: Any) -> Likelihood:
+        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
         return Refitted(self.prior, self.statistics, multiplicity, "predictive")
 
 
 @pytree
-class Refitted:
-    """A `reading` of the leave-one-out posterior under the leave-one-out prior; `multiplicity` (C,) as elsewhere."""
+class Refitted(ReadyLikelihood):
+    """Reading, "mean" or "predictive", of the leave-one-out posterior under the leave-one-out prior."""
 
     prior: Any
     statistics: Any
     multiplicity: Any
     reading: str = static()
 
-    def prepare(self, x: Any) -> Refitted:
-        return self
-
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class)."""
-        return in_pieces(lambda rows: self._without(rows).log_prob(rows), x, self.multiplicity.shape[0])
+        return map_in_pieces(lambda rows: self._without(rows).log_prob(rows), x, self.multiplicity.shape[0])
 
     def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log p(x_f | class)."""
-        return in_pieces(lambda rows: self._without(rows).terms(rows), x, self.multiplicity.shape[0])
+        return map_in_pieces(lambda rows: self._without(rows).terms(rows), x, self.multiplicity.shape[0])
 
     def _without(self, x: Any) -> Likelihood:
-        """The likelihood in which each of these rows has a posterior of its own."""
-        # Rows are an axis between classes and features, which what is the same for all rows does without.
+        """Likelihood in which each of these rows has a posterior of its own."""
+        # Rows are an axis between classes and features; arrays that are the same for all rows do without it.
         statistics = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self.statistics)
         weight, cells = -self.multiplicity[:, None, None], observed(x)[1]
         others = statistics.without(cells, weight)

@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, only, sum_cells
+from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.gamma import Gamma, Rates, Sums
-from bayesnb.families.leave_one_out import SumOfCells
+from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
+from bayesnb.families.independent_cells import SumOfCells
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Unit, Words
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 
@@ -24,8 +24,12 @@ from bayesnb.families.variates import Variates
 class Durations(Sums):
     """Number of durations and their sum, for each class and feature, (C, F) each."""
 
+    def gamma_increments(self) -> tuple[Any, Any]:
+        """Increments of a and b: n and Σx."""
+        return self.count, self.total
+
     def units(self) -> dict[str, Unit]:
-        """Of a rate the inverse of the mean over all rows; 1 where that is 0."""
+        """Unit of a rate: one over the mean over all rows, or 1 where that is 0."""
         spread = self.spread()
         return {"rate": Unit("rate · feature's mean", 0.0 * spread, spread)}
 
@@ -36,12 +40,13 @@ class Durations(Sums):
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
+        """(N,) zeros."""
         return jnp.zeros(x.shape[0])
 
 
 @pytree
-class EmpiricalDuration(EmpiricalPrior):
-    """Of exponential rates: Gamma(a, a · mean), with the mean over all rows; Gamma(a, a) where that is 0.
+class EmpiricalDuration(EmpiricalGamma):
+    """Gamma(a, a · mean) priors of exponential rates, with the mean over all rows; Gamma(a, a) where that is 0.
 
     Parameters
     ----------
@@ -61,17 +66,9 @@ class EmpiricalDuration(EmpiricalPrior):
            [0.48]])
     """
 
-    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
-    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
-
-    concentration: Any = 1.0
-
-    def __call__(self, statistics: Durations, together: Durations) -> GammaExponential:
-        xp = together.total.__array_namespace__()
-        some = together.total > 0
-        mean = xp.where(some, together.total / xp.where(some, together.count, 1.0), 1.0)
-        a = self.concentration * xp.ones_like(statistics.count)
-        return GammaExponential(a, mean * a)
+    def prior(self, concentration: Any, rate: Any) -> GammaExponential:
+        """Prior with these fields."""
+        return GammaExponential(concentration, rate)
 
 
 @pytree
@@ -79,10 +76,11 @@ class Exponential(Rates):
     """Exponential rates plugged in: `rate` (C, F)."""
 
     def distribution(self) -> Distribution:
+        """Distribution of a duration."""
         return "Exponential", {"rate": self.rate}
 
     def simulate(self, rng: Any) -> np.ndarray:
-        """A duration for each of the rates, by a NumPy generator."""
+        """One duration for each of the rates, drawn by a NumPy generator."""
         return rng.exponential(1.0 / self.rate)
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
@@ -99,7 +97,7 @@ class Exponential(Rates):
         return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.rate))
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log λ - λx of one class; of an infinite rate, a point mass at 0, +inf on it and -inf off it."""
+        """(N, F) log λ - λx for one class; an infinite rate is a point mass at 0, with +inf on it and -inf off it."""
         point = jnp.isinf(jnp.asarray(self.rate))
         rate = jnp.where(point, 1.0, self.rate)
         return jnp.where(point, jnp.where(x > 0, -jnp.inf, jnp.inf), jnp.log(rate) - rate * x)
@@ -137,44 +135,36 @@ class GammaExponential(Gamma):
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
-
-    def update(self, statistics: Durations) -> Self:
-        """a' = a + n, b' = b + Σx."""
-        return type(self)(self.concentration + statistics.count, self.rate + statistics.total)
+    infinite_rates: ClassVar[bool] = True
 
     def pseudo_count(self) -> dict[str, Any]:
-        """a."""
+        """Number of cells that the prior is worth: a."""
         return {"rate": self.concentration}
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `multiplicity` more times.
+        """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class.
 
-        Leaving out the longest takes b' for the difference of two large numbers: it is not below their rounding.
+        Without the longest duration b' is the difference of two large numbers: it is kept above their rounding.
         """
-        found = self.update(Durations(multiplicity, multiplicity * x))
-        return type(self)(jnp.maximum(found.concentration, 0.0), jnp.maximum(found.rate, 4e-16 * self.rate))
+        posterior = self.update(Durations(multiplicity, multiplicity * x))
+        return type(self)(jnp.maximum(posterior.concentration, 0.0), jnp.maximum(posterior.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """log p of each cell of x (N, F) counted `weight` times, of one class."""
+        """(N, F) log p of each cell of x counted `weight` times, for one class."""
         a, b = self.concentration, self.rate
         return log_rising(a, weight + 0.0 * x) - a * jnp.log1p(weight * x / b) - weight * jnp.log(b + weight * x)
 
-    def mean(self) -> Exponential:
-        """a/b; infinite, a point mass, where all durations are 0 under an improper prior; NaN where there are none."""
-        a, b = jnp.asarray(self.concentration), jnp.asarray(self.rate)
-        return Exponential(jnp.where((a > 0) | (b > 0), a / b, jnp.nan))
-
-    def predictive(self) -> Lomax:
-        """The Lomax distribution, of a duration more."""
-        rate = self._rate()
+    def predictive_of_cell(self) -> Lomax:
+        """Lomax distribution of one more duration."""
+        rate = self._positive_rate()
         return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
-    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
-        """Lomax: Pareto's, from 0 on."""
+    def predictive_distribution(self) -> Distribution:
+        """Lomax distribution in `scipy.stats`."""
         return "lomax", {"c": self.concentration, "scale": self.rate}
 
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b²."""
+        """(N, C, F) ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b²."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
@@ -185,10 +175,10 @@ class GammaExponential(Gamma):
             third = psi2 - (2.0 * a * share - 3.0) * share**2
             return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
 
-        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
+        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._positive_rate())
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
-        """log λ - λx; after the row λ is a Gamma(a + 1) variate, which rows share, over b + x."""
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ log λ - λx; after the row λ is a Gamma(a + 1) variate, which rows share, over b + x."""
         seen, x = observed(x)
         log_gamma = variates.log_gamma(jnp.asarray(self.concentration) + multiplicity, n)
 
@@ -196,20 +186,18 @@ class GammaExponential(Gamma):
             log_rate = log_gamma - jnp.log(rate + multiplicity * x)
             return sum_cells(seen, log_rate - jnp.exp(log_rate) * x)
 
-        return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._rate()), log_gamma)
-
-    log_base = staticmethod(Durations.log_base)
+        return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._positive_rate()), log_gamma)
 
 
 @pytree
 class Lomax(SumOfCells):
-    """Rates integrated out."""
+    """Lomax distributions: exponential rates integrated out."""
 
     concentration: Any
     rate: Any
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log a - log b - (a + 1) log(1 + x/b) of one class."""
+        """(N, F) log a - log b - (a + 1) log(1 + x/b) for one class."""
         a, b = self.concentration, self.rate
         far = x > 1e100 * b  # where x/b may overflow
         near = jnp.where(far, 0.0, x)

@@ -11,13 +11,13 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, only, sum_cells
+from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.gamma import Gamma, Rates, Sums
-from bayesnb.families.leave_one_out import SumOfCells
+from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
+from bayesnb.families.independent_cells import SumOfCells
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Unit, Words
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.terms import linear
 from bayesnb.families.variates import Variates
 
 
@@ -25,8 +25,12 @@ from bayesnb.families.variates import Variates
 class Totals(Sums):
     """Number of cells and sum of the counts in them, for each class and feature, (C, F) each."""
 
+    def gamma_increments(self) -> tuple[Any, Any]:
+        """Increments of a and b: Σx and n."""
+        return self.total, self.count
+
     def units(self) -> dict[str, Unit]:
-        """Of a rate the mean over all rows; 1 where that is 0."""
+        """Unit of a rate: the mean over all rows, or 1 where that is 0."""
         mean = self.mean()
         return {"rate": Unit("rate / feature's mean", 0.0 * mean, np.where(mean > 0, mean, 1.0))}
 
@@ -36,14 +40,14 @@ class Totals(Sums):
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
-        """-Σ log x!"""
+        """(N,) -Σ log x!"""
         seen, x = observed(x)
         return -sum_cells(seen, gammaln(x + 1.0))
 
 
 @pytree
-class EmpiricalRate(EmpiricalPrior):
-    """Of Poisson rates: Gamma(a, a/mean), with the mean over all rows; Gamma(a, a) where that is 0.
+class EmpiricalRate(EmpiricalGamma):
+    """Gamma(a, a/mean) priors of Poisson rates, with the mean over all rows; Gamma(a, a) where that is 0.
 
     Parameters
     ----------
@@ -61,32 +65,25 @@ class EmpiricalRate(EmpiricalPrior):
            [1.]]))
     """
 
-    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
-    tunable: ClassVar[dict[str, str]] = {"a": "concentration"}
-
-    concentration: Any = 1.0
-
-    def __call__(self, statistics: Totals, together: Totals) -> GammaPoisson:
-        xp = together.total.__array_namespace__()
-        some = together.total > 0
-        rate = xp.where(some, together.count / xp.where(some, together.total, 1.0), 1.0)
-        a = self.concentration * xp.ones_like(statistics.count)
-        return GammaPoisson(a, rate * a)
+    def prior(self, concentration: Any, rate: Any) -> GammaPoisson:
+        """Prior with these fields."""
+        return GammaPoisson(concentration, rate)
 
 
 @pytree
-class Poisson(Rates):
+class Poisson(Rates, SumOfCells):
     """Poisson rates plugged in: `rate` (C, F)."""
 
     def distribution(self) -> Distribution:
+        """Distribution of a count."""
         return "Poisson", {"rate": self.rate}
 
     def simulate(self, rng: Any) -> np.ndarray:
-        """A count for each of the rates, by a NumPy generator."""
+        """One count for each of the rates, drawn by a NumPy generator."""
         return rng.poisson(self.rate)
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) x log λ - λ of one class."""
+        """(N, F) x log λ - λ for one class."""
         return linear(x, jnp.log(self.rate)) - self.rate
 
     def log_likelihood(self, statistics: Totals) -> Float[jax.Array, "*C F"]:
@@ -123,35 +120,31 @@ class GammaPoisson(Gamma):
     likelihood: ClassVar[type] = Poisson
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalRate()}
 
-    def update(self, statistics: Totals) -> Self:
-        """a' = a + Σx, b' = b + n."""
-        return type(self)(self.concentration + statistics.total, self.rate + statistics.count)
-
     def pseudo_count(self) -> dict[str, Any]:
-        """b."""
+        """Number of cells that the prior is worth: b."""
         return {"rate": self.rate}
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `multiplicity` more times."""
-        found = self.update(Totals(multiplicity, multiplicity * x))
-        return type(self)(jnp.maximum(found.concentration, 0.0), found.rate)
+        """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class."""
+        posterior = self.update(Totals(multiplicity, multiplicity * x))
+        return type(self)(jnp.maximum(posterior.concentration, 0.0), posterior.rate)
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """log p of each cell of x (N, F) counted `weight` times, of one class, without -log x!"""
+        """(N, F) log p of each cell of x counted `weight` times, for one class, without -log x!"""
         a, b = self.concentration, self.rate
         return log_rising(a, weight * x) - a * jnp.log1p(weight / b) - weight * x * jnp.log(b + weight)
 
-    def predictive(self) -> NegativeBinomial:
-        """The negative binomial distribution, of a count more."""
-        rate = self._rate()
+    def predictive_of_cell(self) -> NegativeBinomial:
+        """Negative binomial distribution of one more count."""
+        rate = self._positive_rate()
         return NegativeBinomial(jnp.asarray(self.concentration) + 0.0 * rate, rate)
 
-    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
-        """Negative binomial."""
+    def predictive_distribution(self) -> Distribution:
+        """Negative binomial distribution in `scipy.stats`."""
         return "nbinom", {"n": self.concentration, "p": self.rate / (self.rate + 1.0)}
 
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b²."""
+        """(N, C, F) x[ψ(a) - log b] - a/b - log x!, x²ψ₁(a) + a/b² - 2x/b and x³ψ₂(a) - 2a/b³ + 3x/b²."""
         seen, x = observed(x)
 
         def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
@@ -162,32 +155,33 @@ class GammaPoisson(Gamma):
             third = linear(x**3, psi2) - (2.0 * a / b - 3.0 * x) / b**2
             return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
 
-        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._rate())
+        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._positive_rate())
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
-        """x log λ - λ; a Gamma(a + x) variate is a Gamma(a) one, shared by the rows, plus a row's own Gamma(x)."""
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x log λ - λ.
+
+        A Gamma(a + x) variate is the sum of a Gamma(a) variate, which rows share, and of a Gamma(x) variate of the row.
+        """
         seen, x = observed(x)
         log_gamma = variates.log_gamma(self.concentration, n)
-        own = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, *x.shape), -jnp.inf)
+        row_gamma = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, *x.shape), -jnp.inf)
 
-        def one_class(log_gamma: jax.Array, rate: jax.Array, own: jax.Array) -> jax.Array:
-            log_rate = jnp.logaddexp(log_gamma, own) - jnp.log(rate + multiplicity)
+        def one_class(log_gamma: jax.Array, rate: jax.Array, row_gamma: jax.Array) -> jax.Array:
+            log_rate = jnp.logaddexp(log_gamma, row_gamma) - jnp.log(rate + multiplicity)
             return sum_cells(seen, linear(x, log_rate) - jnp.exp(log_rate))
 
         over_classes = jax.vmap(one_class, in_axes=(0, 0, None), out_axes=1)
-        return jax.lax.map(lambda draw: over_classes(draw[0], self._rate(), draw[1]), (log_gamma, own))
-
-    log_base = staticmethod(Totals.log_base)
+        return jax.lax.map(lambda draw: over_classes(draw[0], self._positive_rate(), draw[1]), (log_gamma, row_gamma))
 
 
 @pytree
 class NegativeBinomial(SumOfCells):
-    """Rates integrated out."""
+    """Negative binomial distributions: Poisson rates integrated out."""
 
     concentration: Any
     rate: Any
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b) of one class."""
+        """(N, F) log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b) for one class."""
         a, b = self.concentration, self.rate
         return log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b)

@@ -1,4 +1,4 @@
-"""A fixed class prior: it is known, and so does not learn."""
+"""Class probabilities that are known, so that data do not change them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import jax.numpy as jnp
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.protocol import Hyperparameter
-from bayesnb.families.variates import KeyVariates, Variates
+from bayesnb.families.protocol import Distribution, Prior
+from bayesnb.families.variates import Variates
 
 
 @pytree
-class Known:
+class Known(Prior):
     """Fixed class probabilities.
 
     Parameters
@@ -25,70 +25,58 @@ class Known:
     """
 
     fixed: ClassVar[bool] = True
-    tunable: ClassVar[dict[str, str]] = {}
 
     log_prob: Any
 
-    def unit(self) -> Self:
-        return self
-
-    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """None."""
-        return {}
-
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """This one."""
-        return self
-
-    def n_free(self) -> int:
-        return 0
-
     def update(self, statistics: Any) -> Self:
-        """What is known does not change."""
+        """Return the known probabilities, which data do not change."""
         return self
-
-    update_apart = update
 
     def improper(self) -> Self:
+        """Return the known probabilities, which need no estimate."""
         return self
 
-    def log_partition(self) -> jax.Array:
-        return jnp.zeros((1, 1), jnp.asarray(self.log_prob).dtype)
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """Return the known probabilities, which have no hyperparameters."""
+        return self
 
     def log_evidence(self, statistics: Any) -> jax.Array:
         """(1,) log probability of the counted labels."""
         seen = statistics.count > 0
         return jnp.sum(jnp.where(seen, statistics.count * jnp.where(seen, self.log_prob, 0.0), 0.0), axis=-1)
 
+    def proper(self) -> jax.Array:
+        """(1, C) true."""
+        return jnp.ones_like(jnp.asarray(self.log_prob), bool)
+
+    def n_free(self) -> int:
+        """Number of free parameters: none."""
+        return 0
+
     def mean(self) -> Multinomial:
+        """Likelihood at the known probabilities."""
         return Multinomial(self.log_prob)
 
     mode = mean
     penalized_mle = mean
-    predictive = mean
 
     def log_penalty(self, parameters: Any) -> jax.Array:
+        """(1, C) zeros."""
         return jnp.zeros_like(jnp.asarray(self.log_prob))
 
     def variance(self) -> dict[str, jax.Array]:
+        """Variances, which are 0."""
         return {"theta": jnp.zeros_like(self.log_prob)}
 
-    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+    def marginals(self) -> dict[str, Distribution]:
+        """Point masses in `scipy.stats`."""
         return {"theta": ("uniform", {"loc": jnp.exp(self.log_prob), "scale": 0.0})}
 
-    def components(self) -> list[tuple[Any, Any]]:
-        return [(1.0, self)]
-
     def pseudo_count(self) -> dict[str, Any]:
-        """Infinite: no data change it."""
+        """Infinite: no data change the probabilities."""
         return {"theta": jnp.full_like(jnp.asarray(self.log_prob), jnp.inf)}
 
-    def proper(self) -> jax.Array:
-        return jnp.ones_like(jnp.asarray(self.log_prob), bool)
-
     def draw(self, variates: Variates, n: int) -> Multinomial:
+        """n copies of the known probabilities."""
         log_prob = jnp.asarray(self.log_prob)
         return Multinomial(jnp.broadcast_to(log_prob, (n, *log_prob.shape)))
-
-    def sample(self, key: jax.Array, n: int) -> Multinomial:
-        return self.draw(KeyVariates(key), n)

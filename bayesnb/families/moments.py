@@ -12,9 +12,9 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.cells import observed, only, sum_by_class
-from bayesnb.families.conjugate import ROUNDING, pooled
+from bayesnb.families.number_rows import observed, only, sum_by_class
 from bayesnb.families.protocol import Unit
+from bayesnb.families.statistics import ROUNDING, pooled
 
 
 @pytree
@@ -31,7 +31,7 @@ class Moments:
     m2: Any
 
     def merge(self, other: Self) -> Self:
-        """n = n₁ + n₂, δ = x̄₂ - x̄₁, x̄ = x̄₁ + δ n₂/n, M2 = M2₁ + M2₂ + δ² n₁n₂/n."""
+        """Statistics of both sets of rows: n = n₁ + n₂, δ = x̄₂ - x̄₁, x̄ = x̄₁ + δ n₂/n, M2 = M2₁ + M2₂ + δ² n₁n₂/n."""
         n = self.count + other.count
         share = other.count / (n + (n == 0))
         delta = other.mean - self.mean
@@ -39,7 +39,7 @@ class Moments:
         return type(self)(n, self.mean + delta * share, self.m2 + other.m2 + spread)
 
     def remove(self, other: Self) -> Self:
-        """The inverse of `merge`; zeros where no weight is left."""
+        """Inverse of `merge`; zeros where no weight is left."""
         n = self.count - other.count
         some = n != 0
         mean = (self.mean - (other.mean - self.mean) * other.count / (n + ~some)) * some
@@ -51,31 +51,33 @@ class Moments:
         return type(self)(n, mean, (self.m2 - other.m2 - spread) * some)
 
     def without(self, cells: Any, weight: Any) -> Moments:
-        """As `remove`, of one row's `cells` (F,) of a `weight` (C, 1); what rounding may have left is 0.
+        """Remove one row's `cells` (F,) of a `weight` (C, 1); what rounding leaves of nothing is 0.
 
-        So a feature that is constant in the other rows is constant.
+        So a feature that is constant in the other rows has M2 = 0.
         """
         count = self.count - weight
-        there = count > ROUNDING * self.count
-        share = jnp.where(there, weight, 0.0) / jnp.where(there, count, 1.0)
+        some = count > ROUNDING * self.count
+        share = jnp.where(some, weight, 0.0) / jnp.where(some, count, 1.0)
         delta = cells - self.mean
         m2 = self.m2 - delta * delta * (share * self.count)
         sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
-        varies = there & (m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
-        return type(self)(count * there, self.mean * there - delta * share, jnp.where(varies, m2, 0.0))
+        varies = some & (m2 > ROUNDING * (self.m2 + abs(self.mean) * sd * self.count))
+        return type(self)(count * some, self.mean * some - delta * share, jnp.where(varies, m2, 0.0))
 
     def scale(self, factor: float) -> Self:
+        """Statistics of the same rows, each weighing `factor` times as much."""
         return type(self)(self.count * factor, self.mean, self.m2 * factor)
 
     def possible(self) -> Any:
-        """Nothing deviates where nothing was counted; 1e-100 is what fading may leave of it."""
+        """(C, F) whether n and M2 are not negative, and M2 is 0 where n is; fading may leave up to 1e-100."""
         return (self.count >= 0) & (self.m2 >= 0) & ((self.count > 0) | (self.m2 < 1e-100))
 
     def rounding(self) -> Moments:
-        """Of M2: 1e-10 of it, and more where the mean is large against the standard deviation.
+        """Bound on how far below zero rounding may leave n and M2 of `remove`.
 
-        Rounding leaves eps · x̄ of a mean, and so eps · x̄/sd of M2. Where rows were forgotten before, it may have left
-        more, which shows when the cells that remain are equal.
+        It is 1e-10 of M2, and more where the mean is large against the standard deviation: rounding leaves eps · x̄ of
+        a mean, and so eps · x̄/sd of M2. Where rows were forgotten before, rounding may have left more, which shows when
+        the cells that remain are equal.
         """
         sd = (self.m2 / (self.count + (self.count == 0))) ** 0.5
         from_mean = 64 * 2.2e-16 * abs(self.mean) * sd * self.count
@@ -83,16 +85,16 @@ class Moments:
         return Moments(self.count * 1e-9, None, self.m2 * 1e-10 + from_mean + from_equal)
 
     def values(self) -> Any:
-        """Of single rows the cells are the means."""
+        """Cells, of statistics of single rows: the means."""
         return self.mean
 
     @classmethod
-    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
-        """These."""
+    def from_moments(cls, count: Any, mean: Any, m2: Any) -> Self:
+        """Statistics with these moments."""
         return cls(count, mean, m2)
 
     def units(self) -> dict[str, Unit]:
-        """Of μ the mean and sd over all rows, of σ² their variance; 1 where that is 0."""
+        """Units of μ, the mean and sd over all rows, and of σ², the variance over all rows; 1 where that is 0."""
         mean = (self.count * self.mean).sum(axis=0) / np.maximum(self.count.sum(axis=0), np.finfo(float).tiny)
         sd = self.spread()
         sd = np.where(sd > 0, sd, 1.0)
@@ -108,18 +110,21 @@ class Moments:
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
-        """Zero: -½ log 2π belongs to the density."""
+        """(N,) zeros: -½ log 2π belongs to the density."""
         return jnp.zeros(x.shape[0])
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
-        """Deviations from the means so far; once more from those of the block, where squares cancel. NaN is skipped."""
+        """Add a block of rows x (N, F) with class indices and weights; NaN is a missing cell.
+
+        Deviations are taken from the means so far, and again from the means of the block where their squares cancel.
+        """
 
         def centred(centre: jax.Array) -> tuple[Moments, jax.Array]:
-            """Of the block, and the sums of squares about `centre`."""
+            """Moments of the block, and the sums of squares about `centre`."""
 
-            def of_row(row: jax.Array, own: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
+            def of_row(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:
                 seen, row = observed(row)
-                deviation = only(seen, row - centre[own])
+                deviation = only(seen, row - centre[c])
                 weighted = weight * deviation
                 return weight * seen, weighted, weighted * deviation
 

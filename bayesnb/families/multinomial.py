@@ -12,31 +12,33 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.conjugate import Additive
-from bayesnb.families.count_matrix import as_rows
-from bayesnb.families.terms import Term, linear, single
+from bayesnb.families.count_functions import Term, linear, single
+from bayesnb.families.count_rows import as_rows
+from bayesnb.families.protocol import ReadyLikelihood
+from bayesnb.families.statistics import Additive
 
 
 @pytree
 class LevelCounts(Additive):
-    """How often each level occurred in each class: `count` (C, L)."""
+    """Number of times that each level occurred in each class: `count` (C, L)."""
 
     count: Any
 
     def pad(self, extra: int) -> LevelCounts:
-        """With so many more levels, of which there are none."""
+        """Add `extra` levels, with counts of 0."""
         return LevelCounts(np.pad(self.count, ((0, 0), (0, extra))))
 
-    def by_level(self, sizes: np.ndarray) -> LevelCounts:
-        """These, without the room for more levels that groups of such `sizes` leave."""
+    def level_counts(self, sizes: np.ndarray) -> LevelCounts:
+        """Counts of the levels of groups with these sizes, without the room behind them."""
         return LevelCounts(self.count[:, : sizes.sum()])
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
+        """Add a block of rows with class indices and weights."""
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:
-        """Multinomial coefficient of each row."""
+        """(N,) log multinomial coefficient of each row."""
         return as_rows(x).log_base()
 
 
@@ -48,16 +50,20 @@ class Multinomial:
 
     @classmethod
     def from_parameters(cls, theta: Any) -> Self:
+        """Likelihood with level probabilities (C, L)."""
         return cls(jnp.log(theta))
 
     @property
     def theta(self) -> jax.Array:
+        """Level probabilities (C, L)."""
         return jnp.exp(self.log_theta)
 
     def parameters(self) -> dict[str, jax.Array]:
+        """Level probabilities by name."""
         return {"theta": self.theta}
 
     def prepare(self, x: Any) -> Tabulated:
+        """Lay the table out for rows of the kind of `x`."""
         return Tabulated(as_rows(x).layout(self.log_theta))
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
@@ -65,15 +71,15 @@ class Multinomial:
         return self.prepare(x).log_prob(x)
 
     def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) the same of each group of levels."""
+        """(N, C, G) Σ x_l log θ_l over the levels of each group."""
         return as_rows(x).dot_terms(self.log_theta)
 
     def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
-        """With each group to a power, weight (G,), laid out for rows of one draw a group; None for other rows."""
+        """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
         return _raised(as_rows(x), lambda: self.log_theta, weight)
 
     def cells(self, x: jax.Array) -> jax.Array:
-        """x_l log θ_l of each level."""
+        """(…, L) x_l log θ_l of each level."""
         return linear(x, self.log_theta)
 
     def log_likelihood(self, statistics: LevelCounts) -> Float[jax.Array, "*C L"]:
@@ -82,24 +88,23 @@ class Multinomial:
 
 
 @pytree
-class Tabulated:
-    """A `Multinomial` laid out for one kind of rows."""
+class Tabulated(ReadyLikelihood):
+    """`Multinomial` likelihood laid out for one kind of rows."""
 
     tables: Any
 
-    def prepare(self, x: Any) -> Tabulated:
-        return self
-
     def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return as_rows(x).dot(self.tables)
 
 
 @pytree
 class Ratio:
-    """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): probabilities integrated out, or plugged in where each row has its own.
+    """Σ_l f(x_l, α_l) - Σ_g f(t_g, α₀_g): level probabilities integrated out, or plugged in for each row's posterior.
 
-    `multiplicity` (C,) is how often the row stands among the data already, `term` makes f of it; then `concentration`
-    and `total` are of a prior, and below it of counts. None: f of the posterior as it is.
+    `multiplicity` (C,) is the number of times that the row stands among the data already, and `term` makes f of it;
+    then `concentration` and `total` have α of the prior in the first C rows, and counts in the C rows below. None: f of
+    the posterior as it is.
     """
 
     concentration: Any
@@ -109,6 +114,7 @@ class Ratio:
     term: Callable[[Any], Term] = static()
 
     def prepare(self, x: Any) -> Contrasted:
+        """Lay the tables out for rows of the kind of `x`."""
         x = as_rows(x, self.group, self.total.shape[1])
         tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
         return Contrasted(tables, self.multiplicity, self.term)
@@ -119,12 +125,12 @@ class Ratio:
         return self.prepare(x).log_prob(x)
 
     def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
-        """(N, C, G) the same of each group of levels."""
+        """(N, C, G) log p(levels of the group | class), without the multinomial coefficient."""
         x = as_rows(x, self.group, self.total.shape[1])
         return x.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
     def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
-        """With each group to a power, weight (G,), laid out for rows of one draw a group; None for other rows."""
+        """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
         x = as_rows(x, self.group, self.total.shape[1])
         term = self.term(self.multiplicity)
         return _raised(x, lambda: single(term, self.concentration, self.total, self.group), weight)
@@ -135,15 +141,13 @@ def _raised(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | 
 
 
 @pytree
-class Contrasted:
-    """A `Ratio` laid out for one kind of rows."""
+class Contrasted(ReadyLikelihood):
+    """`Ratio` likelihood laid out for one kind of rows."""
 
     tables: Any
     multiplicity: Any
     term: Callable[[Any], Term] = static()
 
-    def prepare(self, x: Any) -> Contrasted:
-        return self
-
     def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) log p(row | class), without the multinomial coefficient."""
         return as_rows(x).contrast(self.term(self.multiplicity), self.tables)

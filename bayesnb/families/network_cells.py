@@ -1,12 +1,12 @@
-"""Rows of a network with missing cells: scored by the sum over what those cells may be, one feature after the other.
+"""Rows of a network with missing cells, scored by sums over the values that these cells may have.
 
-With the parameters integrated out, or plugged in, a row's probability is a product of one table a feature, p(x_j | its
-parents, class). What is missing is summed out of that product by variable elimination [1]_; in a tree this is the
-upward pass. Observed cells are indicators, so that one order of elimination does for all rows.
+With the parameters integrated out, or plugged in, a row's probability is a product of one table for each feature,
+p(x_j | its parents, class). Missing cells are summed out of that product by variable elimination [1]_, which in a tree
+is the upward pass. Observed cells are indicators, so that one order of elimination serves all rows.
 
 References
 ----------
-.. [1] Koller & Friedman, *Probabilistic Graphical Models* (2009), ch. 9; for drawing what was eliminated, ch. 12.
+.. [1] Koller & Friedman, *Probabilistic Graphical Models* (2009), ch. 9; for draws of eliminated variables, ch. 12.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
+from bayesnb.families.count_functions import Term, single
+from bayesnb.families.count_rows import CountRows
 from bayesnb.families.one_hot import OneHot
-from bayesnb.families.terms import Term, single
 from bayesnb.families.variates import Variates
 
 MISSING = -1
 BARREN = -2
-"""Code of a missing cell without an observed descendant: whatever it is, what follows sums to one."""
+"""Code of a missing cell without an observed descendant: the factors behind it sum to one, whatever it is."""
 
 _MOST_CELLS = 2**20
 
@@ -43,15 +44,15 @@ class Network:
     Parameters
     ----------
     scopes : tuple of tuples
-        The features of each table: parents, outermost first, then the child.
+        Features of each table: parents, outermost first, then the child.
     at : tuple of int
-        Which of the rows' tables each is.
+        Position of each table among the tables of the rows.
     start : tuple of int
-        Where each begins on the axis of all levels; -1 where there is none, as some parent has no level: uniform.
+        First position of each table on the axis of all levels; -1 for a uniform one, as some parent has no level.
     sizes : tuple of int
         Number of levels of each feature.
     order : tuple of int
-        Features as they are summed out.
+        Features in the order in which they are summed out.
     """
 
     scopes: tuple[Scope, ...]
@@ -61,8 +62,8 @@ class Network:
     order: tuple[int, ...]
 
     @classmethod
-    def of(cls, nodes: Sequence[Scope], sizes: Sequence[int]) -> Network:
-        """Of features, each with its parents behind it. Least table first, which in a tree is leaves first."""
+    def from_nodes(cls, nodes: Sequence[Scope], sizes: Sequence[int]) -> Network:
+        """Network of features, each with its parents behind it; the smallest tables, in a tree leaves, go first."""
         scopes, at, starts, start = [], [], [], 0
         for i, (child, *parents) in enumerate(nodes):
             known = all(sizes[j] for j in parents)
@@ -74,7 +75,7 @@ class Network:
         return cls(tuple(scopes), tuple(at), tuple(starts), tuple(sizes), _order(scopes, sizes))
 
     def cliques(self) -> Iterator[Scope]:
-        """For each feature of the order those in the tables that it is summed out of, itself last."""
+        """Features in the tables out of which each feature of the order is summed, the feature itself last."""
         scopes = [set(scope) for scope in self.scopes]
         for v in self.order:
             joined = set().union(*(s for s in scopes if v in s)) - {v}
@@ -82,11 +83,11 @@ class Network:
             yield (*sorted(joined), v)
 
     def room(self) -> int:
-        """Entries of all tables on the way, of one row and class."""
+        """Number of entries of all intermediate tables, for one row and class."""
         return sum(math.prod(self.sizes[j] for j in clique) for clique in self.cliques())
 
     def split(self, flat: jax.Array, unknown: Any) -> list[jax.Array]:
-        """(C, *shape) of each table, from (C, L); `unknown` where there is none."""
+        """Tables (C, *shape) from the levels of all tables, (C, L); a uniform table sums to `unknown`."""
         shapes = [tuple(self.sizes[j] for j in scope) for scope in self.scopes]
         return [
             jnp.broadcast_to(unknown / shape[-1], (len(flat), *shape))
@@ -97,20 +98,20 @@ class Network:
 
 
 @pytree
-class NetworkCells:
-    """Rows of a network, of which some are to be summed over.
+class NetworkCells(CountRows):
+    """Rows of a network, some of them with cells to be summed over.
 
-    What is observed together with all its parents scores by itself, as it counts: `observed`. Of the rows `which` the
-    other tables are added: log Σ over the missing cells of their product.
+    A cell that is observed together with all its parents scores by itself, and counts: `observed`. For the rows `which`
+    the other tables are added: log Σ over the missing cells of their product.
 
     Parameters
     ----------
     observed : OneHot
-        The tables' codes; -1 where the child or a parent is missing.
+        Codes of the tables; -1 where the child or a parent is missing.
     which : (M,) int array
-        Rows to be summed over; the number of rows, where there are fewer.
+        Rows to be summed over; padded by the number of rows.
     code : (M, F) int array
-        Their cells: level, `MISSING` or `BARREN`.
+        Cells of these rows: level, `MISSING` or `BARREN`.
     network : Network
     """
 
@@ -129,8 +130,8 @@ class NetworkCells:
         return score.at[self.which].set(summed, mode="drop")
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        """A cell counts where it and its parents are observed: only there is the row among the data, or left out."""
-        return self.observed.layout(single(term, table, total, group)), self._apart(term, table, total, group)
+        """Lay out contrasts of observed cells, which are among the data, and probabilities of the other cells."""
+        return self.observed.layout(single(term, table, total, group)), _unseen_levels(term, table, total, group)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         return self.dot(tables)
@@ -139,10 +140,10 @@ class NetworkCells:
         return self._terms(table, jnp.exp(table))
 
     def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-        return self._terms(single(term, table, total, group), self._apart(term, table, total, group))
+        return self._terms(single(term, table, total, group), _unseen_levels(term, table, total, group))
 
     def _terms(self, table: jax.Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
-        """What is summed out is shared equally by the tables that are summed over."""
+        """(N, C, G) terms; the log of a sum is divided equally among the tables that are summed over."""
         cells, tables = self._rows()
         at, child = (np.array(v, np.int32) for v in (self.network.at, [s[-1] for s in self.network.scopes]))
         open_ = jnp.zeros(tables.shape, bool).at[:, at].set((tables[:, at] < 0) & (cells[:, child] != BARREN))
@@ -155,26 +156,24 @@ class NetworkCells:
             lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room()
         )
 
-    def _apart(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-        """Probabilities of levels that the row is not among the data of."""
-        if term.apart is None:
-            raise NotImplementedError("Of rows with missing cells on arcs there are no cumulants in closed form.")
-        return jnp.exp(term.apart(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
-
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return self.observed.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
         return self.observed.log_base()
 
-    def draw_with_row(self, variates: Variates, n: int, family: Any, multiplicity: float) -> Float[jax.Array, "n M C"]:
+    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        observed = self.observed.draw_with_row(family, variates, n, multiplicity)
+        return observed.at[:, self.which].add(self._draw_log_sums(family, variates, n, multiplicity), mode="drop")
+
+    def _draw_log_sums(self, family: Any, variates: Variates, n: int, multiplicity: float) -> Float[jax.Array, "n M C"]:
         """(n, M, C) draws of the logarithms of the sums, the row `multiplicity` times among the data of its class.
 
         θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
         network at the posterior means, and the tables are updated with the completed row.
         """
         width = len(self.network.sizes)
-        own = variates.log_gamma(jnp.full(width, multiplicity), n)
+        row_gamma = variates.log_gamma(jnp.full(width, multiplicity), n)
         uniform = jnp.exp(-jnp.exp(variates.log_gamma(jnp.ones(width), n)))
         log_gamma, mean = variates.log_gamma(family.concentration, n), family.mean().theta
         log_total = jax.vmap(family.log_total)(log_gamma)
@@ -183,20 +182,27 @@ class NetworkCells:
             given = list(_eliminate(self.network, mean, *row))
 
             def of_draw(draw: tuple[jax.Array, ...]) -> jax.Array:
-                log_gamma, log_total, own, uniform = draw
+                log_gamma, log_total, row_gamma, uniform = draw
                 cells = _complete(self.network, [clique for clique, *_ in given], uniform)
                 theta = jnp.exp(log_gamma - log_total)
-                tables = _with_cells(self.network, theta, log_total, own, cells)
+                tables = _with_cells(self.network, theta, log_total, row_gamma, cells)
                 return _log_sum(self.network, tables, *row)
 
-            return jax.lax.map(of_draw, (log_gamma, log_total, own, uniform))
+            return jax.lax.map(of_draw, (log_gamma, log_total, row_gamma, uniform))
 
         return _over_rows(of_row, self._rows(), mean.shape[0] * self.network.room()).swapaxes(0, 1)
 
     def _rows(self) -> tuple[jax.Array, jax.Array]:
-        """Codes of the cells (M, F), and of the tables (M, G)."""
+        """Codes of the cells (M, F), and of the tables (M, G), of the rows to be summed over."""
         code = jnp.asarray(self.observed.code)
         return jnp.asarray(self.code), code.at[self.which].get(mode="fill", fill_value=MISSING)
+
+
+def _unseen_levels(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+    """(C, L) probabilities of levels for which the row is not among the data."""
+    if term.unseen is None:
+        raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")
+    return jnp.exp(term.unseen(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
 
 
 def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
@@ -212,7 +218,7 @@ def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Array:
-    """f of each row, so many at a time that their tables fit."""
+    """Apply f to each row, some rows at a time, so that their tables fit."""
     most = max(1, _MOST_CELLS // max(1, cells))
     return jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
 
@@ -225,7 +231,7 @@ def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array)
 def _eliminate(
     network: Network, theta: Any, code: jax.Array, observed: jax.Array
 ) -> Iterator[tuple[tuple[Scope, jax.Array], jax.Array]]:
-    """Of each feature summed out what it was summed out of, (C, *clique), and (C,) the log of the sum's scale.
+    """Yield for each feature the product out of which it is summed, (C, *clique), and (C,) the log of the sum's scale.
 
     `theta` is (C, L), or one table for each scope.
     """
@@ -253,41 +259,42 @@ def _eliminate(
 
 
 def _along(factor: jax.Array, scope: Scope, clique: Scope) -> jax.Array:
-    """With an axis for each feature of the clique, behind that of the classes."""
+    """Factor with an axis for each feature of the clique, behind the axis of the classes."""
     order = [scope.index(j) for j in clique if j in scope]
     shape = [factor.shape[1 + scope.index(j)] if j in scope else 1 for j in clique]
     return jnp.transpose(factor, (0, *(1 + k for k in order))).reshape(factor.shape[0], *shape)
 
 
 def _complete(network: Network, cliques: list[tuple[Scope, jax.Array]], uniform: jax.Array) -> dict[int, jax.Array]:
-    """(C,) a level of each feature given the observed cells and each class, those summed out last first."""
-    found: dict[int, jax.Array] = {}
+    """Draw levels (C,) of each feature given the observed cells, in the reverse order of elimination."""
+    levels: dict[int, jax.Array] = {}
     for (*rest, v), product in reversed(cliques):
         each = jnp.arange(product.shape[0])
         full = jnp.broadcast_to(product, (product.shape[0], *(network.sizes[j] for j in rest), network.sizes[v]))
-        below = jnp.cumsum(full[(each, *(found[j] for j in rest))], axis=-1)
-        found[v] = jnp.sum(uniform[v] * below[:, -1:] >= below[:, :-1], axis=-1)
-    return found
+        below = jnp.cumsum(full[(each, *(levels[j] for j in rest))], axis=-1)
+        levels[v] = jnp.sum(uniform[v] * below[:, -1:] >= below[:, :-1], axis=-1)
+    return levels
 
 
 def _with_cells(
-    network: Network, theta: jax.Array, log_total: jax.Array, own: jax.Array, cells: dict[int, jax.Array]
+    network: Network, theta: jax.Array, log_total: jax.Array, row_gamma: jax.Array, cells: dict[int, jax.Array]
 ) -> list[jax.Array]:
-    """Tables with one more count at the completed cells: a Gamma(1) variate each, `own`, beside those of the group."""
-    found = []
+    """Tables with one more count at the completed cells, whose Gamma(1) variates are `row_gamma`."""
+    counted = []
     tables = network.split(theta, 1.0), network.split(log_total, jnp.inf)
     for scope, table, log_mass in zip(network.scopes, *tables, strict=True):
         *parents, child = (_along(cells[j][:, None] == jnp.arange(network.sizes[j]), (j,), scope) for j in scope)
         chosen = math.prod(parents, start=jnp.ones((), bool))
-        share = jax.nn.sigmoid(own[scope[-1]] - log_mass)
-        found.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
-    return found
+        share = jax.nn.sigmoid(row_gamma[scope[-1]] - log_mass)
+        counted.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
+    return counted
 
 
 def _times(a: jax.Array, b: jax.Array) -> jax.Array:
-    """a · b, where nothing times what does not exist is nothing."""
+    """Compute a · b with 0 · NaN = 0."""
     return jnp.where((a == 0) | (b == 0), 0.0, a * b)
 
 
 def _plus(a: jax.Array, b: jax.Array) -> jax.Array:
+    """Compute a + b in logarithms, with -inf + inf = -inf."""
     return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)

@@ -13,9 +13,9 @@ from jaxtyping import Float
 
 from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import each_row, observed, sum_cells
-from bayesnb.families.leave_one_out import SumOfCells
+from bayesnb.families.independent_cells import Cellwise, reduce_cells
 from bayesnb.families.moments import Moments
+from bayesnb.families.number_rows import map_each_row, observed, sum_cells
 from bayesnb.families.protocol import Distribution
 from bayesnb.families.special import log_rising
 
@@ -23,14 +23,11 @@ LOG_2PI = 1.8378770664093453
 
 
 @pytree
-class Normal(SumOfCells):
+class Normal(Cellwise):
     """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
 
     mu: Any
     sigma2: Any
-
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"mu": self.mu, "sigma2": self.sigma2}
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
@@ -46,7 +43,7 @@ class Normal(SumOfCells):
             z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
 
-        return jax.lax.cond(jnp.any(point), self._with_points, partial(each_row, regular), jnp.asarray(x))
+        return jax.lax.cond(jnp.any(point), self._with_points, partial(map_each_row, regular), jnp.asarray(x))
 
     def _with_points(self, x: Any) -> Float[jax.Array, "N C"]:
         cells = self.terms(x)
@@ -54,14 +51,15 @@ class Normal(SumOfCells):
         return jnp.where(outweighed, -jnp.inf, jnp.sum(cells, axis=-1))
 
     def distribution(self) -> Distribution:
+        """Distribution of a number."""
         return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
 
     def simulate(self, rng: Any) -> np.ndarray:
-        """A number for each of the parameters, by a NumPy generator."""
+        """One number for each of the parameters, drawn by a NumPy generator."""
         return rng.normal(self.mu, np.sqrt(self.sigma2))
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log density of one class; on a point mass +inf, off it -inf."""
+        """(N, F) log density for one class; on a point mass +inf, off it -inf."""
         point, square = jnp.asarray(self.sigma2) == 0, (x - self.mu) ** 2
         sigma2 = jnp.where(point, 1.0, self.sigma2)
         density = -0.5 * (LOG_2PI + jnp.log(sigma2) + square / sigma2)
@@ -74,7 +72,7 @@ class Normal(SumOfCells):
 
 
 @pytree
-class StudentT(SumOfCells):
+class StudentT(Cellwise):
     """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
 
     loc: Any
@@ -83,8 +81,8 @@ class StudentT(SumOfCells):
     constant: Any
 
     @classmethod
-    def of(cls, posterior: Any) -> StudentT:
-        """Student-t with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
+    def from_posterior(cls, posterior: Any) -> StudentT:
+        """Student's t distribution of one more cell, with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
         fields = posterior.concentration, posterior.rate, posterior.kappa
         xp = namespace(*fields, posterior.loc)
         a, b, kappa = (xp.where(v > 0, v, xp.nan) for v in map(xp.asarray, fields))
@@ -93,13 +91,14 @@ class StudentT(SumOfCells):
         return cls(xp.asarray(posterior.loc), width, a + 0.5, constant)
 
     def log_prob(self, x: Any) -> jax.Array:
+        """(N, C) Σ_f log density."""
         if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
-            return super().log_prob(x)
+            return reduce_cells(self, sum_cells, x)
         seen, x = observed(x)
         farthest = jnp.max(abs(x), initial=0.0) + jnp.max(abs(self.loc), initial=0.0)
 
         def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
-            return jax.vmap(lambda one: sum_cells(seen, one.cells(x, log1p_square)), out_axes=1)(self)
+            return jax.vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
 
         return jax.lax.cond(
             farthest < 1e150 * jnp.min(self.width, initial=1.0),
@@ -110,7 +109,7 @@ class StudentT(SumOfCells):
     def cells(
         self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
     ) -> Float[jax.Array, "N F"]:
-        """(N, F) log density of one class."""
+        """(N, F) log density for one class."""
         return self.constant - self.exponent * (log1p_square or _log1p_square)((x - self.loc) / self.width)
 
 

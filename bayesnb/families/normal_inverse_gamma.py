@@ -15,20 +15,19 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree, static
-from bayesnb.families.cells import observed, only, sum_cells
-from bayesnb.families.conjugate import Conjugate
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.leave_one_out import CellByCell
+from bayesnb.families.independent_cells import IndependentCells
 from bayesnb.families.moments import Moments
 from bayesnb.families.normal import LOG_2PI, Normal, StudentT
-from bayesnb.families.protocol import Cumulants, Hyperparameter, Site, Words
+from bayesnb.families.number_rows import observed, only, sum_cells
+from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, Site, Words
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates
 
 
 @pytree
 class EmpiricalNormal(EmpiricalPrior):
-    """Of Gaussian features: loc = mean over all rows, κ, a and b = a·v, so that the expected precision a/b is 1/v.
+    """Prior of Gaussian features: loc = mean over all rows, κ, a and b = a·v, so that the expected precision is 1/v.
 
     Parameters
     ----------
@@ -51,7 +50,6 @@ class EmpiricalNormal(EmpiricalPrior):
 
     least: ClassVar[dict[str, float]] = {"kappa": 0.0, "concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
-    read_on_host: ClassVar[bool] = True
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"variance": ("within", "pooled")}
 
     variance: str = static()
@@ -59,10 +57,11 @@ class EmpiricalNormal(EmpiricalPrior):
     concentration: Any = 1.0
 
     def of_unknown_classes(self) -> EmpiricalNormal:
-        """With the variance over all rows."""
+        """Prior that can be derived without the classes: with the variance over all rows."""
         return EmpiricalNormal("pooled", self.kappa, self.concentration)
 
     def __call__(self, statistics: Moments, together: Moments) -> NormalInverseGamma:
+        """Prior, given the statistics of each class and of all classes together."""
         xp = together.mean.__array_namespace__()
         m2 = statistics.m2.sum(axis=0) if self.variance == "within" else together.m2
         variance = m2 / (together.count + (together.count == 0))
@@ -73,7 +72,7 @@ class EmpiricalNormal(EmpiricalPrior):
 
 
 @pytree
-class NormalInverseGamma(CellByCell, Conjugate):
+class NormalInverseGamma(IndependentCells):
     """μ | σ² ~ Normal(loc, σ²/κ), σ² ~ InverseGamma(concentration a, rate b); each field (C, F).
 
     References
@@ -101,7 +100,6 @@ class NormalInverseGamma(CellByCell, Conjugate):
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {name: EmpiricalNormal(name) for name in ("within", "pooled")}
     tunable: ClassVar[dict[str, str]] = {"kappa": "kappa", "a": "concentration"}
     read_on_host: ClassVar[bool] = True
-    correlates: ClassVar[bool] = True
     # a = -3/2 is the improper prior under which MAP is the MLE.
     least: ClassVar[dict[str, float]] = {"loc": -math.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
 
@@ -111,7 +109,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
     rate: Any
 
     def update(self, statistics: Moments) -> Self:
-        """κ' = κ + n, m' = (κm + n x̄)/κ', a' = a + n/2, b' = b + M2/2 + κ n (x̄ - m)²/(2κ')."""
+        """Posterior: κ' = κ + n, m' = (κm + n x̄)/κ', a' = a + n/2, b' = b + M2/2 + κ n (x̄ - m)²/(2κ')."""
         # With shares of κ': n/κ' is 0 where both are, and κm + n x̄ would leave float64 where its mean does not.
         n, mean = statistics.count, statistics.mean
         kappa = self.kappa + n
@@ -126,19 +124,19 @@ class NormalInverseGamma(CellByCell, Conjugate):
         )
 
     def scale(self, factor: Any) -> Self:
-        """κ, a and b times the factor."""
+        """Prior with κ, a and b times a factor."""
         return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """κ; a, and b with it, b/a kept; loc and b of a feature, which classes share."""
-        one = 0.0 * self.loc + 1.0
+        """Prior with another κ; another a, and b with it (b/a is kept); loc and b of a feature, which classes share."""
+        ones = 0.0 * self.loc + 1.0
         a = values.get("a", self.concentration)
         rate = self.rate / self.concentration * a if "a" in values else self.rate
         fields = values.get("loc", self.loc), values.get("kappa", self.kappa), a, values.get("rate", rate)
-        return type(self)(*(field * one for field in fields))
+        return type(self)(*(field * ones for field in fields))
 
     def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """loc ~ Normal around the prior's with the scale of its μ, b/(aκ); log b ~ Normal(log b, 1); κ, a are fixed."""
+        """Hyperparameters loc, normal about the prior's with scale √(b/(aκ)), and b, log-normal; κ and a are fixed."""
         loc, kappa, a, b = (np.asarray(v)[0] for v in (self.loc, self.kappa, self.concentration, self.rate))
         scale = np.sqrt(b / (a * kappa))
         return {
@@ -147,7 +145,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
         }
 
     def improper(self) -> Self:
-        """κ = 0, a = 1, b = 0."""
+        """Improper prior with κ = 0, a = 1, b = 0."""
         zero = self.loc * 0.0
         return type(self)(zero, zero, zero + 1.0, zero)
 
@@ -164,34 +162,36 @@ class NormalInverseGamma(CellByCell, Conjugate):
         return (kappa > 0) & (a > 0) & (b > 0)
 
     def pseudo_count(self) -> dict[str, Any]:
-        """κ for μ; for σ² the sum of squares that it is a share of, b."""
+        """κ for μ, and b for σ²: the sum of squares of which σ² is a part."""
         return {"mu": self.kappa, "sigma2": self.rate}
 
-    def mean(self) -> Normal:
-        """E μ = m; E σ² = b/(a - 1), NaN where a <= 1; both NaN where κ = 0."""
+    def plug_in_mean(self) -> Normal:
+        """Means E μ = m and E σ² = b/(a - 1); NaN where a <= 1, and both NaN where κ = 0."""
         xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a, known = self.concentration, self.kappa > 0
         variance = self.rate / xp.where(a > 1, a - 1.0, xp.nan)
         return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
     def mode(self) -> Normal:
-        """Joint mode in (μ, σ²): m and b/(a + 3/2)."""
+        """Joint mode in (μ, σ²): m and b/(a + 3/2); NaN where κ = 0."""
         xp = namespace(self.loc, self.kappa, self.concentration, self.rate)
         a = self.concentration + 1.5
         known = (self.kappa > 0) & (a > 0)
         variance = self.rate / xp.where(known, a, 1.0)
         return Normal(xp.where(known, self.loc, xp.nan), xp.where(known, variance, xp.nan))
 
+    penalized_mle = mode
+
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
         return -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
 
-    def predictive(self) -> StudentT:
-        """Student's t, of a number more."""
-        return StudentT.of(self)
+    def predictive_of_cell(self) -> StudentT:
+        """Student's t distribution of one more number."""
+        return StudentT.from_posterior(self)
 
-    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
+    def predictive_distribution(self) -> Distribution:
         """Student's t with 2a degrees of freedom and scale² b(κ + 1)/(aκ)."""
         a, kappa = np.asarray(self.concentration), np.asarray(self.kappa)
         scale = np.sqrt(self.rate * (kappa + 1.0) / (a * kappa))
@@ -207,7 +207,7 @@ class NormalInverseGamma(CellByCell, Conjugate):
             "sigma2": jnp.where(a > 2, sigma2, jnp.inf),
         }
 
-    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+    def marginals(self) -> dict[str, Distribution]:
         """μ ~ t with 2a degrees of freedom, σ² ~ InverseGamma."""
         scale = (self.rate / (self.concentration * self.kappa)) ** 0.5
         return {
@@ -225,20 +225,19 @@ class NormalInverseGamma(CellByCell, Conjugate):
         ]
 
     def draw(self, variates: Variates, n: int) -> Normal:
+        """n draws of σ², and of μ given σ²."""
         sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
         return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
 
-    log_base = staticmethod(Moments.log_base)
-
     def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """Of log Normal(x; μ, σ²) over (μ, σ²); r = (x - m)²/b.
+        """(N, C, F) cumulants of log Normal(x; μ, σ²) over (μ, σ²), with r = (x - m)²/b.
 
         Mean -½ log 2π + ½[ψ(a) - log b] - ½[a r + 1/κ], variance ¼ψ₁(a) + a r²/4 - r/2 + a r/κ + 1/(2κ²), third
         ⅛ψ₂(a) - a r³/4 + 3r²/8 - 3a r²/(2κ) + 3r/(2κ) - 3a r/κ² - 1/κ³.
         """
 
         def one_class(prior: NormalInverseGamma) -> Cumulants:
-            distance, kappa, a, b = prior._with_cell(x, multiplicity)
+            distance, kappa, a, b = prior._distance_with_cell(x, multiplicity)
             ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
             mean = 0.5 * (psi - jnp.log(b) - LOG_2PI - a * ratio - 1.0 / kappa)
             # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
@@ -250,13 +249,13 @@ class NormalInverseGamma(CellByCell, Conjugate):
         seen, x = observed(x)
         return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
-        """½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² with g ~ Gamma(a), z standard normal."""
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ ½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² with g ~ Gamma(a), z standard normal."""
         log_gamma, normal = variates.log_gamma(self.concentration + multiplicity / 2, n), variates.normal(self.loc, n)
         seen, x = observed(x)
 
         def one_class(prior: NormalInverseGamma, log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
-            distance, kappa, _, b = prior._with_cell(x, multiplicity)
+            distance, kappa, _, b = prior._distance_with_cell(x, multiplicity)
             log_precision = log_gamma - jnp.log(b)
             z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
             return sum_cells(seen, 0.5 * (log_precision - LOG_2PI - z * z))
@@ -265,10 +264,11 @@ class NormalInverseGamma(CellByCell, Conjugate):
         return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
 
     def log_bayes_factor_of_levels(self, by_level: Moments, by_class: Moments) -> np.ndarray:
-        """-(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the squares between L levels.
+        """(C, G, K) -(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the sum of squares
+        between L levels.
 
-        Of the n - 1 contrasts of the rows, which do not tell where a class lies: one variance a class, and a mean of
-        each level with κ n_l/n of the prior's rows.
+        It is that of the n - 1 contrasts of the rows, which do not tell where a class lies, under one variance a class
+        and a mean of each level with κ n_l/n of the prior's rows.
         """
         kappa, a, b = (np.asarray(field)[:, None] for field in (self.kappa, self.concentration, self.rate))
         n, seen = by_class.count, np.maximum((by_level.count > 0).sum(axis=2), 1)
@@ -277,21 +277,22 @@ class NormalInverseGamma(CellByCell, Conjugate):
         explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
         return -(a + _contrasts(by_class) / 2) * np.log1p(-explained) - (seen - 1) / 2 * np.log1p(n / kappa)
 
-    def require_pairs(self, names: Sequence[str]) -> None:
-        """An inverse Wishart has one ν for all its coordinates."""
+    def pairs_refusal(self, names: Sequence[str]) -> str | None:
+        """Reason why two of the features called `names` have no Bayes factor: an inverse Wishart has one ν for both."""
         a = np.asarray(self.concentration)
         other = (a != a[:, :1]).any(axis=0)
-        if other.any():
-            raise NotImplementedError(
-                f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
-                "concentration; no inverse Wishart has both as its marginals, so their dependence has no closed-form "
-                "Bayes factor here. Give them the same, or compare others with features=."
-            )
+        if not other.any():
+            return None
+        return (
+            f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
+            "concentration; no inverse Wishart has both as its marginals, so their dependence has no closed-form "
+            "Bayes factor here. Give them the same, or compare others with features=."
+        )
 
     def log_bayes_factor_of_pairs(
         self, other: NormalInverseGamma, x: Moments, y: Moments, cross: np.ndarray
     ) -> np.ndarray:
-        """An inverse Wishart against the inverse gammas that are its marginals, of the n - 1 contrasts of the rows.
+        """(C, K, J) inverse Wishart against the inverse gammas that are its marginals, for the n - 1 contrasts of rows.
 
         With a', b' their posteriors and ρ the correlation in the posterior scale matrix it is
         log Γ(a' + ½)/Γ(a') - log Γ(a + ½)/Γ(a) + ½ log(b₁b₂/b₁'b₂') - (a' + ½) log(1 - ρ²).
@@ -306,22 +307,21 @@ class NormalInverseGamma(CellByCell, Conjugate):
         return terms - (after + 0.5) * np.log1p(-square) - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """The posterior after each cell of x (N, F) was seen `multiplicity` more times.
+        """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class.
 
-        Leaving out an outlier takes b' for the difference of two large numbers, b'/b off by 1e-16: what is left of it
-        is not below that.
+        Without an outlier b' is the difference of two large numbers, and b'/b is off by 1e-16: it is kept above that.
         """
-        found = self.update(Moments(multiplicity, x, 0.0))
-        return replace(found, rate=jnp.maximum(found.rate, 4e-16 * self.rate))
+        posterior = self.update(Moments(multiplicity, x, 0.0))
+        return replace(posterior, rate=jnp.maximum(posterior.rate, 4e-16 * self.rate))
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """log p of each cell of x (N, F) counted `weight` times, of one class."""
+        """(N, F) log p of each cell of x counted `weight` times, for one class."""
         kappa, a, b = self.kappa, self.concentration, self.rate
         spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
         value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
         return value - weight / 2 * (LOG_2PI + jnp.log(b))
 
-    def _with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Any, Any, Any, Any]:
+    def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Any, Any, Any, Any]:
         """x - m, κ, a and b after each cell of x (N, F) was seen `multiplicity` more times."""
         distance, kappa = x - self.loc, self.kappa + multiplicity
         share = self.kappa / kappa
@@ -334,5 +334,5 @@ class NormalInverseGamma(CellByCell, Conjugate):
 
 
 def _contrasts(moments: Moments) -> np.ndarray:
-    """How many directions the rows have that do not tell where they lie: n - 1."""
+    """(C, …) number of contrasts of the rows, directions that do not tell where they lie: n - 1."""
     return np.maximum(moments.count - 1.0, 0.0)

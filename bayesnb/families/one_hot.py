@@ -1,4 +1,4 @@
-"""One draw from each of several simplexes: categorical rows, and how they are counted and scored in packs."""
+"""Categorical rows: one level for each of several groups, counted and scored for several groups at once, in packs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families._types import Array
-from bayesnb.families.conjugate import Additive
+from bayesnb.families.count_functions import add_at, level_offset, weighted
+from bayesnb.families.count_rows import OneDrawEach
 from bayesnb.families.multinomial import LevelCounts
-from bayesnb.families.terms import Term, add_at, index_of, single, weighted
+from bayesnb.families.statistics import Additive
 
 _UNROLL = 64
 _BITS = 12
-"""Of the code of a pack: its table of 4,096 positions a class fits the cache."""
+"""Most bits of the code of a pack: a table of 4,096 positions for each class fits the cache."""
 _LARGEST = 2**18
 _SMALLEST = 2**14
 
 
 @pytree
-class OneHot:
-    """One draw from each group: categorical features, and Bernoulli features as (absent, present).
+class OneHot(OneDrawEach):
+    """Rows of one level for each group: categorical features, and Bernoulli features as (absent, present).
 
-    Groups with few levels are packed: p of them become one with all combinations of their levels, so that one scatter
-    or gather does for p.
+    Groups with few levels are packed: p of them become one group with all combinations of their levels, so that one
+    scatter or gather serves p groups.
 
     Parameters
     ----------
@@ -36,7 +37,7 @@ class OneHot:
     start, size : (G,) int arrays
         Flat index of the first level of each group, and its number of levels.
     width : int
-        A bound of `size`, and one more if a cell may be missing.
+        Bound on `size`, or on `size` + 1 if a cell may be missing.
     """
 
     code: Any
@@ -45,12 +46,12 @@ class OneHot:
     width: int = static()
 
     def layout(self, table: jax.Array) -> jax.Array:
-        """(P, 2^(bits · p), C) tables of the packs, or (L + 1, C); a missing cell points to a zero."""
+        """Tables (P, 2^(bits · p), C) of the packs, or (L + 1, C) without packs; missing cells point to a zero."""
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
         p = self._packing(table.shape[1])
         if p == 1:
             return table
-        grouped = table[self._level(p, table.shape[0] - 1)]
+        grouped = table[self._levels_of_codes(p, table.shape[0] - 1)]
         packs = grouped[:, 0]
         for i in range(1, p):
             packs = (grouped[:, i, :, None] + packs[:, None]).reshape(packs.shape[0], -1, packs.shape[-1])
@@ -62,8 +63,7 @@ class OneHot:
             p = (table.shape[1].bit_length() - 1) // _bits(self.width)
             index, table = self.packed(p) + start, table.reshape(-1, table.shape[-1])
         else:
-            start = jnp.asarray(self.start)
-            index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
+            index = self._flat_level(table.shape[0] - 1)
 
         def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
             return total + table.at[column].get(mode="promise_in_bounds"), None
@@ -71,38 +71,24 @@ class OneHot:
         zero = jnp.zeros((index.shape[0], table.shape[1]), table.dtype)
         return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        """Every count is 1 and so is every total: the contrast is a table itself."""
-        return self.layout(single(term, table, total, group))
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        return self.dot(tables)
-
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
-        start = jnp.asarray(self.start)
-        index = jnp.where(self.code < 0, table.shape[0] - 1, jnp.asarray(self.code, start.dtype) + start)
-        return table.at[index].get(mode="promise_in_bounds").swapaxes(1, 2)
-
-    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-        return self.dot_terms(single(term, table, total, group))
+        return table.at[self._flat_level(table.shape[0] - 1)].get(mode="promise_in_bounds").swapaxes(1, 2)
 
     def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
-        """A table of log probabilities, each group to a power, weight (G,)."""
+        """Table (C, L) of log probabilities with each group to a power, weight (G,)."""
         return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        start = jnp.asarray(self.start)
-        level = jnp.where(self.code < 0, count.size, jnp.asarray(self.code, start.dtype) + start)
-        return _add_rows(count, level, label, weight)
+        return _add_rows(count, self._flat_level(count.size), label, weight)
 
     def log_base(self) -> jax.Array:
         return jnp.zeros(self.code.shape[0])
 
     def packed(self, p: int) -> Int[jax.Array, "N P"]:
-        """(N, P) codes of p groups each as one number: Σ_i code_i · 2^(bits · i); all bits of a missing cell are set.
+        """(N, P) joint codes of p groups, Σ_i code_i · 2^(bits · i); all bits of a missing cell are set.
 
-        p codes of a byte each are read as one word, and moved together there: two neighbours, then two pairs, …
+        p codes of a byte each are read as one word, in which neighbours are moved next to each other, then pairs, …
         """
         n, groups = self.code.shape
         code = jnp.pad(jnp.asarray(self.code).astype(jnp.int8), ((0, 0), (0, -groups % p)), constant_values=-1)
@@ -118,8 +104,13 @@ class OneHot:
     def _packing(self, n_classes: int) -> int:
         return packing(self.width, n_classes, self.code.shape[1], self.code.size)
 
-    def _level(self, p: int, missing: int) -> Int[jax.Array, "P p W"]:
-        """(P, p, 2^bits) flat level of each code of each group; `missing` where there is none."""
+    def _flat_level(self, missing: int) -> Int[jax.Array, "N G"]:
+        """(N, G) flat level of each cell; `missing` for missing cells."""
+        start = jnp.asarray(self.start)
+        return jnp.where(self.code < 0, missing, jnp.asarray(self.code, start.dtype) + start)
+
+    def _levels_of_codes(self, p: int, missing: int) -> Int[jax.Array, "P p W"]:
+        """(P, p, 2^bits) flat level of each code of each group; `missing` for codes without a level."""
         fill = (0, -self.code.shape[1] % p)
         start, size = (jnp.pad(jnp.asarray(v), fill) for v in (self.start, self.size))
         code = jnp.arange(1 << _bits(self.width), dtype=start.dtype)
@@ -128,15 +119,16 @@ class OneHot:
 
 @pytree
 class PackedCounts(Additive):
-    """How often the levels of p groups occurred together: `count` (C, P, 2^(bits · p)), see `OneHot.packed`.
+    """Joint counts of the levels of p groups: `count` (C, P, 2^(bits · p)), by the codes of `OneHot.packed`.
 
-    What many blocks of rows are counted in: one entry a pack, not one a group. `by_level` sums it up.
+    Many blocks of rows are counted with one entry for a pack, not one for a group; `level_counts` sums them up.
     """
 
     count: Any
     p: int = static()
 
     def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "N"]) -> PackedCounts:
+        """Add a block of rows with class indices and weights."""
         n_classes, packs, room = self.count.shape
         position = x.packed(self.p) + (jnp.arange(packs) * room).astype(jnp.int32)
         count = _add_rows(jnp.asarray(self.count).reshape(n_classes, -1), position, label, weight)
@@ -144,10 +136,11 @@ class PackedCounts(Additive):
 
     @staticmethod
     def log_base(x: OneHot) -> jax.Array:
+        """(N,) zeros."""
         return x.log_base()
 
-    def by_level(self, sizes: np.ndarray) -> LevelCounts:
-        """The counts of the levels of groups of such `sizes`, (C, L)."""
+    def level_counts(self, sizes: np.ndarray) -> LevelCounts:
+        """Counts (C, L) of the levels of groups with these sizes."""
         n_classes, packs, room = self.count.shape
         width = round(room ** (1 / self.p))
         count = self.count.reshape(n_classes, packs, *[width] * self.p)
@@ -160,7 +153,7 @@ class PackedCounts(Additive):
 def empty_counts(
     n_classes: int, n_rows: int, sizes: np.ndarray, width: int, capacity: int
 ) -> LevelCounts | PackedCounts:
-    """What so many `OneHot` rows are to be counted in: in packs, or one by one with room for `capacity` levels."""
+    """Return counts of 0 for `n_rows` rows: in packs, or of single levels with room for `capacity` of them."""
     p = packing(width, n_classes, len(sizes), n_rows * len(sizes))
     if p == 1:
         return LevelCounts(np.zeros((n_classes, capacity)))
@@ -168,7 +161,7 @@ def empty_counts(
 
 
 def packing(width: int, n_classes: int, groups: int, cells: int) -> int:
-    """How many groups make a pack, 1, 2 or 4: as many as the cache has room for, and not more room than cells."""
+    """Number of groups in a pack, 1, 2 or 4: the most for which tables fit the cache and are not larger than rows."""
     most, bits = min(_LARGEST, max(cells, _SMALLEST)), _bits(width)
 
     def fits(p: int) -> bool:
@@ -182,11 +175,11 @@ def _bits(width: int) -> int:
 
 
 def _lowest(bits: int, room: int, length: int) -> int:
-    """A word with so many lowest bits set in each part of it."""
+    """Word of `length` bits with the lowest `bits` bits set in each part of `room` bits."""
     return sum(((1 << bits) - 1) << at for at in range(0, length, room))
 
 
 def _add_rows(count: jax.Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
-    """Add the weight of each row to its levels (N, G); levels past the end are missing cells."""
-    index = index_of(count, label)[:, None] + level
+    """Add the weight of each row to counts of its levels (N, G); levels past the end are missing cells."""
+    index = level_offset(count, label)[:, None] + level
     return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))

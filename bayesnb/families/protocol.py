@@ -1,10 +1,20 @@
-"""What a conjugate family offers: a prior that data turn into a posterior of the same type."""
+"""Interfaces of conjugate families: a small core, and capabilities that a family has or lacks.
+
+Every family is a `Family`. What only some families can do is a capability: a protocol of one to four methods, which a
+family has if it defines all of them. Analyses ask by `supports(family, capability)`; a family that lacks a capability
+may say why in `reasons`.
+
+Shapes: C classes, K positions of parameters (features or levels), N rows, T terms, n draws.
+"""
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 import jax
 import numpy as np
@@ -12,37 +22,37 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import KeyVariates, Variates
 
 Distribution = tuple[str, dict[str, Any]]
-"""The name of a distribution of `numpyro.distributions`, and its arguments: families know of it by name only."""
+"""Name and arguments of a distribution of `numpyro.distributions`, or of `scipy.stats` where a method says so."""
 
 
 class Hyperparameter(NamedTuple):
-    """How a hyperparameter of the prior of `parameter` is distributed."""
+    """Prior distribution of a hyperparameter of the prior of `parameter`."""
 
     parameter: str
     shape: tuple[int, ...] = ()
     """() or (K,)."""
     distribution: Distribution | None = None
-    """Of each of them, independent; None: as users say that a concentration is distributed."""
+    """Distribution of each entry, independently; None: the distribution that users give for concentrations."""
     of_weights: Callable[[jax.Array], jax.Array] | None = None
-    """What has this distribution are weights, and this makes the hyperparameter of them."""
+    """Function that turns weights with this distribution into the hyperparameter; None: the variates themselves."""
 
 
 class Words(NamedTuple):
-    """How texts call what a family of numbers is about."""
+    """Texts about a family of numbers, for messages and reports."""
 
     columns: str = "columns of numbers"
-    """Columns of such numbers."""
+    """Description of columns with such numbers."""
     parameters: Mapping[str, str] = {}
-    """Its parameters; by their own names where nothing is said."""
+    """Names of parameters in prose; parameters that are not listed go by their own names."""
     spread: str = "the feature's sd"
-    """What `SufficientStatistics.spread` is."""
+    """Description of `FeatureUnits.spread`."""
 
 
 class Unit(NamedTuple):
-    """In what unit a parameter is shown, so that features stand side by side: (value - origin) / size."""
+    """Unit in which a parameter is shown, so that features stand side by side: (value - origin) / size."""
 
     label: str
     origin: Any
@@ -52,17 +62,17 @@ class Unit(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A site of the generative program: in each class `size` independent variates, a part of `parameter`."""
+    """Site of a generative program: in each class `size` independent variates, which are a part of `parameter`."""
 
     parameter: str
     suffix: str
     size: int
     distribution: Callable[[Mapping[str, Any]], Distribution]
-    """(C, size), given what the sites before it have, by parameter and suffix."""
+    """Distribution of the (C, size) variates, given values of earlier sites by parameter and suffix."""
 
 
-class Cells(NamedTuple):
-    """A site of the cells of rows: their distribution, (…, K), what was observed, and which of them were."""
+class CellSite(NamedTuple):
+    """Site of the cells of rows: their distribution (…, K), the observed values, and a mask of observed cells."""
 
     suffix: str
     distribution: Distribution
@@ -70,58 +80,9 @@ class Cells(NamedTuple):
     seen: Any = True
 
 
-class Prepared(Protocol):
-    """A likelihood whose tables may be laid out for one kind of rows."""
-
-    def prepare(self, x: Any) -> Prepared:
-        """The same likelihood with its tables laid out for rows of the kind of `x`."""
-        ...
-
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class), without the base measure that no class changes."""
-        ...
-
-
-class Likelihood(Prepared, Protocol):
-    """p(x | c), one reading of a posterior: with parameters plugged in, or with them integrated out."""
-
-    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
-        """(N, C, T) the terms that it is the sum of: one a feature, or one of all draws from a simplex."""
-        ...
-
-
-class PlugIn(Likelihood, Protocol):
-    """A likelihood with parameters plugged in: estimates, or draws with a leading axis."""
-
-    @classmethod
-    def from_parameters(cls, **parameters: Any) -> Self:
-        """From what `parameters` gives."""
-        ...
-
-    def parameters(self) -> dict[str, jax.Array]:
-        """The parameters by name, (…, C, K) each."""
-        ...
-
-    def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
-        ...
-
-    def cells(self, x: Any) -> Float[jax.Array, "... K"]:
-        """(…, K) log p(cell | parameters), without the base measure."""
-        ...
-
-    def distribution(self) -> Distribution:
-        """How a cell is distributed; of levels the family says it, `Family.cells`."""
-        ...
-
-    def simulate(self, rng: Any) -> np.ndarray:
-        """A cell for each of the parameters, by a NumPy generator; not of levels, whose groups the family knows."""
-        ...
-
-
 @pytree
 class Cumulants:
-    """Mean, variance and third central moment: those of a sum of independent variates are the sums of theirs."""
+    """Mean, variance and third central moment; cumulants of a sum of independent variates are sums of cumulants."""
 
     mean: Any
     variance: Any
@@ -131,274 +92,437 @@ class Cumulants:
         return jax.tree.map(operator.add, self, other)
 
     def __mul__(self, factor: Any) -> Cumulants:
-        """Of the variate times a factor."""
+        """Cumulants of the variate times a factor."""
         return Cumulants(self.mean * factor, self.variance * factor**2, self.third * factor**3)
 
     def sum(self) -> Cumulants:
-        """Of the sum over the last axis."""
+        """Cumulants of the sum over the last axis."""
         return jax.tree.map(lambda cumulant: cumulant.sum(axis=-1), self)
 
 
+# -- likelihoods -------------------------------------------------------------------------------------
+
+
+class Prepared(Protocol):
+    """Likelihood whose tables may be laid out for one kind of rows."""
+
+    def prepare(self, x: Any) -> Prepared:
+        """Lay the tables out for rows of the kind of `x`, once for many blocks of rows."""
+
+    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) log p(row | class), without the base measure that no class changes."""
+
+
+class Likelihood(Prepared, Protocol):
+    """p(x | c) under one reading of a posterior: with parameters plugged in, or integrated out."""
+
+    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+        """(N, C, T) terms whose sum is `log_prob`: one a feature, or one for all draws from a simplex."""
+
+
+class PlugIn(Likelihood, Protocol):
+    """Likelihood with parameters plugged in: estimates (C, K), or draws with a leading axis."""
+
+    @classmethod
+    def from_parameters(cls, **parameters: Any) -> Self:
+        """Inverse of `parameters`."""
+
+    def parameters(self) -> dict[str, jax.Array]:
+        """Parameters by name, (…, C, K) each."""
+
+    def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C K"]:
+        """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
+
+    def cells(self, x: Any) -> Float[jax.Array, "... K"]:
+        """(…, K) log p(cell | parameters), without the base measure."""
+
+
+class ReadyLikelihood:
+    """Likelihood whose tables need no layout."""
+
+    @final
+    def prepare(self, x: Any) -> Self:
+        """Return the likelihood as it is."""
+        return self
+
+
+class CellDistribution(Protocol):
+    """Plug-in likelihood of independent numbers, whose distribution has a name."""
+
+    def distribution(self) -> Distribution:
+        """Distribution of a cell in `numpyro.distributions`."""
+
+    def simulate(self, rng: Any) -> np.ndarray:
+        """One cell for each of the parameters, drawn by a NumPy generator."""
+
+
+# -- statistics --------------------------------------------------------------------------------------
+
+
 class SufficientStatistics(Protocol):
-    """What the data say of a family's parameters; a commutative monoid."""
+    """Sufficient statistics of a family's parameters, for each class; a commutative monoid under `merge`."""
 
-    def merge(self, other: Self) -> Self: ...
+    def merge(self, other: Self) -> Self:
+        """Statistics of both sets of rows."""
 
-    def remove(self, other: Self) -> Self: ...
+    def remove(self, other: Self) -> Self:
+        """Inverse of `merge`."""
 
     def scale(self, factor: float) -> Self:
-        """The statistics of the same rows, each weighing `factor` times as much."""
-        ...
+        """Statistics of the same rows, each weighing `factor` times as much."""
 
     def rounding(self) -> Self:
-        """How far below zero rounding may leave each field of `remove` (None: a field of any sign)."""
-        ...
+        """Bound on how far below zero rounding may leave each field of `remove`; None for a field of any sign."""
 
     def possible(self) -> Any:
-        """(C, K) whether rows could have left this."""
-        ...
+        """(C, K) whether rows with non-negative weights can produce these statistics."""
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
-        ...
-
-    def values(self) -> Any:
-        """(N, F) cells, of the statistics of N rows that were counted as a class each; not of levels."""
-        ...
-
-    def units(self) -> dict[str, Unit]:
-        """For each parameter the unit in which features are shown side by side; none: as it is."""
-        ...
-
-    def spread(self) -> Any:
-        """(F,) what the sd of the location parameter is compared with, by `Words.spread`; None for levels."""
-        ...
 
     @staticmethod
     def log_base(x: Any) -> Float[jax.Array, "N"]:
-        """(N,) log base measure of each row: what neither class nor parameter changes."""
-        ...
+        """(N,) log base measure of each row: the part that neither class nor parameter changes."""
 
 
-class Family(Protocol):
-    """A conjugate prior over C classes, and so also every posterior.
+class NumberStatistics(SufficientStatistics, Protocol):
+    """Statistics of numbers, a feature each."""
 
-    It is updated with `statistics`; `improper().update(statistics).mean()` is the maximum likelihood estimate.
+    def values(self) -> Any:
+        """(N, F) cells, of statistics of N rows that were counted as a class each."""
+
+    def without(self, cells: Any, weight: Any) -> Self:
+        """Remove one row's `cells` (F,) of a `weight` (C, 1); what rounding leaves of nothing is 0."""
+
+
+class FeatureUnits(Protocol):
+    """Capability of statistics of numbers: units in which features can be compared."""
+
+    def units(self) -> dict[str, Unit]:
+        """Unit of each parameter in which features are shown side by side."""
+
+    def spread(self) -> Any:
+        """(F,) size with which the sd of the location parameter is compared, described by `Words.spread`."""
+
+
+# -- the core ----------------------------------------------------------------------------------------
+
+
+class Prior(ABC):
+    """Distribution of the parameters of C classes: a prior, and after `update` a posterior of the same type.
+
+    A method has one definition: methods of base classes are abstract, or final.
     """
 
-    kind: ClassVar[str]
-    """What users call columns of such numbers, as in `MixedNB(gaussian=...)`; of levels the columns say it."""
-    words: ClassVar[Words]
-    statistics: ClassVar[type]
-    likelihood: ClassVar[type]
-    """What has parameters plugged in, a `PlugIn`."""
-    nonnegative: ClassVar[bool]
-    """Whether the cells are non-negative numbers; else they are any."""
-    fixed: ClassVar[bool]
-    """Whether this is a fixed prior, which no data change."""
-    classes_share_parameters: ClassVar[bool]
-    """Whether a row of one class tells of the parameters of the others."""
-    has_tables: ClassVar[bool]
-    """Whether parameters have means that can be plugged in, one by one."""
-    read_on_host: ClassVar[bool]
-    """Whether readings of a posterior in NumPy arrays are computed in NumPy, or in kernels that most models share."""
-    read_with_row_on_host: ClassVar[bool]
-    """Whether this also holds for readings with rows added or left out."""
-    least: ClassVar[dict[str, float]]
-    """Of each field the smallest value that a prior may have."""
-    empirical: ClassVar[dict[str, Any]]
-    """Priors that are derived from the data, `EmpiricalPrior`s, by the names that estimators take for them."""
-    tunable: ClassVar[dict[str, str]]
-    """Hyperparameters that say how strong the prior is: of each the field that it is about."""
+    tunable: ClassVar[Mapping[str, str]] = {}
+    """Hyperparameters for the strength of the prior, and the field that each one is about."""
+    fixed: ClassVar[bool] = False
+    """Whether the parameters are known, so that data do not change the distribution."""
+    reasons: ClassVar[Mapping[type, str]] = {}
+    """Reasons why the family lacks a capability, by protocol, in words for users."""
 
-    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
-        """How the hyperparameters are distributed that a hierarchical model does not fix; none: all are fixed.
+    def __init_subclass__(cls) -> None:
+        """Refuse a class that defines a method again.
 
-        `pooled` asks for a base measure of levels, which classes share. To be put into `unit()`.
+        Raises
+        ------
+        TypeError
+            If a method of a base class is neither abstract nor a special method.
         """
-        ...
+        super().__init_subclass__()
+        for base, name in itertools.product(cls.__mro__[1:], vars(cls)):
+            method = vars(base).get(name)
+            if inspect.isfunction(method) and not name.startswith("__") and not hasattr(method, "__isabstractmethod__"):
+                raise TypeError(f"{cls.__name__}.{name}: {base.__name__} defines this method, which is final.")
 
-    def unit(self) -> Self:
-        """The prior into which `with_hyperparameters` puts drawn ones: of levels that of concentrations 1."""
-        ...
+    @abstractmethod
+    def update(self, statistics: Any) -> Any:
+        """Posterior given the rows that were counted in `statistics`."""
 
-    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """This prior with some of `tunable` and `hyperprior` in place of its own; α is a factor on concentrations."""
-        ...
-
-    def condensed(self) -> Any:
-        """As much of the prior as the evidence needs while nothing but `tunable` changes."""
-        ...
-
-    def condense(self, statistics: Any) -> Any:
-        """As much of the statistics as the evidence under `condensed()` needs."""
-        ...
-
-    def n_free(self) -> int:
-        """Number of free parameters."""
-        ...
-
-    def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
-        """(C, G, K) log Bayes factor of a parameter for each level of G other features against one of the class.
-
-        `by_level` are statistics (C, G, L, K), `by_class` those of all levels. Levels share the rows of the prior.
-        """
-        ...
-
-    location: ClassVar[str]
-    """The parameter that says where cells lie, by whose sd parameters are ranked."""
-    correlates: ClassVar[bool]
-    """Whether the dependence of two such features on each other has a closed form too."""
-
-    def require_pairs(self, names: Sequence[str]) -> None:
-        """Raise NotImplementedError unless it has for each two of these features."""
-        ...
-
-    def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
-        """(C, K, J) log Bayes factor of dependence of two features, by rows with both; `cross` is Σ (x - x̄)(y - ȳ)."""
-        ...
-
-    def update(self, statistics: Any) -> Self: ...
-
-    def update_apart(self, statistics: Any) -> Self:
-        """As `update`, prior and data kept apart if need be: for leave-one-out, a `multiplicity` below 0."""
-        ...
-
-    def improper(self) -> Self:
-        """The improper prior under which the posterior mean is the maximum likelihood estimate."""
-        ...
-
-    def scale(self, factor: Any) -> Self:
-        """A prior that counts for `factor` times as many rows."""
-        ...
-
-    def restrict(self, keep: np.ndarray) -> Self:
-        """The distribution of the parameters at some positions of the last axis, `keep` (K,); others may follow."""
-        ...
-
-    def log_partition(self) -> Float[jax.Array, "*C K"]:
-        """(C, K) log normaliser of each independent piece; +inf under an improper prior."""
-        ...
-
+    @abstractmethod
     def log_evidence(self, statistics: Any) -> Float[jax.Array, "*C K"]:
         """(C, K) log probability of the data, base measure left out; -inf under an improper prior."""
-        ...
 
-    def mean(self) -> PlugIn: ...
+    @abstractmethod
+    def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
+        """Return this prior with some hyperparameters of `tunable` or of a hyperprior replaced.
 
-    def mode(self) -> PlugIn: ...
-
-    def penalized_mle(self) -> PlugIn:
-        """The parameters that maximise `log_penalty`: of a posterior, log p(rows | θ) + the prior's log penalty."""
-        ...
-
-    def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
-        """(C, K) log density of parameters, up to a constant, where it has a maximum; data add their log-likelihood."""
-        ...
-
-    def predictive(self) -> Likelihood: ...
-
-    def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
-        """Name and arguments (C, K) in `scipy.stats` of the predictive of a cell; of levels `predictive` says it."""
-        ...
-
-    def mean_with_row(self, multiplicity: Any) -> Likelihood:
-        """As `mean`, of the posterior with the row `multiplicity` (C,) more times among the data: -1 leaves it out."""
-        ...
-
-    def predictive_with_row(self, multiplicity: Any) -> Likelihood: ...
-
-    def variance(self) -> dict[str, jax.Array]: ...
-
-    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """For each parameter the name and the arguments of its marginal in `scipy.stats`."""
-        ...
-
-    def components(self) -> list[tuple[Any, Any]]:
-        """Weights, and families with the marginals of which this one is the mixture: [(1, self)] if it is none."""
-        ...
-
-    def pseudo_count(self) -> dict[str, Any]:
-        """For each parameter what data add to: a number of cells, or the sum of squares behind a variance."""
-        ...
-
-    def proper(self) -> jax.Array:
-        """For each position of the last axis whether the distribution of its parameters is proper."""
-        ...
-
-    def no_draws(self) -> str | None:
-        """Why parameters are not drawn, where draws of this posterior would not average to its predictive."""
-        ...
-
-    def draw(self, variates: Variates, n: int) -> PlugIn:
-        """n independent draws of the parameters: a likelihood with a leading axis."""
-        ...
-
-    def sample(self, key: jax.Array, n: int) -> PlugIn:
-        """As `draw`, with variates from a JAX key."""
-        ...
-
-    def program(self) -> Sequence[Site]:
-        """How each parameter is distributed given those before it: the prior as a generative program."""
-        ...
-
-    def at_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Values of the parameters, (…, C, K), at the sites of the program."""
-        ...
-
-    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The inverse, of (C, …) values."""
-        ...
-
-    def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[Cells]:
-        """How the cells of rows are distributed under parameters (…, K), given as statistics of single rows.
-
-        `cells` are None to simulate rows, and then `total` is how many draws they have from each simplex.
+        "alpha" is a factor on the concentrations of levels.
         """
-        ...
 
-    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
-        """(S, K) cells of a row for each of S parameters of one class, by a NumPy generator.
+    @abstractmethod
+    def proper(self) -> Any:
+        """Whether the distribution of the parameters is proper, for each position of their last axis."""
 
-        `total` is how many draws a row has from one simplex.
+    @abstractmethod
+    def n_free(self) -> int:
+        """Number of free parameters."""
+
+    @abstractmethod
+    def draw(self, variates: Variates, n: int) -> Any:
+        """n independent draws of the parameters: a plug-in likelihood with a leading axis."""
+
+    def sample(self, key: jax.Array, n: int) -> Any:
+        """n independent draws of the parameters, with variates from a JAX key."""
+        return self.draw(KeyVariates(key), n)
+
+
+class Family(Prior):
+    """Conjugate family of the cells of some columns: what fitting, evidence and prediction need.
+
+    `improper().update(statistics).mean()` is the maximum likelihood estimate, where a family has parameters to read.
+    """
+
+    statistics: ClassVar[Any]
+    """Type of the sufficient statistics."""
+    likelihood: ClassVar[Any]
+    """Type of the likelihood with parameters plugged in, a `PlugIn`."""
+    nonnegative: ClassVar[bool] = False
+    """Whether cells must be non-negative."""
+    classes_share_parameters: ClassVar[bool] = False
+    """Whether a row of one class informs the parameters of the other classes."""
+    read_on_host: ClassVar[bool] = False
+    """Whether readings of a posterior in NumPy arrays are computed in NumPy, or in kernels that most models share."""
+    least: ClassVar[Mapping[str, float]] = {}
+    """Smallest value of each field that users may give for a prior."""
+
+    @abstractmethod
+    def predictive(self, multiplicity: Any = None) -> Likelihood:
+        """Likelihood with the parameters integrated out.
+
+        With `multiplicity` (C,) each row is read by the posterior in which the row itself stands so many more times
+        among the data of each class: -1 leaves it out.
         """
-        ...
+
+    @abstractmethod
+    def scale(self, factor: Any) -> Self:
+        """Prior that is worth `factor` times as many rows."""
+
+    @abstractmethod
+    def log_base(self, x: Any) -> Float[jax.Array, "N"]:
+        """(N,) log base measure of each row: the part that neither class nor parameter changes."""
+
+    @abstractmethod
+    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ) - log base, θ from the posterior in which the row is counted too.
+
+        `counted_in` (n, N, C) is true for the class in which a row is counted, at most one class for each draw; None:
+        rows are counted in no class. For each row and class alone the draws are independent; rows share variates. Terms
+        that all classes share may be left out.
+        """
 
     def log_predictive(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) log p(row | class), parameters integrated out, base measure included."""
-        ...
+        """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
+        return self.predictive().log_prob(x) + self.log_base(x)[:, None]
+
+
+# -- capabilities ------------------------------------------------------------------------------------
+
+
+class MeanReading(Protocol):
+    """Capability: parameters can be plugged in at their posterior means."""
+
+    def mean(self, multiplicity: Any = None) -> Any:
+        """Likelihood at the posterior means; `multiplicity` as for `Family.predictive`."""
+
+
+class Parametric(Protocol):
+    """Capability: parameters stand in tables (C, K), one by one."""
+
+    def mode(self) -> Any:
+        """Plug-in likelihood at the mode; NaN where there is none."""
+
+    def improper(self) -> Any:
+        """Improper prior under which the posterior mean is the maximum likelihood estimate."""
+
+    def variance(self) -> dict[str, jax.Array]:
+        """Posterior variance of each parameter."""
+
+    def pseudo_count(self) -> dict[str, Any]:
+        """Number to which data add, for each parameter: a number of cells, or the sum of squares of a variance."""
+
+
+class Marginals(Protocol):
+    """Capability: marginal distributions of the parameters have names."""
+
+    def marginals(self) -> dict[str, Distribution]:
+        """Marginal of each parameter: name and arguments in `scipy.stats`."""
+
+
+class FiniteMixture(Protocol):
+    """Capability of a family whose marginals are mixtures of named ones."""
+
+    def components(self) -> list[tuple[Any, Any]]:
+        """Weights, and distributions with the marginals of the components."""
+
+
+class PredictiveDistribution(Protocol):
+    """Capability of families of numbers: the predictive distribution of a cell has a name."""
+
+    def predictive_distribution(self) -> Distribution:
+        """Name and arguments (C, K) in `scipy.stats` of the predictive distribution of a cell."""
+
+
+class PenalizedLikelihood(Protocol):
+    """Capability: an estimate by penalised likelihood, which EM maximises."""
+
+    def penalized_mle(self) -> Any:
+        """Parameters that maximise `log_penalty`: of a posterior, log p(rows | θ) + the prior's log penalty."""
+
+    def log_penalty(self, parameters: Any) -> Float[jax.Array, "*C K"]:
+        """(C, K) log density of parameters up to a constant, in a basis in which it has a maximum."""
+
+
+class RowRemoval(Protocol):
+    """Capability: a posterior that keeps prior and data separate, so that rows can be left out without loss."""
+
+    def update_keeping_prior(self, statistics: Any) -> Any:
+        """Posterior for readings with a negative `multiplicity`."""
+
+
+class Restrictable(Protocol):
+    """Capability: the distribution of the parameters at some positions."""
+
+    def restrict(self, keep: np.ndarray) -> Any:
+        """Distribution of the parameters at the positions `keep` (K,) of the last axis; others may follow them."""
+
+
+class Padded(Protocol):
+    """Capability of families of levels: room for more levels, so that models share compiled kernels."""
+
+    def pad(self, extra: int) -> Any:
+        """Add `extra` levels that no row refers to."""
+
+
+class LogLikelihoodCumulants(Protocol):
+    """Capability: cumulants of a row's log-likelihood in closed form."""
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ) over θ, the row `multiplicity` times among the data.
 
-        θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. They
-        are the first derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of the one before.
+        θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. The
+        cumulants are the first derivatives of log E p(row | class, θ)ʷ at w = `multiplicity`, each the slope of the
+        one before.
         """
-        ...
 
     def cumulants_of_terms(self, x: Any) -> Cumulants:
-        """(N, C, T) those of the terms of the row, over the posterior; they sum up, but for the base measure."""
-        ...
+        """(N, C, T) cumulants of the terms of each row over the posterior; base measures may be left out."""
+
+
+class LogOddsCumulants(Protocol):
+    """Capability: cumulants of differences between the terms of two classes in closed form."""
 
     def log_odds_of_terms(self, x: Any, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
-        """(N, T) those of log p(x_t | of, θ) - log p(x_t | against, θ), two classes for each row."""
-        ...
+        """(N, T) cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), for two classes a row."""
 
-    def draw_log_likelihood(
-        self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0
-    ) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data.
 
-        For each row and class alone these are independent draws; rows share variates, and so do classes what a
-        row adds to its own class, which it has one of.
+class Simulation(Protocol):
+    """Capability: rows can be simulated."""
+
+    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+        """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
+
+        `total` is the number of draws that a row has from one simplex.
         """
-        ...
 
-    def draw_log_likelihood_with_row(
-        self, variates: Variates, n: int, x: Any, own: jax.Array
-    ) -> Float[jax.Array, "n N C"]:
-        """(n, N, C) draws of log p(row | class, θ), θ from the posterior in which the row is counted in class `own`.
 
-        `own` (n, N, C) is true in at most one class of each draw and row. What all classes share may be left out.
+class Program(Protocol):
+    """Capability: the prior and the likelihood are a generative program."""
+
+    def program(self) -> Sequence[Site]:
+        """Sites of the parameters, each distributed given those before it."""
+
+    def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the parameters, (…, C, K), at the sites of the program."""
+
+    def from_sites(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Inverse of `to_sites`, for (C, …) values."""
+
+    def cells(self, likelihood: Any, cells: Any, total: Any) -> Iterator[CellSite]:
+        """Sites of the cells of rows, given parameters (…, K) and the rows as statistics of single rows.
+
+        `cells` are None to simulate rows; then `total` is the number of draws that a row has from each simplex.
         """
-        ...
+
+
+class Hierarchical(Protocol):
+    """Capability: a hyperprior."""
+
+    def hyperprior(self, pooled: bool) -> dict[str, Hyperparameter]:
+        """Hyperparameters that a hierarchical model does not fix; `pooled`: with those that classes share."""
+
+
+class Condensable(Protocol):
+    """Capability: the evidence as a function of the prior's strength alone, at a cost of the distinct counts."""
+
+    def unit(self) -> Any:
+        """Prior with concentrations 1, of which `with_hyperparameters` makes the prior with a given strength."""
+
+    def condensed(self) -> Any:
+        """Part of the prior that the evidence needs while nothing but `tunable` changes."""
+
+    def condense(self, statistics: Any) -> Any:
+        """Part of the statistics that the evidence under `condensed()` needs."""
+
+
+class LevelDependence(Protocol):
+    """Capability: a Bayes factor of its own for dependence of numbers on levels."""
+
+    def log_bayes_factor_of_levels(self, by_level: Any, by_class: Any) -> np.ndarray:
+        """(C, G, K) log Bayes factor of a parameter for each level of G other features against one of the class.
+
+        `by_level` are statistics (C, G, L, K), `by_class` those of all levels.
+        """
+
+
+class PairDependence(Protocol):
+    """Capability: a Bayes factor for dependence of two features of numbers."""
+
+    def pairs_refusal(self, names: Sequence[str]) -> str | None:
+        """Reason why two of the features called `names` have no Bayes factor; None: all have one."""
+
+    def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
+        """(C, K, J) log Bayes factor of dependence of two features, by rows with both; `cross` is Σ (x - x̄)(y - ȳ)."""
+
+
+class ConditionalDraws(Protocol):
+    """Capability of families whose parameters can be drawn for some data only."""
+
+    def draws_refusal(self) -> str | None:
+        """Reason why draws of this posterior would not average to its predictive; None: they do."""
+
+
+_LACKING: dict[type, str] = {
+    PredictiveDistribution: "{} does not say which distribution its predictive is.",
+    Program: "{} has no NumPyro program: it lacks `program`.",
+}
+
+
+def supports(family: Any, capability: type) -> bool:
+    """Whether a family, or statistics, have a capability: all methods of that protocol."""
+    methods = (name for name, value in vars(capability).items() if inspect.isfunction(value))
+    return all(hasattr(family, name) for name in methods if not name.startswith("_"))
+
+
+def reason_for_lack(family: Any, capability: type) -> str:
+    """Reason, in words for users, why a family lacks a capability."""
+    stated: str | None = getattr(family, "reasons", {}).get(capability)
+    text = _LACKING.get(capability, f"{{}} lacks the capability {capability.__name__}.")
+    return text.format(type(family).__name__) if stated is None else stated
+
+
+def mixture_components(family: Any) -> list[tuple[Any, Any]]:
+    """Weights, and distributions of whose marginals those of the family are mixtures."""
+    return family.components() if supports(family, FiniteMixture) else [(1.0, family)]
+
+
+def posterior_for_removal(prior: Any, statistics: Any) -> Any:
+    """Posterior from which readings with a negative `multiplicity` leave rows out."""
+    if supports(prior, RowRemoval):
+        return prior.update_keeping_prior(statistics)
+    return prior.update(statistics)
+
+
+def hyperprior_of(family: Any, pooled: bool) -> dict[str, Hyperparameter]:
+    """Hyperparameters of a family that a hierarchical model does not fix; empty if all are fixed."""
+    return family.hyperprior(pooled) if supports(family, Hierarchical) else {}

@@ -1,4 +1,4 @@
-"""Sums over all spanning trees of a graph, and draws of them, in logarithms: weights may span any range.
+"""Sums over all spanning trees of a graph, and draws of trees, in logarithms, so that weights may span any range.
 
 A vertex k is taken out of the graph by giving each two of its neighbours the weight w_ik w_jk / Σ_m w_km more; that
 takes the factor Σ_m w_km out of the sum over trees Π w (star and mesh, the elimination of the graph's Laplacian). There
@@ -27,14 +27,14 @@ _AT_ONCE = 8
 
 
 def pair_index(n: int) -> Int[np.ndarray, "n n"]:
-    """(n, n) position of each two of n vertices among (0, 1), (0, 2), …, (n - 2, n - 1); of one vertex 0."""
+    """(n, n) position of each two of n vertices among (0, 1), (0, 2), …, (n - 2, n - 1); 0 on the diagonal."""
     index = np.zeros((n, n), np.int32)
     index[np.triu_indices(n, 1)] = np.arange(n * (n - 1) // 2)
     return index + index.T
 
 
 def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
-    """log Σ over the spanning trees of Π of their weights; of symmetric weights, whose diagonal is not read."""
+    """Log Σ over the spanning trees of Π of their weights, which are symmetric; the diagonal is not read."""
     w, total = jnp.asarray(log_weight), jnp.zeros(jnp.shape(log_weight)[2:])
     # Of the vertices that are left some are taken out at once, as each size is compiled anew.
     for size in range(len(w), 1, -_AT_ONCE):
@@ -50,7 +50,7 @@ def log_sum(log_weight: Float[Array, "n n *B"]) -> Float[jax.Array, "*B"]:
 
 
 def eliminate(w: jax.Array, k: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Weights between the vertices below k without it, log Σ_m w_km, and (n, …) log w_km, `NEVER` from k on."""
+    """Weights between the vertices below k if k is taken out, log Σ_m w_km, and (n, …) log w_km, `NEVER` from k on."""
     below = (jnp.arange(len(w)) < k).reshape(-1, *[1] * (w.ndim - 2))
     row = jnp.where(below, w[k], NEVER)
     top = jnp.max(row, axis=0)
@@ -60,15 +60,15 @@ def eliminate(w: jax.Array, k: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[jax.Array, "n"]:
-    """(n,) the parent of each vertex in a tree drawn with probability Π w / Σ; the last vertex, the root, is its own.
+    """(n,) parent of each vertex in a tree drawn with probability Π w / Σ; the root, the last vertex, has itself.
 
     Parameters
     ----------
     log_uniform, gumbel : (n, n) arrays
-        Logarithms of uniform variates, and standard Gumbel variates: those of a step, and in it of a vertex.
+        Logarithms of uniform variates, and standard Gumbel variates: one row for each step, one column for each vertex.
     """
     n = len(jnp.asarray(log_weight))
-    here = jnp.arange(n)
+    vertex = jnp.arange(n)
 
     def take_out(w: jax.Array, k: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
         after, factor, row = eliminate(w, k)
@@ -76,24 +76,24 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[
 
     def put_back(parent: jax.Array, step: tuple[Any, ...]) -> tuple[jax.Array, None]:
         k, after, factor, row, log_u, noise = step
-        # An edge stands for the way through k with the share that k has in its weight: then it is no edge.
-        through = (parent != here) & (log_u < row + row[parent] - factor - after[here, parent])
-        parent = jnp.where(through, here, parent)
+        # With the share of k in its weight an edge stands for the way through k, and is no edge of its own.
+        through = (parent != vertex) & (log_u < row + row[parent] - factor - after[vertex, parent])
+        parent = jnp.where(through, vertex, parent)
         above = _ancestors(parent)
-        tree = jnp.argmax(above & (parent == here), axis=1)
-        score = jnp.where(here < k, row + noise, -jnp.inf)
-        chosen = (score == jax.ops.segment_max(score, tree, n)[tree]) & (here < k)
+        tree = jnp.argmax(above & (parent == vertex), axis=1)
+        score = jnp.where(vertex < k, row + noise, -jnp.inf)
+        chosen = (score == jax.ops.segment_max(score, tree, n)[tree]) & (vertex < k)
         # Each tree hangs from k by the vertex that is chosen in it: what leads there from its root is turned round.
-        turned = jnp.any(above & chosen[:, None], axis=0) & (parent != here)
-        parent = parent.at[jnp.where(turned, parent, n)].set(here, mode="drop")
+        turned = jnp.any(above & chosen[:, None], axis=0) & (parent != vertex)
+        parent = parent.at[jnp.where(turned, parent, n)].set(vertex, mode="drop")
         return jnp.where(chosen, k, parent), None
 
     steps = jax.lax.scan(take_out, jnp.asarray(log_weight), jnp.arange(1, n), reverse=True)[1]
-    return jax.lax.scan(put_back, here, (*steps, log_uniform[1:], gumbel[1:]))[0]
+    return jax.lax.scan(put_back, vertex, (*steps, log_uniform[1:], gumbel[1:]))[0]
 
 
 def _ancestors(parent: jax.Array) -> jax.Array:
-    """(n, n) whether a vertex, the second one, is on the way from another to its root, both ends included."""
+    """(n, n) whether the second vertex is on the way from the first to its root, both ends included."""
     n = len(parent)
     reach = jnp.eye(n) + jax.nn.one_hot(parent, n)
     for _ in range(math.ceil(math.log2(max(n, 2)))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import jax
 import jax.numpy as jnp
@@ -12,39 +12,32 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
 from bayesnb.families._types import Array
-from bayesnb.families.terms import Term, add_at, index_of, single, weighted
+from bayesnb.families.count_functions import Term, add_at, level_offset, linear, weighted
+from bayesnb.families.count_rows import CountRows, OneDrawEach
+from bayesnb.families.variates import Variates
 
 
-class OneSimplex:
-    """Rows of draws from one simplex: they have one term."""
+class OneSimplex(CountRows):
+    """Rows of draws from one simplex, which have one term."""
 
+    @final
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C 1"]:
+        """(N, C, 1) products of the counts and the table."""
         return self.dot(self.layout(table))[..., None]
 
+    @final
     def contrast_terms(
         self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
     ) -> Float[jax.Array, "N C 1"]:
+        """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀)."""
         return self.contrast(term, self.contrast_layout(term, table, total, group))[..., None]
-
-    # Supplied by each kind.
-    def layout(self, table: jax.Array) -> Any:
-        raise NotImplementedError
-
-    def dot(self, table: Any) -> jax.Array:
-        raise NotImplementedError
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        raise NotImplementedError
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        raise NotImplementedError
 
 
 @pytree
 class Counts(OneSimplex):
     """Sparse count vectors over one simplex: a bag of words.
 
-    Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are of no account.
+    Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are padding.
 
     Parameters
     ----------
@@ -55,7 +48,7 @@ class Counts(OneSimplex):
     """
 
     known_base: ClassVar[bool] = True
-    """The host looks up the factorials of log base measures: in a kernel they would take longer than all the rest."""
+    """Whether the host looks up factorials of base measures, which in a kernel take longer than all the rest."""
 
     count: Any
     level: Any
@@ -84,11 +77,28 @@ class Counts(OneSimplex):
         return self._paired().log_base()
 
     def length(self) -> Float[jax.Array, "N"]:
-        """(N,) how many draws a row is."""
+        """(N,) number of draws of each row."""
         return _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
 
+    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        count = jnp.where(jnp.arange(self.level.shape[0]) < self.indptr[-1], self.count, 0.0)
+        log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
+        row_gamma = variates.log_gamma(multiplicity * count, n)
+
+        def over_rows(values: jax.Array) -> jax.Array:
+            return jax.ops.segment_sum(values, self.row, self.indptr.shape[0] - 1)
+
+        def draw_rows(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
+            log_gamma, row_gamma = draw
+            drawn = jnp.logaddexp(log_gamma.T[self.level], row_gamma[:, None])
+            total, extra = over_rows(count), over_rows(jnp.exp(row_gamma))
+            log_mass = jnp.logaddexp(jax.nn.logsumexp(log_gamma, axis=1), jnp.log(extra)[:, None])
+            return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], log_mass)
+
+        return jax.lax.map(draw_rows, (log_gamma, row_gamma))
+
     def _paired(self) -> PairedCounts:
-        """Every entry as a pair of its own."""
+        """Return rows in which every entry is a pair of its own."""
         every = jnp.arange(self.level.shape[0])
         rows = jnp.arange(self.indptr.shape[0] - 1)
         return PairedCounts(self, every, self.indptr, self.level, self.count, rows, self.length())
@@ -96,18 +106,18 @@ class Counts(OneSimplex):
 
 @pytree
 class PairedCounts(OneSimplex):
-    """`Counts` with what makes the exact predictive a matrix product: few distinct (level, count).
+    """`Counts` with their distinct pairs (level, count), by which the exact predictive is a matrix product.
 
     Parameters
     ----------
     entries : Counts
     pair : (M,) int array
-        For each entry whose count is not 1 (or each), the index of its level and count below;
+        For entries whose count is not 1, or for all entries: index of the pair of level and count below.
         `pair_indptr` (N + 1,) bounds the rows.
     pair_level, pair_count : (P,) arrays
         The distinct pairs.
     total, total_count : (N,) int array, (T,) array
-        Row totals, as an index into the distinct ones.
+        Index of the total of each row, and the distinct totals.
     """
 
     entries: Counts
@@ -128,7 +138,7 @@ class PairedCounts(OneSimplex):
         return self.entries.contrast_layout(term, table, total, group)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """Count every entry as 1, then correct the pairs with another count."""
+        """(N, C) contrasts: every entry as a count of 1, corrected for pairs with another count."""
         single, level, total = tables
         once = single.at[self.pair_level].get(mode="clip")
         often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
@@ -146,20 +156,23 @@ class PairedCounts(OneSimplex):
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         return self.entries.weighted_counts(count, label, weight)
 
+    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        return self.entries.draw_with_row(family, variates, n, multiplicity)
+
     def length(self) -> Float[jax.Array, "N"]:
-        """(N,) how many draws a row is."""
+        """(N,) number of draws of each row."""
         return jnp.asarray(self.total_count)[self.total]
 
     def log_base(self) -> jax.Array:
-        """log t! - Σ log x_l!"""
+        """(N,) log t! - Σ log x_l!"""
         coefficient = gammaln(jnp.asarray(self.pair_count) + 1.0)[:, None]
         per_row = _product(1.0, self.pair, self.pair_indptr, coefficient)[:, 0]
         return gammaln(jnp.asarray(self.total_count) + 1.0)[self.total] - per_row
 
 
 @pytree
-class Presence:
-    """Sparse Bernoulli features: the columns present in each row; all others are absent.
+class Presence(OneDrawEach):
+    """Sparse Bernoulli features: the columns that are present in each row; all others are absent.
 
     The levels of the Dirichlet are (absent, present) for each of F features, so `table` is (C, 2F).
     """
@@ -169,7 +182,7 @@ class Presence:
     indptr: Any
 
     def layout(self, table: jax.Array) -> Any:
-        """Intercept of an empty row, gain of a presence; impossible absences (p = 1) counted apart."""
+        """Lay out the score of an empty row, gains of presences, and which absences are impossible (p = 1)."""
         table = jnp.asarray(table)
         absent, present = table[:, 0::2], table[:, 1::2]
         sure = jnp.isneginf(absent)
@@ -186,12 +199,6 @@ class Presence:
 
         return jax.lax.cond(any_sure, without_impossible, lambda: score)
 
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        return self.layout(single(term, table, total, group))
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        return self.dot(tables)
-
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C F"]:
         absent, present = (jnp.asarray(table)[:, level::2] for level in (0, 1))
         n = self.indptr.shape[0] - 1
@@ -199,15 +206,12 @@ class Presence:
         there = jnp.zeros((n, absent.shape[1]), bool).at[row, self.level].set(True, mode="drop")
         return jnp.where(there[:, None], present, absent)
 
-    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-        return self.dot_terms(single(term, table, total, group))
-
     def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
-        """A table of log probabilities, each feature to a power, weight (F,)."""
+        """Table (C, 2F) of log probabilities with each feature to a power, weight (F,)."""
         return weighted(jnp.repeat(weight, 2), table)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Presences only, (C, F): absences are what is left of the class counts, once, at the end."""
+        """Add presences to counts (C, F); absences follow from the class counts, once, at the end."""
         return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
 
     def log_base(self) -> jax.Array:
@@ -227,5 +231,5 @@ def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
 def _scatter(count: jax.Array, x: Any, label: Array, weight: Array, value: jax.Array) -> jax.Array:
     """Add value times weight for each stored entry of sparse rows."""
     stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
-    index = index_of(count, label)[x.row] + x.level
+    index = level_offset(count, label)[x.row] + x.level
     return add_at(count, index, jnp.where(stored, weight[x.row] * value, 0.0))

@@ -47,7 +47,7 @@ def _log_rising_of(xp: Any, a: Any, x: Any) -> Any:
 
 @partial(_log_rising.defjvp, symbolic_zeros=True)
 def _jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array, Any]:
-    """d/da is ψ(a + x) - ψ(a), d/dx is ψ(a + x): a third of the time that differentiating all branches takes."""
+    """Derivatives ψ(a + x) - ψ(a) and ψ(a + x), in a third of the time that differentiating all branches takes."""
     (a, x), (da, dx) = primals, tangents
     proper, positive = a > 0, jnp.where(a > 0, a, 1.0)
     slope = jnp.zeros_like(a)
@@ -59,20 +59,20 @@ def _jvp(primals: tuple[Any, Any], tangents: tuple[Any, Any]) -> tuple[jax.Array
 
 
 def _digamma_difference(a: jax.Array, x: jax.Array) -> jax.Array:
-    r"""ψ(a + x) - ψ(a), as `polygammas` has ψ, each term subtracted from its own."""
+    r"""Compute ψ(a + x) - ψ(a) by the series of `polygammas`, term by term."""
     sums = sum(x / ((a + k) * (a + x + k)) for k in range(16))
     low, high = a + 16.0, a + x + 16.0
     return sums + jnp.log1p(x / low) + _digamma_tail(high) - _digamma_tail(low)
 
 
 def _digamma_tail(z: jax.Array) -> jax.Array:
-    """ψ(z) - log z, 1e-16 from z = 16 on."""
+    """Compute ψ(z) - log z, to 1e-16 from z = 16 on."""
     r = 1.0 / (z * z)
     return -0.5 / z - r * (1.0 / 12 + r * (-1.0 / 120 + r * (1.0 / 252 + r * (-1.0 / 240 + r * 1.0 / 132))))
 
 
 def polygammas(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    r"""ψ(x), ψ₁(x) and ψ₂(x) for x > 0, the first three derivatives of log Γ.
+    r"""Compute ψ(x), ψ₁(x) and ψ₂(x) for x > 0, the first three derivatives of log Γ.
 
     :math:`\psi(x) = \psi(x + 16) - \sum_{k<16} (x+k)^{-1}` and its derivatives, each with its asymptotic series
     (DLMF 5.11.2, 5.15.8). JAX's `polygamma(1, x)` is a Hurwitz zeta function, more than ten times slower, and all
@@ -96,7 +96,7 @@ def polygammas(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
 
 
 def _stirling(z: Any) -> Any:
-    """Remainder δ(z) of Stirling's series for log Γ(z); 1e-16 from z = 16 on."""
+    """Remainder δ(z) of Stirling's series for log Γ(z), to 1e-16 from z = 16 on."""
     r = 1.0 / (z * z)
     return (
         1.0 / 12 + r * (-1.0 / 360 + r * (1.0 / 1260 + r * (-1.0 / 1680 + r * (1.0 / 1188 - r * 691.0 / 360360))))

@@ -1,4 +1,4 @@
-"""Standard random variates: what every draw of parameters is a function of."""
+"""Sources of standard random variates, of which every draw of parameters is a function."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.stats import norm
 
 
 class Variates(Protocol):
-    """A source of independent standard variates, n for each entry of an array."""
+    """Source of independent standard variates, n for each entry of an array."""
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
         """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
@@ -20,8 +21,13 @@ class Variates(Protocol):
         ...
 
 
+def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
+    """(n, *shape of like) logarithms of uniform variates."""
+    return norm.logcdf(variates.normal(like, n))
+
+
 class Recorder:
-    """Notes what another source gives."""
+    """Source that records the variates of another source."""
 
     def __init__(self, source: Variates) -> None:
         self._source = source
@@ -37,7 +43,7 @@ class Recorder:
 
 
 class Replayer:
-    """Gives what was drawn, (gammas, normals), in the order in which it was asked for."""
+    """Source that returns recorded variates, (gammas, normals), in their order."""
 
     def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:
         self._gammas, self._normals = map(iter, drawn)
@@ -50,7 +56,7 @@ class Replayer:
 
 
 class KeyVariates:
-    """From a JAX key; each call takes a new part of it."""
+    """Source of variates from a JAX key; each call takes a new part of the key."""
 
     def __init__(self, key: jax.Array) -> None:
         self._key = key

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bayesnb._util.arguments import require_iterable, shown
+from bayesnb.families import supports
+from bayesnb.families.protocol import FeatureUnits
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.uncertainty.draws import parameter_shapes
 from bayesnb.uncertainty.tables import tabulate
@@ -88,7 +90,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
         rows = rows.assign(kind=kind, is_level=has_levels, is_word=has_levels and block.one_simplex, absent=absent)
         rows["unit"] = rows["kind"]
         position = rows["feature"].map({name: j for j, name in enumerate(block.names)})
-        for name, unit in counts.units().items():
+        for name, unit in (counts.units() if supports(counts, FeatureUnits) else {}).items():
             own = rows["kind"] == name
             j = position[own].to_numpy()
             rows.loc[own, _NUMBERS] = rows.loc[own, _NUMBERS].sub(unit.origin[j], axis=0).div(unit.size[j], axis=0)

@@ -22,7 +22,7 @@ from bayesnb._util.precision import float64
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks
 from bayesnb.encoding.row_blocks import pad_rows
-from bayesnb.families import Known
+from bayesnb.families import Known, posterior_for_removal
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
 from bayesnb.selection.left_out import CountedRows, Quantity, joint_of_average, left_out, likelihood_of_own
@@ -236,7 +236,7 @@ def _with_each(
         return jax.tree.map(lambda v: jnp.broadcast_to(jnp.asarray(v)[y], (n, v.shape[1])) if v.ndim == 2 else v, tree)
 
     parts = zip(each(prior.blocks), each(statistics.blocks), added, strict=True)
-    families = tuple(family.update_apart(counted.merge(one)) for family, counted, one in parts)
+    families = tuple(posterior_for_removal(family, counted.merge(one)) for family, counted, one in parts)
     weights = None if prior.weights is None else replace(prior.weights, class_bias=jnp.zeros(n))
     model = replace(prior, class_prior=Known(jnp.zeros((1, n))), blocks=families, weights=weights)
     return model.read(estimate, jnp.full(n, -1.0) if own else None).prepare(x)

@@ -13,10 +13,12 @@ from jaxtyping import Float
 from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
+from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Encoding
 from bayesnb.encoding.levels import MISSING
-from bayesnb.families import Known
-from bayesnb.families.terms import weighted
+from bayesnb.families import Known, mixture_components
+from bayesnb.families.count_functions import weighted
+from bayesnb.families.protocol import PredictiveDistribution
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.reasons import row_labels
@@ -197,8 +199,8 @@ def _of_numbers(columns: Columns, family: Any, asked: list[int]) -> Iterator[tup
 
     for k in asked:
         own, parts = family.restrict(np.arange(len(columns.index)) == k), []
-        for share, component in own.components():
-            name, arguments = component.predictive_distribution()
+        for share, component in mixture_components(own):
+            name, arguments = require_capability(component, PredictiveDistribution).predictive_distribution()
             parts.append((share, getattr(stats, name)(**arguments)))
         nodes = np.sort(np.concatenate([part.ppf(ndtr(_QUANTILES)).ravel() for _, part in parts]))
         nodes = nodes[np.isfinite(nodes)]

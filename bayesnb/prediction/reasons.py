@@ -14,10 +14,11 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb._util.pair_counts import require_memory
 from bayesnb._util.precision import float64
+from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table
-from bayesnb.families.powers import of_length
-from bayesnb.families.protocol import Cumulants
+from bayesnb.families.protocol import Cumulants, LogOddsCumulants
 from bayesnb.families.special import log_rising
+from bayesnb.families.weighted_likelihoods import power_of_length
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty import CLASS
@@ -252,7 +253,7 @@ def _word_lines(block: _Block, family: Any, reading: Estimate, c: np.ndarray, k:
         def log_prob(label: np.ndarray) -> np.ndarray:
             return count * log_theta[label[row], word]
 
-    power = of_length(length, block.power, block.exponent)[row]
+    power = power_of_length(length, block.power, block.exponent)[row]
     with np.errstate(invalid="ignore"):  # a word that is impossible in both classes
         odds = np.where(power == 0, 0.0, power * (log_prob(c) - log_prob(k)))
     variance = level.variance[c[row], word] + level.variance[k[row], word]
@@ -288,7 +289,7 @@ def _level_cumulants(family: Any) -> Cumulants:
 @jax.jit
 def _log_odds_variance(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
     """(n, T) variance of log p(x_t | c, θ) - log p(x_t | k, θ)."""
-    return family.log_odds_of_terms(x, c, k).variance
+    return require_capability(family, LogOddsCumulants).log_odds_of_terms(x, c, k).variance
 
 
 def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ import numpyro
 from numpyro import distributions as dist
 
 from bayesnb._util.precision import float64
+from bayesnb.families import hyperprior_of
 from bayesnb.families.protocol import Hyperparameter
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.sampling.programs import Sites
@@ -29,7 +30,7 @@ _MOST_CELLS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A prior of which the families know that hyperparameters are unknown, `Family.hyperprior`, and how.
+    """A prior of which the families know that hyperparameters are unknown, `Hierarchical`, and how.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Hierarchy:
             values[CLASS_ALPHA] = numpyro.sample(CLASS_ALPHA, self.alpha)
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
         for family, own in zip(self.prior.blocks, names, strict=True):
-            for name, said in family.hyperprior(self.kind == "pooled").items():
+            for name, said in hyperprior_of(family, self.kind == "pooled").items():
                 values[own[name]] = _sample(own[name], said, self.alpha)
         return prior_given(self.prior.unit() if into is None else into, names, values)
 

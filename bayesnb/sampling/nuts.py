@@ -13,7 +13,8 @@ from bayesnb._util.arguments import require_flag, require_integer, require_seed,
 from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
-from bayesnb.families.protocol import Hyperparameter
+from bayesnb.families import hyperprior_of, supports
+from bayesnb.families.protocol import Condensable, Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
@@ -201,14 +202,14 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
             "or such a distribution by its kind, as in {'pooled': numpyro.distributions.Gamma(1.0, 1.0)}."
         )
     _require_positive(alpha)
-    _require_density([f.unit() for f in families])
-    if not any(f.hyperprior(kind == "pooled") for f in families):
+    _require_density([f.unit() if supports(f, Condensable) else f for f in families])
+    if not any(hyperprior_of(f, kind == "pooled") for f in families):
         raise ValueError(
             f"hyperprior={hyperprior!r} is about hyperparameters that nothing here has: the classes are fixed, "
             "and no family of the features has a hyperprior, as levels and Gaussian features have."
         )
     for family in families:
-        _require_common(family, family.hyperprior(kind == "pooled"))
+        _require_common(family, hyperprior_of(family, kind == "pooled"))
     return Hierarchy(fitted.prior, kind, alpha, sites)
 
 

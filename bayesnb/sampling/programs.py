@@ -17,9 +17,10 @@ import numpy as np
 import numpyro
 from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
 
+from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.protocol import Cells, Distribution
+from bayesnb.families.protocol import CellSite, Distribution, Program
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty.draws import CLASS_PROB
 
@@ -132,8 +133,7 @@ def _log_likelihood(parts: list[tuple[Any, ...]]) -> jax.Array:
 
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     """Sample the parameters of a block, (C, K) each, at the given sites; returns its plug-in likelihood."""
-    if not hasattr(family, "program"):
-        raise NotImplementedError(f"{type(family).__name__} has no NumPyro program: it lacks `program`.")
+    require_capability(family, Program)
     n_classes = jax.tree.leaves(family)[0].shape[0]
     values: dict[str, Any] = {}
     for site in family.program():
@@ -146,7 +146,7 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
     return family.likelihood.from_parameters(**found)
 
 
-def distribution_of_cells(site: Cells) -> dist.Distribution:
+def distribution_of_cells(site: CellSite) -> dist.Distribution:
     """Of the cells of rows, event (K,)."""
     return _distribution(site.distribution).mask(site.seen).to_event(1)
 
@@ -161,7 +161,7 @@ def at(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, A
     """Draws of `posterior_draws`, or one without the leading axis, at the sites of the programs."""
     found = dict(drawn)
     for family, own in zip(model.blocks, sites, strict=True):
-        values = family.at_sites({parameter: found.pop(site) for parameter, site in own.items()})
+        values = family.to_sites({parameter: found.pop(site) for parameter, site in own.items()})
         parts = [(own[site.parameter], site) for site in family.program()]
         found |= {f"{name}{site.suffix}": values[site.parameter + site.suffix] for name, site in parts}
     if model.class_prior.fixed:

@@ -17,7 +17,7 @@ from bayesnb._util.progress import rows_progress
 from bayesnb._util.threads import in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
-from bayesnb.families import LevelCounts
+from bayesnb.families import LevelCounts, posterior_for_removal
 from bayesnb.fitted import Average, Classifier, Fitted, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
 
@@ -185,7 +185,7 @@ def joint_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, p
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     """(N, C) log P(class | the other rows)."""
     (_, _, label, weight), count = counted, fitted.statistics.class_count
-    posterior: Any = float64(fitted.prior.class_prior.update_apart)(LevelCounts(count[None]))
+    posterior: Any = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
     found = np.empty((len(label), len(count)))
     for c, w in alike(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))

@@ -12,7 +12,10 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
+from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
+from bayesnb.families import supports
+from bayesnb.families.protocol import ConditionalDraws, Restrictable
 from bayesnb.families.variates import Replayer, Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -49,8 +52,8 @@ def require_proper(encoding: Encoding, model: NaiveBayes) -> None:
     NotImplementedError
         If a family has a reason why its parameters are not drawn.
     """
-    for block in model.blocks:
-        if (reason := block.no_draws()) is not None:
+    for family in model.blocks:
+        if supports(family, ConditionalDraws) and (reason := family.draws_refusal()) is not None:
             raise NotImplementedError(f"posterior draws: {reason}")
     improper = _improper(model)
     total = sum(int(cells.sum()) for cells in improper)
@@ -259,7 +262,7 @@ def _draw_blocks(
     drawn: dict[str, np.ndarray] = {}
     for family, names, mask, rng in zip(families, sites, masks, rngs, strict=True):
         if mask.any():
-            block = _draw(family if mask.all() else family.restrict(mask), draws, rng)
+            block = _draw(family if mask.all() else require_capability(family, Restrictable).restrict(mask), draws, rng)
             drawn |= {names[parameter]: values[..., : mask.sum()] for parameter, values in block.items()}
     return drawn
 

@@ -18,7 +18,7 @@ import numpy as np
 from bayesnb._util.arguments import shown, to_numbers
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Encoding
-from bayesnb.families import Known
+from bayesnb.families import Known, hyperprior_of
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics
 from bayesnb.scoring import pad
@@ -128,9 +128,9 @@ def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
     if hyperprior == "none":
         return Hyperparameters(fitted.prior, fitted.statistics, None, {})
     names = hyperparameter_sites(fitted.prior, hyperprior, site_names(fitted.encoding, fitted.prior))
-    shapes = {} if fitted.prior.class_prior.fixed else {CLASS_ALPHA: ()}
+    shapes: dict[str, tuple[int, ...]] = {} if fitted.prior.class_prior.fixed else {CLASS_ALPHA: ()}
     for family, sites in zip(fitted.prior.blocks, names, strict=True):
-        hyperpriors = family.hyperprior(hyperprior == "pooled")
+        hyperpriors = hyperprior_of(family, hyperprior == "pooled")
         shapes |= {site: hyperpriors[name].shape for name, site in sites.items()}
     return Hyperparameters(fitted.prior, fitted.statistics, hyperprior, require_sites(read_sites(draws), shapes))
 
@@ -204,7 +204,7 @@ def hyperparameter_sites(prior: NaiveBayes, kind: Kind, sites: Sites) -> list[di
     named = []
     for family, parameters in zip(prior.blocks, sites, strict=True):
         names = {}
-        for name, hyperprior in family.hyperprior(kind == "pooled").items():
+        for name, hyperprior in hyperprior_of(family, kind == "pooled").items():
             site = parameters[hyperprior.parameter]
             renamed = site.replace(hyperprior.parameter, name)
             names[name] = f"{renamed}_of_{site}" if renamed in taken else renamed

@@ -381,9 +381,7 @@ def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSa
 
 
 def _draw_likelihood(variates: Variates, n: int, family: Any, rows: Any, in_class: Any) -> jax.Array:
-    if in_class is None:
-        return family.draw_log_likelihood(variates, n, rows)
-    return family.draw_log_likelihood_with_row(variates, n, rows, in_class)
+    return family.draw_log_likelihood(variates, n, rows, in_class)
 
 
 def _draw_log_class(

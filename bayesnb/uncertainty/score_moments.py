@@ -21,10 +21,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb.capabilities import require_capability
 from bayesnb.families._pytree import pytree
-from bayesnb.families.powers import length_power
-from bayesnb.families.protocol import Cumulants
+from bayesnb.families.protocol import Cumulants, LogLikelihoodCumulants
 from bayesnb.families.special import polygammas
+from bayesnb.families.weighted_likelihoods import length_power
 from bayesnb.model import NaiveBayes, log_normalize
 
 _LARGEST_SKEWNESS = 3.0  # The cubic of a larger one has not the stated mean and variance.
@@ -66,11 +67,12 @@ def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
     that could be added to the data: their cumulants with the row are those without it.
     """
     log_proba = log_normalize(model.log_joint(x))
+    families = [require_capability(family, LogLikelihoodCumulants) for family in model.blocks]
     if model.weights is not None:
-        weights = zip(model.blocks, x, model.weights.blocks, model.weights.exponents, strict=True)
+        weights = zip(families, x, model.weights.blocks, model.weights.exponents, strict=True)
         total = reduce(operator.add, (_weighted_cumulants(*block) for block in weights))
         return RowCumulants(log_proba, total, total)
-    pairs = list(zip(model.blocks, x, strict=True))
+    pairs = list(zip(families, x, strict=True))
     without_row, with_row = (
         reduce(operator.add, (family.log_likelihood_cumulants(rows, multiplicity) for family, rows in pairs))
         for multiplicity in (0.0, 1.0)

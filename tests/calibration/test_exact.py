@@ -80,7 +80,7 @@ def binned_ranks(sets: int, fitted: Callable[[np.ndarray, np.ndarray], Any]) -> 
 
     cells = np.array([6, 4])
     with jax.enable_x64(True):
-        prior = IndependentCuts(concentration=3.0, cuts=1.5).of_cells(2, cells)
+        prior = IndependentCuts(concentration=3.0, cuts=1.5).prior(2, cells)
         truths = np.asarray(prior.sample(jax.random.key(0), sets).theta)
     start, found = np.cumsum(cells) - cells, []
 

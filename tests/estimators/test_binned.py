@@ -16,7 +16,7 @@ from bayesnb import counting
 from bayesnb.encoding.edges import cell_names, quantiles
 from bayesnb.encoding.table import check_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
-from bayesnb.families.count_matrix import cell_code
+from bayesnb.families.count_rows import cell_code
 from bayesnb.prediction.weights import Weights
 from bayesnb.selection.densities import gains, shrunken
 from tests.estimators.cases import state

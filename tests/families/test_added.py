@@ -17,8 +17,8 @@ from jax.scipy.special import gammaln
 from scipy.special import digamma, polygamma
 
 from bayesnb.families import Dirichlet, GammaPoisson, LevelCounts, Moments, NormalInverseGamma, Totals
-from bayesnb.families.cells import Complete
-from bayesnb.families.count_matrix import Dense
+from bayesnb.families.count_rows import Dense
+from bayesnb.families.number_rows import Complete
 from bayesnb.families.sparse_counts import PairedCounts
 from bayesnb.families.variates import Replayer
 from bayesnb.uncertainty.draws import ShapeRecorder, draw_variates
@@ -210,12 +210,12 @@ def draws_of(rows: Case, multiplicity: float, n: int = DRAWS) -> np.ndarray:
     @jax.jit
     def ask(posterior: Any, x: Any) -> Any:
         asked = ShapeRecorder()
-        posterior.draw_log_likelihood(asked, 1, x, multiplicity)
+        posterior.draw_with_multiplicity(asked, 1, x, multiplicity)
         return asked.gammas, asked.normals
 
     @jax.jit
     def draw(posterior: Any, x: Any, variates: Any) -> Any:
-        return posterior.draw_log_likelihood(Replayer(variates), CHUNK, x, multiplicity)
+        return posterior.draw_with_multiplicity(Replayer(variates), CHUNK, x, multiplicity)
 
     wanted = ask(rows.posterior, rows.x)
     parts = [rows.first(draw(rows.posterior, rows.x, draw_variates(wanted, CHUNK, rng))) for _ in range(0, n, CHUNK)]

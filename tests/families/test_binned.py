@@ -24,7 +24,7 @@ DRAWS = 20_000
 def model():
     """A prior, counts, and so a posterior: shares of cells differ, and so do those of classes."""
     rng = np.random.default_rng(0)
-    prior = IndependentCuts(2.5, 1.7).of_cells(C, SIZES)
+    prior = IndependentCuts(2.5, 1.7).prior(C, SIZES)
     prior = replace(prior, concentration=prior.concentration * rng.uniform(0.5, 2.0, SIZES.sum()))
     count = rng.poisson(3.0, (C, SIZES.sum())).astype(float)
     count[:, START[2] : START[2] + 4] += 20.0 * (np.arange(C) == 1)[:, None]
@@ -85,7 +85,7 @@ def test_evidence_predictive_cuts_and_variance_equal_enumeration(model, x64):
         np.testing.assert_array_equal(best_cuts[own], cuts[log_weight.argmax()])
 
 
-with_row = jax.jit(lambda prior, count, more: prior.update(LevelCounts(count)).predictive_with_row(more).theta)
+with_row = jax.jit(lambda prior, count, more: prior.update(LevelCounts(count)).predictive(more).theta)
 
 
 @pytest.mark.parametrize("more", [-1.0, 2.0])
@@ -160,10 +160,8 @@ def test_draws_of_rows_average_to_their_predictives(model, x64):
     for own in range(C):
         of_class = np.zeros((DRAWS, 12, C), bool)
         of_class[..., own] = True
-        drawn = np.exp(
-            np.asarray(posterior.draw_log_likelihood_with_row(KeyVariates(jax.random.key(own)), DRAWS, x, of_class))
-        )
-        expected = np.exp(np.asarray(posterior.predictive_with_row(np.eye(C)[own]).log_prob(x)))
+        drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(own)), DRAWS, x, of_class)))
+        expected = np.exp(np.asarray(posterior.predictive(np.eye(C)[own]).log_prob(x)))
         np.testing.assert_array_less(abs(drawn.mean(axis=0) - expected), 4.5 * drawn.std(axis=0) / np.sqrt(DRAWS))
     drawn = np.exp(np.asarray(posterior.draw_log_likelihood(KeyVariates(jax.random.key(9)), DRAWS, x)))
     expected = np.asarray(posterior.mean().log_prob(x))  # of independent features
@@ -237,7 +235,7 @@ def test_draws_are_probabilities_of_the_cells_of_each_column(model, x64):
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_without_concentration_there_is_no_posterior(x64):
-    prior = IndependentCuts(0.0).of_cells(2, np.array([4]))
+    prior = IndependentCuts(0.0).prior(2, np.array([4]))
     assert not np.asarray(prior.proper()).any()
     assert np.asarray(prior.log_evidence(LevelCounts(np.ones((2, 4))))) == -np.inf
     assert np.isnan(np.asarray(prior.update(LevelCounts(np.ones((2, 4)))).mean().log_theta)).all()

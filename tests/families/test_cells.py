@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bayesnb.families import Complete
-from bayesnb.families.cells import in_pieces
+from bayesnb.families.number_rows import map_in_pieces
 
 
 def of_rows(rows):
@@ -18,5 +18,5 @@ def of_rows(rows):
 def test_pieces_are_the_whole(shape):
     x = np.random.default_rng(0).normal(size=shape)
     expected = np.stack([x.sum(axis=1), (x * x).sum(axis=1)], axis=1)
-    for found in jax.jit(lambda x: [in_pieces(of_rows, rows, 2) for rows in (x, Complete(x))])(x):
+    for found in jax.jit(lambda x: [map_in_pieces(of_rows, rows, 2) for rows in (x, Complete(x))])(x):
         np.testing.assert_allclose(found, expected, rtol=1e-12)

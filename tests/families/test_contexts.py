@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
+from bayesnb.capabilities import require_capability
 from bayesnb.families import ContextTree, Dirichlet, LevelCounts, OneHot
+from bayesnb.families.protocol import PenalizedLikelihood, Program, Restrictable
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import assert_moments, jitted
 from tests.families.prunings import AllPrunings, prunings
@@ -32,7 +34,7 @@ class Case:
 
     @property
     def prior(self) -> ContextTree:
-        return ContextTree.of_tables(SHAPES, ALPHA, self.log_odds)
+        return ContextTree.from_shapes(SHAPES, ALPHA, self.log_odds)
 
     @property
     def posterior(self) -> ContextTree:
@@ -64,12 +66,12 @@ each = pytest.mark.parametrize("own", KINDS.values(), ids=KINDS)
 EVEN = KINDS["even"]
 
 log_evidence, mean, mode = map(jitted, ("log_evidence", "mean", "mode"))
-variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive_with_row"))
+variance, last_probability, predictive = map(jitted, ("variance", "last_probability", "predictive"))
 proper, limit = jitted("proper"), jitted("limit")
 cumulants = jax.jit(ContextTree.log_likelihood_cumulants, static_argnums=2)
 draw = jax.jit(lambda family, key: family.sample(key, DRAWS).theta)
 draw_rows = jax.jit(
-    lambda family, key, x, multiplicity: family.draw_log_likelihood(KeyVariates(key), 5_000, x, multiplicity),
+    lambda family, key, x, multiplicity: family.draw_with_multiplicity(KeyVariates(key), 5_000, x, multiplicity),
     static_argnums=3,
 )
 
@@ -244,7 +246,7 @@ def test_a_tree_of_fewer_parents_is_the_tree_of_their_counts(most):
 
 
 def test_alpha_is_a_factor():
-    other = ContextTree.of_tables(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
+    other = ContextTree.from_shapes(SHAPES, 2.5 * ALPHA).update(LevelCounts(2.0 * EVEN.count))
     for scaled in (
         EVEN.prior.with_hyperparameters({"alpha": 2.5}).update(LevelCounts(2.0 * EVEN.count)),
         EVEN.prior.with_hyperparameters({"alpha": 1.25}).update(LevelCounts(EVEN.count)).scale(2.0),
@@ -283,7 +285,7 @@ def test_a_prior_that_never_stops_has_full_tables_and_one_that_always_does_no_pa
 @pytest.mark.slow("compiles kernels of its own")
 def test_without_parents_it_is_a_dirichlet():
     n = LevelCounts(EVEN.count[:, :6])
-    alone = ContextTree.of_tables([(4,), (2,)], ALPHA[:, :2])
+    alone = ContextTree.from_shapes([(4,), (2,)], ALPHA[:, :2])
     dirichlet = Dirichlet(np.asarray(alone.concentration), alone.group, 2)
     np.testing.assert_allclose(alone.update(n).mean().theta, dirichlet.update(n).mean().theta, rtol=1e-13)
     np.testing.assert_allclose(alone.update(n).variance()["theta"], dirichlet.update(n).variance()["theta"], rtol=1e-11)
@@ -292,24 +294,24 @@ def test_without_parents_it_is_a_dirichlet():
 
 
 def test_without_concentration_there_is_no_posterior():
-    assert not np.asarray(proper(ContextTree.of_tables(SHAPES, np.zeros((C, len(SHAPES)))))).any()
+    assert not np.asarray(proper(ContextTree.from_shapes(SHAPES, np.zeros((C, len(SHAPES)))))).any()
     assert np.asarray(proper(EVEN.prior)).all()
 
 
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_parent_that_says_nothing_costs_next_to_nothing_and_one_that_says_all_is_used():
-    tree, half = ContextTree.of_tables([(2, 2)], np.ones((1, 1))), np.full((1, 4), 500.0)
+    tree, half = ContextTree.from_shapes([(2, 2)], np.ones((1, 1))), np.full((1, 4), 500.0)
     alone = Dirichlet(np.full((1, 2), 0.5), np.zeros(2, np.int32), 1)
     lost = np.sum(alone.log_evidence(LevelCounts(2 * half[:, :2]))) - np.sum(log_evidence(tree, LevelCounts(half)))
     assert 0 < float(lost) < np.log(2)
     told = tree.update(LevelCounts(np.array([[500.0, 0.0, 0.0, 500.0]])))
     np.testing.assert_allclose(mean(told).theta, [[1, 0, 0, 1]], atol=1e-2)
-    beside_empty_ones = ContextTree.of_tables([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
+    beside_empty_ones = ContextTree.from_shapes([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
     np.testing.assert_allclose(mean(beside_empty_ones.update(LevelCounts(told.count))).theta, mean(told).theta)
 
 
 def test_a_feature_or_a_parent_without_levels_has_no_cells():
-    tree = ContextTree.of_tables([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
+    tree = ContextTree.from_shapes([(3, 0), (0, 2), (2, 2)], np.ones((1, 3)))
     assert tree.count.shape == (1, 4)
     assert np.asarray(proper(tree)).all()
 
@@ -336,6 +338,7 @@ def test_its_components_are_the_contexts_of_each_number_of_parents():
 
 
 def test_what_many_prunings_have_not_is_refused():
-    refused("EM needs full", EVEN.posterior.penalized_mle, error=NotImplementedError)
-    refused("NUTS does not sample it", EVEN.posterior.program, error=NotImplementedError)
+    lacking = ((PenalizedLikelihood, "EM needs full"), (Program, "NUTS does not sample it"), (Restrictable, "together"))
+    for capability, reason in lacking:
+        refused(reason, require_capability, EVEN.posterior, capability, error=NotImplementedError)
     assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

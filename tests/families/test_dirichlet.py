@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import optimize, stats
-from scipy.special import betaln, gammaln
 
 from bayesnb.families import Dirichlet, LevelCounts
 from tests.families.oracles import DRAWS, assert_moments, jitted
@@ -20,7 +19,7 @@ GROUP = np.array([0, 0, 0, 1, 1, 2])
 ALPHA = np.array([[0.4, 1.3, 2.5, 1.0, 7.5, 3.0], [5.0, 0.2, 1.0, 30.0, 2.0, 0.1]])
 GROUPS = [(0, 1, 2), (3, 4), (5,)]
 concentrations = arrays(float, (2, 6), elements=st.floats(0.05, 50))
-log_partition, log_evidence, log_predictive = map(jitted, ("log_partition", "log_evidence", "log_predictive"))
+log_evidence, log_predictive = map(jitted, ("log_evidence", "log_predictive"))
 mean_of, variance_of, log_base, observe = map(jitted, ("mean", "variance", "log_base", "observe"))
 log_prob, mode_of, update = map(jitted, ("log_prob", "mode", "update"))
 count_vectors = arrays(float, (5, 6), elements=st.integers(0, 9).map(float))
@@ -47,16 +46,7 @@ def each_group(alpha):
                 yield c, g, list(levels), alpha[c, list(levels)]
 
 
-# -- partition and evidence ------------------------------------------------------------------------
-
-
-@given(alpha=concentrations)
-def test_log_partition_is_log_beta(alpha):
-    actual = np.asarray(log_partition(dirichlet(alpha)))
-    for c, g, _, a in each_group(alpha):
-        np.testing.assert_allclose(actual[c, g], gammaln(a).sum() - gammaln(a.sum()), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(actual[:, 1], betaln(alpha[:, 3], alpha[:, 4]), rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(actual[:, 2], 0.0, atol=1e-12)
+# -- evidence --------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow("compiles kernels of its own")
@@ -73,7 +63,6 @@ def test_an_improper_prior_has_no_evidence():
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_group_without_levels_is_certain():
     empty = Dirichlet(ALPHA, np.array([0, 0, 0, 2, 2, 3]), 4)
-    np.testing.assert_array_equal(empty.log_partition()[:, 1], 0.0)
     np.testing.assert_array_equal(empty.log_evidence(LevelCounts(np.ones((2, 6))))[:, 1], 0.0)
 
 

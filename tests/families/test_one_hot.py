@@ -51,7 +51,7 @@ def test_packs_count_what_groups_count(bits, complete):
     label, weight = rng.integers(0, 3, N), rng.integers(0, 4, N).astype(float)
     counts = empty_counts(3, 10**6, x.size, x.width, int(x.size.sum()))
     assert isinstance(counts, PackedCounts) == (packing(x.width, 3, 7, 7 * 10**6) > 1)
-    found = jax.tree.map(np.asarray, observe(counts, x, label, weight)).by_level(x.size)
+    found = jax.tree.map(np.asarray, observe(counts, x, label, weight)).level_counts(x.size)
     expected = np.zeros((3, int(x.size.sum())))
     for i, g in zip(*np.nonzero(x.code >= 0), strict=True):
         expected[label[i], x.start[g] + x.code[i, g]] += weight[i]

@@ -155,7 +155,7 @@ def test_tally_is_weights_times_rows(rows):
     n, empty = len(rows.dense), rows.rows.empty(N_CLASSES)
     counted = jax.jit(type(empty).observe)(empty, rows.x, label, weight)
     sizes = np.bincount(rows.group)
-    weighted_counts = jax.tree.map(np.asarray, counted).by_level(sizes).count
+    weighted_counts = jax.tree.map(np.asarray, counted).level_counts(sizes).count
     expected = np.stack([(weight[:n] * (label[:n] == c)) @ rows.dense for c in range(N_CLASSES)])
     weighted_counts = np.asarray(weighted_counts)
     if weighted_counts.shape[1] * 2 == expected.shape[1]:  # of sparse presences only these are counted

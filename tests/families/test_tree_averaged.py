@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts, OneHot, TreeAveraged
+from bayesnb.families.protocol import (
+    LogOddsCumulants,
+    MeanReading,
+    Parametric,
+    Program,
+    Restrictable,
+    Simulation,
+)
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import jitted
 from tests.families.trees import AllTrees, arcs_of, real_arcs
@@ -21,7 +30,7 @@ from tests.refusals import refused
 DRAWS = 5_000
 log_evidence = jitted("log_evidence")
 log_prob = jax.jit(lambda family, x: family.predictive().log_prob(x))
-terms = jax.jit(lambda family, x, more=None: family.predictive_with_row(more).terms(x))
+terms = jax.jit(lambda family, x, more=None: family.predictive(more).terms(x))
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class Problem:
 
     @property
     def prior(self) -> TreeAveraged:
-        return TreeAveraged.of_features(self.brute.sizes, self.brute.n_classes, self.brute.total)
+        return TreeAveraged.from_sizes(self.brute.sizes, self.brute.n_classes, self.brute.total)
 
     @property
     def posterior(self) -> TreeAveraged:
@@ -249,15 +258,16 @@ def test_without_concentration_there_is_no_posterior():
 
 def test_what_no_single_tree_has_is_refused():
     own = KINDS["two features"]
-    one_argument = ("mean_with_row", "restrict", "cumulants_of_terms", "log_likelihood_cumulants")
-    for name in ("mean", "mode", "improper", "variance", "pseudo_count", "program"):
-        refused(r"[Tt]ree", getattr(own.posterior, name), error=NotImplementedError)
-    for name in one_argument:
-        refused(r"trees|together", getattr(own.posterior, name), None, error=NotImplementedError)
-    refused("of one tree", own.posterior.simulate, None, None, error=NotImplementedError)
-    x = encoded(own.X, own.brute.sizes)
-    draws = KeyVariates(jax.random.key(0))
-    refused("of which class", own.posterior.draw_log_likelihood, draws, 2, x, 1.0, error=NotImplementedError)
+    lacking = {
+        MeanReading: "no tables",
+        Parametric: "no tables",
+        Program: "Which tree",
+        Restrictable: "together",
+        LogOddsCumulants: "no closed form",
+        Simulation: "of one tree",
+    }
+    for capability, reason in lacking.items():
+        refused(reason, require_capability, own.posterior, capability, error=NotImplementedError)
 
 
 # -- draws -------------------------------------------------------------------------------------------
@@ -308,7 +318,7 @@ def test_draws_given_the_row_average_to_the_predictive_with_it(kind):
     own = KINDS[kind]
     rows = np.vstack([own.X[:3], with_missing_cells(own.X[:5])])
     x, n_classes = encoded(rows, own.brute.sizes), own.brute.n_classes
-    draw = jax.jit(lambda family, key, x, own: family.draw_log_likelihood_with_row(KeyVariates(key), DRAWS, x, own))
+    draw = jax.jit(lambda family, key, x, own: family.draw_log_likelihood(KeyVariates(key), DRAWS, x, own))
     for label in range(n_classes + 1):  # the last one: the row is in none
         of_class = np.zeros((DRAWS, 8, n_classes), bool)
         of_class[..., label : label + 1] = True

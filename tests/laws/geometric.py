@@ -15,12 +15,12 @@ from jax.scipy.special import gammaln
 
 from bayesnb.families import EmpiricalPrior
 from bayesnb.families._pytree import pytree
-from bayesnb.families.cells import observed, only, sum_cells
-from bayesnb.families.conjugate import Additive, Conjugate
-from bayesnb.families.leave_one_out import CellByCell, SumOfCells
+from bayesnb.families.count_functions import linear
+from bayesnb.families.independent_cells import IndependentCells, SumOfCells
+from bayesnb.families.number_rows import observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
 from bayesnb.families.special import polygammas
-from bayesnb.families.terms import linear
+from bayesnb.families.statistics import Additive
 from bayesnb.families.variates import Variates
 
 
@@ -40,7 +40,7 @@ class Failures(Additive):
         return self.remove(Failures(weight, weight * cells))
 
     @classmethod
-    def of_moments(cls, count: Any, mean: Any, m2: Any) -> Failures:
+    def from_moments(cls, count: Any, mean: Any, m2: Any) -> Failures:
         return cls(count, count * mean)
 
     def values(self) -> Any:
@@ -72,9 +72,6 @@ class Geometric(SumOfCells):
 
     prob: Any
 
-    def parameters(self) -> dict[str, jax.Array]:
-        return {"prob": self.prob}
-
     def distribution(self) -> tuple[str, dict[str, Any]]:
         return "GeometricProbs", {"probs": self.prob}
 
@@ -89,7 +86,7 @@ class Geometric(SumOfCells):
 
 
 @pytree
-class BetaGeometric(CellByCell, Conjugate):
+class BetaGeometric(IndependentCells):
     """Probabilities of success with Beta(successes a, failures b) priors."""
 
     kind: ClassVar[str] = "geometric"
@@ -118,6 +115,9 @@ class BetaGeometric(CellByCell, Conjugate):
     def update(self, statistics: Failures) -> Self:
         return type(self)(self.successes + statistics.count, self.failures + statistics.total)
 
+    def scale(self, factor: Any) -> Self:
+        return type(self)(self.successes * factor, self.failures * factor)
+
     def improper(self) -> Self:
         return self.scale(0.0)
 
@@ -132,10 +132,13 @@ class BetaGeometric(CellByCell, Conjugate):
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
         return self.update(Failures(multiplicity, multiplicity * x))
 
+    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
+        return self.with_cell(x, weight).log_partition() - self.log_partition()
+
     def pseudo_count(self) -> dict[str, Any]:
         return {"prob": self.successes + self.failures}
 
-    def mean(self) -> Geometric:
+    def plug_in_mean(self) -> Geometric:
         return Geometric(self.successes / (self.successes + self.failures))
 
     def mode(self) -> Geometric:
@@ -148,7 +151,7 @@ class BetaGeometric(CellByCell, Conjugate):
     def log_penalty(self, parameters: Geometric) -> jax.Array:
         return linear(self.successes, jnp.log(parameters.prob)) + linear(self.failures, jnp.log1p(-parameters.prob))
 
-    def predictive(self) -> BetaMixedGeometric:
+    def predictive_of_cell(self) -> BetaMixedGeometric:
         return BetaMixedGeometric(jnp.asarray(self.successes), jnp.asarray(self.failures))
 
     def predictive_distribution(self) -> tuple[str, dict[str, Any]]:
@@ -179,7 +182,7 @@ class BetaGeometric(CellByCell, Conjugate):
         parts = (one + x**k * other - (1.0 + x) ** k * both for one, other, both, k in powers)
         return Cumulants(*(only(seen, part) for part in parts))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, multiplicity: float = 0.0) -> jax.Array:
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
         """A Gamma(b + x) variate is a Gamma(b) one, which rows share, plus a row's own Gamma(x)."""
         seen, x = observed(x)
         success = jnp.exp(variates.log_gamma(self.successes + multiplicity, n))[:, None]
@@ -189,8 +192,6 @@ class BetaGeometric(CellByCell, Conjugate):
         x, total = x[:, None], success + failure
         log_prob = jnp.log(success / total) + linear(x, jnp.log(failure / total))
         return sum_cells(seen[:, None], log_prob)
-
-    log_base = staticmethod(Failures.log_base)
 
 
 @pytree

@@ -21,7 +21,7 @@ from scipy.special import digamma, gammaln
 from bayesnb import Dirichlet, GammaPoisson, NaiveBayes, NormalInverseGamma
 from bayesnb._util.precision import float64
 from bayesnb.families import LevelCounts
-from bayesnb.families.condensed import Histogram, Symmetric
+from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.sampling.hierarchy import Hierarchy, Kind
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import Fitted, ordinary
@@ -47,7 +47,7 @@ def counts(draw: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def evidence(count: np.ndarray, sizes: np.ndarray) -> Callable[[Any], Any]:
     """Of a symmetric Dirichlet, as a function of α, from the histogram of the counts."""
-    counted = Histogram.of(count, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+    counted = Histogram.from_counts(count, np.repeat(np.arange(len(sizes)), sizes), len(sizes))
     return lambda alpha: Symmetric(alpha).log_evidence(counted)
 
 

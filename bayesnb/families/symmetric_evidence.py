@@ -1,4 +1,4 @@
-"""The evidence as a function of α alone, at a cost that depends on the distinct counts."""
+"""Evidence of symmetric Dirichlet priors as a function of α alone, at the cost of the distinct counts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayesnb.families.special import log_rising
 
 @pytree
 class Histogram:
-    """What the evidence of a symmetric Dirichlet needs of the counts (C, L): how often each number occurs.
+    """Histogram of counts (C, L): all that the evidence of a symmetric Dirichlet needs of them.
 
     A level has the concentration α times its `share`, mostly 1. `share`, `count` and `times` (U,): the distinct pairs
     of a level's share and its count, and how many levels of all classes have them; `size`, `total` and `groups` (V,):
@@ -30,43 +30,39 @@ class Histogram:
     groups: Any
 
     @classmethod
-    def of(cls, count: Any, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
+    def from_counts(cls, count: Any, group: np.ndarray, num_groups: int, share: Any = 1.0) -> Histogram:
+        """Histogram of the counts of levels, whose concentrations are α times their `share`."""
         observed = np.asarray(count)
         share = np.broadcast_to(share, observed.shape)
         # One share after the other: there are few, and numbers sort far faster than pairs.
-        levels = [(s, observed[(share == s) & (observed > 0)]) for s in np.unique(share)]
-        counted = [(s, *np.unique(counts, return_counts=True)) for s, counts in levels]
-        of_share, count, times = (
-            np.concatenate([np.zeros(0), *parts])  # of no level, where none was observed
-            for parts in (
-                [np.full(len(c), s) for s, c, _ in counted],
-                [c for _, c, _ in counted],
-                [t for _, _, t in counted],
-            )
-        )
+        pairs = [np.zeros((3, 0))]
+        for s in np.unique(share):
+            values, n_levels = np.unique(observed[(share == s) & (observed > 0)], return_counts=True)
+            pairs.append(np.stack([np.full(len(values), s), values, n_levels]))
+        of_count, distinct_count, times = np.concatenate(pairs, axis=1)
 
         def by_group(values: np.ndarray) -> np.ndarray:
             return np.stack([np.bincount(group, weights=row, minlength=num_groups) for row in values])
 
-        pairs = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
-        distinct, groups = np.unique(pairs[pairs[:, 1] > 0], axis=0, return_counts=True)
-        return cls(of_share, count, times, distinct[:, 0], distinct[:, 1], groups.astype(float))
+        totals = np.stack([by_group(share), by_group(observed)], axis=-1).reshape(-1, 2)
+        distinct, groups = np.unique(totals[totals[:, 1] > 0], axis=0, return_counts=True)
+        return cls(of_count, distinct_count, times, distinct[:, 0], distinct[:, 1], groups.astype(float))
 
 
 @pytree
 class Symmetric:
-    """Dirichlet distributions of which only α is left, a factor on the shares of the levels."""
+    """Dirichlet priors of which only α is left, a factor on the shares of the levels."""
 
     tunable: ClassVar[dict[str, str]] = {"alpha": "alpha"}
 
     alpha: Any
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
-        """With `alpha` times its α."""
+        """Return the prior with its α times `alpha`."""
         return type(self)(self.alpha * values.get("alpha", 1.0))
 
     def log_evidence(self, counted: Histogram) -> jax.Array:
-        """Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), rising factorials: O(distinct counts), whatever the levels."""
+        """Log evidence Σ_u m_u log α^(u) - Σ_v m_v log (L α)^(t), with rising factorials: O(distinct counts)."""
         # In one call: two would compile the gamma functions twice.
         size = jnp.concatenate([counted.share, counted.size])
         times = jnp.concatenate([counted.times, -counted.groups])

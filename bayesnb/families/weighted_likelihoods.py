@@ -1,4 +1,4 @@
-"""Likelihoods to powers: each term, or all of a row, counts for more or for less than once."""
+"""Weighted likelihoods: each term, or the whole of a row, to a power."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families.count_matrix import as_rows
+from bayesnb.families.count_functions import weighted
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.protocol import Prepared
-from bayesnb.families.terms import weighted
 
 
 @pytree
 class Raised:
-    """Π_t p(x_t | class)^(w_t): `weight` (T,)."""
+    """Likelihood Π_t p(x_t | class)^(w_t) with weights of terms, `weight` (T,)."""
 
     likelihood: Any
     weight: Any
 
     def prepare(self, x: Any) -> Prepared:
-        """Where terms are looked up in a table, that of their powers."""
+        """Return a table of the powers of the terms, where the likelihood has one for rows of the kind of `x`."""
         raised = getattr(self.likelihood, "raised", None)
         return self if raised is None else raised(x, self.weight) or self
 
@@ -38,34 +38,35 @@ class Raised:
 
 @pytree
 class Tempered:
-    """p(row | class)^w, w = `power` · (t + 1)^(-`exponent`) of a row of t draws; None: it does not change with them."""
+    """Likelihood p(row | class)^w with w = `power` · (t + 1)^(-`exponent`) for a row of t draws; None: w = `power`."""
 
     likelihood: Any
     power: Any
     exponent: Any = None
 
     def prepare(self, x: Any) -> Tempered:
+        """Lay the tables out for rows of the kind of `x`."""
         return Tempered(self.likelihood.prepare(x), self.power, self.exponent)
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) w log p(row | class)."""
-        return weighted(self._of_rows(x), self.likelihood.log_prob(x))
+        return weighted(self._row_weight(x), self.likelihood.log_prob(x))
 
     def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w log p(x_t | class)."""
-        return weighted(self._of_rows(x)[..., None], self.likelihood.terms(x))
+        return weighted(self._row_weight(x)[..., None], self.likelihood.terms(x))
 
-    def _of_rows(self, x: Any) -> Float[jax.Array, "#N 1"]:
+    def _row_weight(self, x: Any) -> Float[jax.Array, "#N 1"]:
         return length_power(x, self.power, self.exponent)[:, None]
 
 
 def length_power(x: Any, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
-    """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws that each row is."""
+    """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws of each row."""
     if exponent is None:
         return jnp.reshape(power, (1,))
-    return of_length(as_rows(x).length(), power, exponent)
+    return power_of_length(as_rows(x).length(), power, exponent)
 
 
-def of_length(length: Any, power: Any, exponent: Any) -> Any:
-    """(N,) the same, of numbers of draws t."""
+def power_of_length(length: Any, power: Any, exponent: Any) -> Any:
+    """(N,) power · (t + 1)^(-exponent) for rows of t draws, `length` (N,)."""
     return power + 0.0 * length if exponent is None else power * (length + 1.0) ** -exponent

@@ -1,4 +1,4 @@
-"""Functions of counts and concentrations, and where counts are added: what all kinds of rows share."""
+"""Functions of counts and concentrations that all kinds of rows share."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from bayesnb.families._namespace import namespace
 from bayesnb.families._types import Array
 from bayesnb.families.special import log_rising
 
 
 class Term(NamedTuple):
-    """A function f(x, a) of a count and a parameter, zero at x = 0.
+    """Function f(x, a) of a count and a parameter, zero at x = 0.
 
-    `once` is f(1, a), and `single` f(1, a) - f(1, a0[group]). Classes are the last axis of a; several functions may be
-    concatenated there, to share one product. `apart` is the log probability of a level that the row is not among the
-    data of, of a and its a0, where f is the logarithm of a probability.
+    `once` is f(1, a), and `single` f(1, a) - f(1, a₀[group]). Classes are the last axis of a; several functions may be
+    concatenated there, to share one product. `unseen` is the log probability, given a and its a₀, of a level for which
+    the row is not among the data; None where f is no logarithm of a probability.
     """
 
     f: Callable[[jax.Array, jax.Array], jax.Array]
     once: Callable[[jax.Array], jax.Array]
     single: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-    apart: Callable[[jax.Array, jax.Array], jax.Array] | None = None
+    unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
 def linear(x: jax.Array, table: jax.Array) -> jax.Array:
-    """x · table with 0 · (-inf) = 0: what did not occur costs nothing."""
+    """Compute x · table with 0 · (-inf) = 0."""
     return jnp.where(x == 0, 0.0, x * table)
 
 
 def rising(multiplicity: Any) -> Term:
-    """log Γ(a + x)/Γ(a); with the row `multiplicity` (C,) times among the data a is a prior's, and counts (…, 2C)."""
+    """Term log Γ(a + x)/Γ(a); with a `multiplicity` (C,) of the row a has α in C columns, and counts in C more."""
     return _logarithm(multiplicity, log_rising)
 
 
 def plugged_in(multiplicity: Any) -> Term:
-    """x log a, likewise."""
+    """Term x log a; with a `multiplicity` (C,) of the row a has α in C columns, and counts in C more."""
     return _logarithm(multiplicity, lambda a, x: linear(x, jnp.log(a)))
 
 
 def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
-    """One draw: log a - log a0, as the logarithm of the quotient."""
+    """Term of a logarithm; that of one draw, log a - log a₀, is the logarithm of the quotient."""
 
     def with_row(a: jax.Array, x: Any) -> jax.Array:
         if multiplicity is None:
@@ -58,26 +59,27 @@ def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], jax.Array]) -> T
     )
 
 
-def with_counts(alpha: Any, count: Any, multiplicity: Any) -> jax.Array:
-    """α + (n + multiplicity): a small α is lost in α + n. What is left of a count is not below 0, but for rounding."""
-    return alpha + jnp.maximum(count + multiplicity, 0.0)
+def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
+    """Compute α + max(n + multiplicity, 0): a small α would be lost in α + n, and rounding may leave counts below 0."""
+    return alpha + namespace(count, multiplicity).maximum(count + multiplicity, 0.0)
 
 
 def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
-    """The contrast of one draw, a table of the levels."""
+    """(C, L) contrast of one draw for each level."""
     return term.single(jnp.asarray(table).T, jnp.asarray(total).T, group).T
 
 
 def weighted(weight: jax.Array, log_prob: jax.Array) -> jax.Array:
-    """w log p: what has no weight says nothing, and what is impossible stays so, whatever its weight."""
+    """Compute w log p: 0 without weight, and else -inf for the impossible, whatever its weight."""
     impossible = jnp.isneginf(log_prob)
     return jnp.where(weight == 0, 0.0, jnp.where(impossible, -jnp.inf, weight * jnp.where(impossible, 0.0, log_prob)))
 
 
-def index_of(count: jax.Array, label: Array) -> jax.Array:
-    """Flat index of the first level of each row's class."""
+def level_offset(count: jax.Array, label: Array) -> jax.Array:
+    """(N,) flat index of the first level of each row's class."""
     return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
 
 
 def add_at(count: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+    """Add values at flat indices of counts (C, L); those past the end are dropped."""
     return jnp.asarray(count).reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)

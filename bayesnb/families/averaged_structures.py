@@ -1,0 +1,85 @@
+"""Families of levels whose structure is unknown: averages over cuts, contexts or trees, given the counts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from bayesnb.families.count_rows import as_rows
+from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
+from bayesnb.families.multinomial import LevelCounts, Multinomial
+from bayesnb.families.protocol import Family
+
+
+class AveragedStructures(Family):
+    """Average over structures, kept as the prior's concentrations and the counts of the data: structures follow.
+
+    Fields are `concentration` (C, L), of the prior, `count` (C, L), 0 for a prior, and `group` (L,) of each level.
+    """
+
+    statistics: ClassVar[type] = LevelCounts
+    likelihood: ClassVar[type] = Multinomial
+    least: ClassVar[dict[str, float]] = {"concentration": 0.0}
+
+    concentration: Any
+    count: Any
+    group: Any
+    num_groups: Any
+
+    def update(self, statistics: LevelCounts) -> Self:
+        """Posterior with n' = n + n(rows); the probabilities of structures follow."""
+        return self.with_fields(self.concentration, self.count + statistics.count)
+
+    def scale(self, factor: Any) -> Self:
+        """Prior with α and n times a factor; prior odds of structures stay."""
+        return self.with_fields(self.concentration * factor, self.count * factor)
+
+    def log_base(self, x: Any) -> jax.Array:
+        """(N,) log base measure of each row."""
+        return self.rows(x).log_base()
+
+    def with_fields(self, concentration: Any, count: Any) -> Self:
+        """Return a copy with other concentrations and counts."""
+        changed: Any = self
+        return replace(changed, concentration=concentration, count=count)
+
+    def posterior_concentration(self) -> jax.Array:
+        """(C, L) α + n."""
+        return jnp.asarray(self.concentration) + self.count
+
+    def rows(self, x: Any) -> Any:
+        """Rows as the kernels of counts take them; arrays (N, L) are counts of levels."""
+        return as_rows(x, self.group, self.num_groups)
+
+
+class AveragedTables(AveragedStructures):
+    """Average over structures of which rows need one table of levels: a row has one level in each group."""
+
+    @abstractmethod
+    def mean(self, multiplicity: Any = None) -> Multinomial:
+        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+
+    def predictive(self, multiplicity: Any = None) -> Multinomial:
+        """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
+        return self.mean(multiplicity)
+
+    def improper(self) -> Dirichlet:
+        """Improper prior of the finest structure: α = 0 in full tables."""
+        return Dirichlet(jnp.zeros(jnp.shape(self.concentration)), self.group, self.num_groups)
+
+    def n_free(self) -> int:
+        """Number of free parameters of the finest structure, that of full tables."""
+        return n_free_levels(self)
+
+    def pseudo_count(self) -> dict[str, Any]:
+        """NaN: the mean is not linear in the counts."""
+        return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
+
+    def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
+        """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
+        return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)

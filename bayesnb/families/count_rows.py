@@ -1,0 +1,220 @@
+"""Rows of counts as Dirichlet families need them: an implicit (N, L) matrix with a few products."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import partial
+from typing import Any, final
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jaxtyping import Float, Int
+
+from bayesnb.families._namespace import log_segment_sum
+from bayesnb.families._pytree import pytree, static
+from bayesnb.families._types import Array
+from bayesnb.families.count_functions import Term, linear, single
+from bayesnb.families.variates import Variates
+
+
+class CountRows(ABC):
+    """Rows of counts of levels, in groups.
+
+    Scoring is `dot`: rows times a table of log probabilities. Predictive probabilities and cumulants, which are not
+    linear in the counts, are `contrast`: Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g) over levels l and totals t_g of groups. A
+    table is first laid out for one kind of rows, once for many blocks. `dot_terms` and `contrast_terms` give these sums
+    group by group, from tables without a layout.
+    """
+
+    @abstractmethod
+    def layout(self, table: jax.Array) -> Any:
+        """Lay a table (C, L) of log probabilities out for `dot`."""
+
+    @abstractmethod
+    def dot(self, table: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) products of the counts and the table."""
+
+    @abstractmethod
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) products of the counts and a table (C, L), group by group."""
+
+    @abstractmethod
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
+
+    @abstractmethod
+    def contrast(self, term: Term, tables: Any) -> Float[jax.Array, "N C"]:
+        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
+
+    @abstractmethod
+    def contrast_terms(
+        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
+    ) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) parts of `contrast`, group by group."""
+
+    @abstractmethod
+    def weighted_counts(
+        self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]
+    ) -> Float[jax.Array, "C L"]:
+        """Add the rows to counts (C, L), given class indices and weights."""
+
+    @abstractmethod
+    def log_base(self) -> Float[jax.Array, "N"]:
+        """(N,) log multinomial coefficients, Σ_g log t_g! - Σ_l log x_l!"""
+
+    @abstractmethod
+    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class.
+
+        A Gamma(α + x) variate is the sum of a Gamma(α) variate, which rows share, and of a Gamma(x) variate of the row.
+        """
+
+    @final
+    def dot_each(self, tables: Float[jax.Array, "n C L"]) -> Float[jax.Array, "n N C"]:
+        """(n, N, C) products of the counts and each of n tables."""
+        return jax.lax.map(lambda table: self.dot(self.layout(table)), tables)
+
+
+class OneDrawEach(CountRows):
+    """Rows of one draw from each group: every count and every total is 1, so that a contrast is a table itself."""
+
+    @final
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """Lay the table of contrasts of one draw out."""
+        return self.layout(single(term, table, total, group))
+
+    @final
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """(N, C) sums of the contrasts."""
+        return self.dot(tables)
+
+    @final
+    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+        """(N, C, G) contrasts of the groups."""
+        return self.dot_terms(single(term, table, total, group))
+
+    @final
+    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ log θ_l; only the marginals matter, Beta variates, of which there is a table."""
+        draws = family.draw_level_marginals(variates, n, multiplicity)
+        return jax.lax.map(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
+
+
+@pytree
+class Dense(CountRows):
+    """Counts (N, L) of every level: the definition that the other kinds make fast."""
+
+    count: Any
+    group: Any
+    num_groups: int = static()
+
+    def layout(self, table: jax.Array) -> jax.Array:
+        return jnp.asarray(table)
+
+    def dot(self, table: jax.Array) -> jax.Array:
+        return jax.vmap(lambda row: jnp.sum(linear(self.count, row), axis=-1), out_axes=1)(table)
+
+    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        return jnp.asarray(table).T, jnp.asarray(total).T
+
+    def contrast(self, term: Term, tables: Any) -> jax.Array:
+        def summed(x: jax.Array, a: jax.Array) -> jax.Array:
+            x = jnp.asarray(x)[..., None]
+            return jnp.sum(jnp.where(x == 0, 0.0, term.f(x, a)), axis=1)
+
+        level, total = tables
+        return summed(self.count, level) - summed(self._totals(), total)
+
+    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
+
+    def contrast_terms(
+        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
+    ) -> Float[jax.Array, "N C G"]:
+        def apply(x: jax.Array, a: jax.Array) -> jax.Array:
+            x = jnp.asarray(x)[..., None]
+            return jnp.where(x == 0, 0.0, term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
+
+        return self._by_group(apply(self.count, table)) - apply(self._totals(), total)
+
+    def _by_group(self, values: jax.Array) -> jax.Array:
+        return jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis(values, -1, 0), self.group, self.num_groups), 0, -1)
+
+    def length(self) -> Float[jax.Array, "N"]:
+        """(N,) number of draws of each row."""
+        return jnp.sum(self._totals(), axis=-1)
+
+    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+        return count + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
+
+    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
+        row_gamma = variates.log_gamma(multiplicity * jnp.asarray(self.count), n)
+        count, totals = jnp.asarray(self.count), self._totals()
+
+        def one_class(levels: jax.Array, row_gamma: jax.Array) -> jax.Array:
+            drawn = jnp.logaddexp(levels, row_gamma)
+            log_mass = log_segment_sum(drawn, self.group, self.num_groups)
+            return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
+
+        over_classes = jax.vmap(one_class, in_axes=(0, None), out_axes=1)
+        return jax.lax.map(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
+
+    def log_base(self) -> jax.Array:
+        return jnp.sum(gammaln(self._totals() + 1.0), axis=-1) - jnp.sum(gammaln(self.count + 1.0), axis=-1)
+
+    def _totals(self) -> jax.Array:
+        return jax.ops.segment_sum(jnp.asarray(self.count).T, self.group, self.num_groups).T
+
+
+@partial(jax.jit, static_argnames="dtype")
+def joint_code(
+    code: jax.Array, column: jax.Array, stride: jax.Array, missing: jax.Array, dtype: str
+) -> Int[jax.Array, "N G"]:
+    """(N, G) joint codes of several features: Σ_k stride_kg · code[:, column_kg]; -1 where one is missing.
+
+    Parameters
+    ----------
+    code : (N, F) int array
+        -1 where a cell is missing.
+    column, stride : (K, G) int arrays
+    missing : (K, G) int array
+        Code of a missing cell; -1: the joint code is missing.
+    """
+    joint, absent = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
+    for columns, strides, instead in zip(column, stride, missing, strict=True):
+        level = jnp.take(code, columns, axis=1).astype(jnp.int32)
+        level = jnp.where(level < 0, instead, level)
+        joint, absent = joint + level * strides, absent | (level < 0)
+    return jnp.where(absent, -1, joint).astype(dtype)
+
+
+_STRIDE = 8
+
+
+@partial(jax.jit, static_argnames="dtype")
+def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[jax.Array, "N F"]:
+    """(N, F) number of edges of each feature, which increase to infinity, below its values; -1 for NaN.
+
+    Each eighth edge is compared with all values, which vectorizes; edges between are found by bisection.
+    """
+    x, (n_features, n_edges) = jnp.asarray(values), edges.shape
+    edges = jnp.pad(jnp.asarray(edges), ((0, 0), (0, -n_edges % _STRIDE)), constant_values=jnp.inf)
+    flat, below = edges.reshape(-1), jnp.zeros(x.shape, jnp.int32)
+    for coarse in edges.T[_STRIDE - 1 : -1 : _STRIDE]:
+        below = below + (x > coarse)
+    first = (jnp.arange(n_features) * edges.shape[1]).astype(jnp.int32)
+    code, step = below * _STRIDE + first, _STRIDE // 2
+    while step:
+        code = jnp.where(x > flat.at[code + (step - 1)].get(mode="promise_in_bounds"), code + step, code)
+        step //= 2
+    return jnp.where(x == x, code - first, -1).astype(dtype)
+
+
+def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
+    """Return rows of counts; an (N, L) array is taken for counts of levels in the given groups (default: one)."""
+    if isinstance(x, CountRows):
+        return x
+    x = jnp.asarray(x, float)
+    return Dense(x, jnp.zeros(x.shape[-1], jnp.int32) if group is None else group, num_groups)

@@ -1,0 +1,53 @@
+"""Sufficient statistics that are sums over rows."""
+
+from __future__ import annotations
+
+import operator
+from functools import reduce
+from operator import itemgetter
+from typing import Any, Self, final
+
+import jax
+
+ROUNDING = 64 * 2.2e-16
+"""Bound on the rounding error of a difference from a sum, as a fraction of that sum."""
+
+
+def pooled(statistics: Any) -> Any:
+    """Merge the statistics of all classes into those of one class."""
+    n_classes = jax.tree.leaves(statistics)[0].shape[0]
+    classes = [jax.tree.map(itemgetter(slice(c, c + 1)), statistics) for c in range(n_classes)]
+    return reduce(lambda a, b: a.merge(b), classes)
+
+
+class Additive:
+    """Statistics whose fields, `count` and others, are sums over rows of non-negative numbers."""
+
+    count: Any
+
+    @final
+    def merge(self, other: Self) -> Self:
+        """Statistics of both sets of rows."""
+        return jax.tree.map(operator.add, self, other)
+
+    @final
+    def remove(self, other: Self) -> Self:
+        """Inverse of `merge`."""
+        return jax.tree.map(operator.sub, self, other)
+
+    @final
+    def scale(self, factor: float) -> Self:
+        """Statistics of the same rows, each weighing `factor` times as much."""
+        return jax.tree.map(lambda field: field * factor, self)
+
+    @final
+    def possible(self) -> Any:
+        """(C, K) whether no sum is negative, nor positive where nothing was counted; fading may leave up to 1e-100."""
+        fields = jax.tree.leaves(self)
+        nonnegative = reduce(operator.and_, (field >= 0 for field in fields))
+        return reduce(operator.and_, ((self.count > 0) | (field < 1e-100) for field in fields), nonnegative)
+
+    @final
+    def rounding(self) -> Self:
+        """Bound on the rounding of differences: sums of integers are exact, and sums of fractions good to 1e-9."""
+        return jax.tree.map(lambda field: field * 1e-9, self)
