@@ -60,6 +60,7 @@ def learning_curve(
         One row for each size and estimate. Columns:
 
         size, estimate, repeats
+            training rows of each class, name of the estimate, and number of repeats.
         scores
             means over repeats of the scores of `bayesnb.evaluation.scores`, of the numbers of rows too; inf stays inf.
         brier_difference

@@ -39,7 +39,7 @@ class IndependentCells(IndependentClasses):
     location: ClassVar[str] = ""
     """Parameter that says where cells lie, by whose sd parameters are ranked."""
     empirical: ClassVar[Mapping[str, Any]] = {}
-    """Priors that are derived from the data, `EmpiricalPrior`s, by the names that estimators take for them."""
+    """Priors that are derived from the data (`EmpiricalPrior`), by the names that estimators take for them."""
 
     @abstractmethod
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
