@@ -21,8 +21,8 @@ from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import FirstRows, n_rows, take
 from bayesnb.fitted import require_classifier
-from bayesnb.persistence import hyperparameters, load, save
-from bayesnb.persistence.vocabulary import own_classes
+from bayesnb.persistence import digest_hyperparameters, load, save
+from bayesnb.persistence.known_types import user_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -353,8 +353,8 @@ def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
     draft = blank(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
-    loaded = load(checkpoint, own_classes(nb))
-    if type(loaded) is not type(nb) or hyperparameters(loaded) != hyperparameters(nb):
+    loaded = load(checkpoint, user_classes(nb))
+    if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is of {loaded!r}, and nb is {nb!r}.")
     if not hasattr(loaded, _ROWS_COUNTED):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is a model, but none that fit_stream has written.")

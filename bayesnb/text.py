@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.warnings import warn
-from bayesnb.persistence.words import read_words, write_words
+from bayesnb.persistence.bag_of_words import read_words, write_words
 
 _INTEGER = (int, np.integer)
 
