@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._namespace import log_segment_sum
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, linear, single
 from bayesnb.families.variates import Variates
@@ -73,7 +74,7 @@ class CountRows(ABC):
     @final
     def dot_each(self, tables: Float[jax.Array, "n C L"]) -> Float[jax.Array, "n N C"]:
         """(n, N, C) products of the counts and each of n tables."""
-        return jax.lax.map(lambda table: self.dot(self.layout(table)), tables)
+        return map_leading_axis(lambda table: self.dot(self.layout(table)), tables)
 
 
 class OneDrawEach(CountRows):
@@ -98,7 +99,7 @@ class OneDrawEach(CountRows):
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ log θ_l; only the marginals matter, Beta variates, of which there is a table."""
         draws = family.draw_level_marginals(variates, n, multiplicity)
-        return jax.lax.map(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
+        return map_leading_axis(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
 
 
 @pytree
@@ -159,7 +160,7 @@ class Dense(CountRows):
             return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
 
         over_classes = jax.vmap(one_class, in_axes=(0, None), out_axes=1)
-        return jax.lax.map(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
+        return map_leading_axis(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
 
     def log_base(self) -> jax.Array:
         return jnp.sum(gammaln(self._totals() + 1.0), axis=-1) - jnp.sum(gammaln(self.count + 1.0), axis=-1)
@@ -212,7 +213,7 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
     return jnp.where(x == x, code - first, -1).astype(dtype)
 
 
-def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
+def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> CountRows:
     """Return rows of counts; an (N, L) array is taken for counts of levels in the given groups (default: one)."""
     if isinstance(x, CountRows):
         return x

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, single
 from bayesnb.families.count_rows import CountRows
@@ -188,7 +189,7 @@ class NetworkCells(CountRows):
                 tables = _with_cells(self.network, theta, log_total, row_gamma, cells)
                 return _log_sum(self.network, tables, *row)
 
-            return jax.lax.map(of_draw, (log_gamma, log_total, row_gamma, uniform))
+            return map_leading_axis(of_draw, (log_gamma, log_total, row_gamma, uniform))
 
         return _over_rows(of_row, self._rows(), mean.shape[0] * self.network.room()).swapaxes(0, 1)
 
@@ -220,7 +221,8 @@ def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
 def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Array:
     """Apply f to each row, some rows at a time, so that their tables fit."""
     most = max(1, _MOST_CELLS // max(1, cells))
-    return jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
+    results: jax.Array = jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
+    return results
 
 
 def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:

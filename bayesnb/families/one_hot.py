@@ -92,7 +92,9 @@ class OneHot(OneDrawEach):
         """
         n, groups = self.code.shape
         code = jnp.pad(jnp.asarray(self.code).astype(jnp.int8), ((0, 0), (0, -groups % p)), constant_values=-1)
-        word = jax.lax.bitcast_convert_type(code.reshape(n, -1, p), f"uint{8 * p}") if p > 1 else code.astype(jnp.uint8)
+        word: jax.Array = code.astype(jnp.uint8)
+        if p > 1:
+            word = jax.lax.bitcast_convert_type(code.reshape(n, -1, p), f"uint{8 * p}")
         kind, bits, room = word.dtype.type, _bits(self.width), 8
         word = word & kind(_lowest(bits, room, 8 * p))
         while room < 8 * p:

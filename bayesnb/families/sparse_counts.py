@@ -11,6 +11,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, add_at, level_offset, linear, weighted
 from bayesnb.families.count_rows import CountRows, OneDrawEach
@@ -95,7 +96,7 @@ class Counts(OneSimplex):
             log_mass = jnp.logaddexp(jax.nn.logsumexp(log_gamma, axis=1), jnp.log(extra)[:, None])
             return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], log_mass)
 
-        return jax.lax.map(draw_rows, (log_gamma, row_gamma))
+        return map_leading_axis(draw_rows, (log_gamma, row_gamma))
 
     def _paired(self) -> PairedCounts:
         """Return rows in which every entry is a pair of its own."""
@@ -197,7 +198,8 @@ class Presence(OneDrawEach):
             lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure.astype(score.dtype))
             return jnp.where(lacking > 0.5, -jnp.inf, score)
 
-        return jax.lax.cond(any_sure, without_impossible, lambda: score)
+        scores: jax.Array = jax.lax.cond(any_sure, without_impossible, lambda: score)
+        return scores
 
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C F"]:
         absent, present = (jnp.asarray(table)[:, level::2] for level in (0, 1))
@@ -225,7 +227,8 @@ def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     # in chunks of 16 entries twice as long, segment sums of gathered rows eight times, differences of running sums 24.
     matrix = BCSR((data, jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
     # In fours: two columns take longer than four, and six than eight.
-    return (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
+    products: jax.Array = (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
+    return products
 
 
 def _scatter(count: jax.Array, x: Any, label: Array, weight: Array, value: jax.Array) -> jax.Array:

@@ -45,7 +45,7 @@ class Recorder:
 class Replayer:
     """Source that returns recorded variates, (gammas, normals), in their order."""
 
-    def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:
+    def __init__(self, drawn: tuple[list[jax.Array], list[jax.Array]]) -> None:
         self._gammas, self._normals = map(iter, drawn)
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
