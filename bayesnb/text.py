@@ -20,7 +20,7 @@ _INTEGER = (int, np.integer)
 
 
 class BagOfWords(CountVectorizer):
-    """Count words as scikit-learn's `CountVectorizer` does, with a trained word in place of unknown words.
+    r"""Count words as scikit-learn's `CountVectorizer` does, with a trained word in place of unknown words.
 
     `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
     A word outside the dictionary counts as the reserved word `<UNK>`, in training as in `transform`: so a rare word of
@@ -54,7 +54,7 @@ class BagOfWords(CountVectorizer):
         Function of a preprocessed document that returns its words, in place of `token_pattern`.
     stop_words : "english" or list of str, optional
         Words that are dropped; they do not count as unknown.
-    token_pattern : str, default r"(?u)\\b\\w\\w+\\b"
+    token_pattern : str, default r"(?u)\b\w\w+\b"
         Regular expression of a word: two or more word characters by default.
     ngram_range : tuple (least, most), default (1, 1)
         Lengths of the n-grams that are counted. Each n-gram that is not in the dictionary is an unknown word.

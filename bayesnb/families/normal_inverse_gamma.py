@@ -277,8 +277,9 @@ class NormalInverseGamma(IndependentCells):
         between = np.maximum(by_class.m2 - by_level.m2.sum(axis=2), 0.0)
         # Below one but for rounding, as the prior rates are positive.
         explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
-        fit: np.ndarray = -(a + _contrasts(by_class) / 2) * np.log1p(-explained)
-        return fit - (seen - 1) / 2 * np.log1p(n / kappa)
+        fit = -(a + _contrasts(by_class) / 2) * np.log1p(-explained)
+        log_bayes_factor: np.ndarray = fit - (seen - 1) / 2 * np.log1p(n / kappa)
+        return log_bayes_factor
 
     def pairs_refusal(self, names: Sequence[str]) -> str | None:
         """Reason why two of the features called `names` have no Bayes factor: an inverse Wishart has one ν for both."""
