@@ -32,7 +32,7 @@ class _Decided:
     encoding: Encoding
 
 
-class _Part(NamedTuple):
+class _BlockCounts(NamedTuple):
     """Classes and counts of some blocks.
 
     `classes` includes the classes of rows without weight; `counted` is None if no row has weight. `columns` is a
@@ -105,8 +105,10 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
     blocks = _batches(X) if y is None else _labelled_blocks(X, y, sample_weight)
     if not blocks:
         raise ValueError("X is empty: there was no row to fit to.")
-    part = _count_blocks(draft, blocks)
-    observed, columns, counted, _ = part if part.same_columns else _count_blocks(part.columns, blocks)
+    total = _count_blocks(draft, blocks)
+    if not total.same_columns:
+        total = _count_blocks(total.columns, blocks)
+    observed, columns, counted, _ = total
     if counted is None:
         raise ValueError(
             "sample_weight is zero for every row; at least one row must count."
@@ -117,7 +119,7 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
     return drafts.commit_counter(nb, draft, model)
 
 
-def _count_blocks(start: Any, blocks: Blocks) -> _Part:
+def _count_blocks(start: Any, blocks: Blocks) -> _BlockCounts:
     """Count all blocks; the order of the merges does not depend on the workers."""
     from dask.delayed import delayed
 
@@ -125,57 +127,57 @@ def _count_blocks(start: Any, blocks: Blocks) -> _Part:
     start = delayed(start, traverse=False)
     first = count(start, blocks[0], 0)
     columns = delayed(_columns, pure=False)(first, start)
-    parts = [first, *(count(columns, block, number) for number, block in enumerate(blocks[1:], 1))]
-    while len(parts) > 1:
-        parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-    part: _Part = parts[0].compute()
-    return part
+    counts = [first, *(count(columns, block, number) for number, block in enumerate(blocks[1:], 1))]
+    while len(counts) > 1:
+        counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
+    total: _BlockCounts = counts[0].compute()
+    return total
 
 
 # -- counting on workers --------------------------------------------------------------------------
 
 
-def _count_block(start: Any, batches: Iterable[Any], number: int) -> _Part:
+def _count_block(start: Any, batches: Iterable[Any], number: int) -> _BlockCounts:
     """Count one block; its first rows with weight decide the columns if the classifier `start` has none."""
-    part = _Part(Levels(()))
+    total = _BlockCounts(Levels(()))
     try:
         for i, batch in enumerate(batches):
-            counter = start if part.columns is None else part.columns
-            part = _merge(part, _count_batch(counter, *split_batch(batch, i)))
+            counter = start if total.columns is None else total.columns
+            total = _merge(total, _count_batch(counter, *split_batch(batch, i)))
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Block {number}: {error}") from error
-    return part
+    return total
 
 
-def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _Part:
+def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
     n = n_rows(X)
     if not n:
-        return _Part(Levels(()))
+        return _BlockCounts(Levels(()))
     if np.shape(weight) in ((), (n,)) and weight is not None and not np.any(weight):
-        return _Part(check_labels(y, n, type(start).__name__)[0])
+        return _BlockCounts(check_labels(y, n, type(start).__name__)[0])
     columns = start if drafts.is_fitted(start) else drafts.counter(start, X)
     counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
     if not drafts.is_fitted(columns):
         columns.fitted_ = _Decided(counted.encoding)
-    return _Part(counted.encoding.classes, columns, counted)
+    return _BlockCounts(counted.encoding.classes, columns, counted)
 
 
-def _columns(first: _Part, start: Any) -> Any:
+def _columns(first: _BlockCounts, start: Any) -> Any:
     return start if first.columns is None else first.columns
 
 
-def _merge_all(parts: list[_Part]) -> _Part:
-    return reduce(_merge, parts)
+def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
+    return reduce(_merge, counts)
 
 
-def _merge(a: _Part, b: _Part) -> _Part:
+def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
     classes = a.classes.union(b.classes)
     if a.counted is None or b.counted is None:
         return (b if a.counted is None else a)._replace(classes=classes)
     same_columns = a.same_columns and b.same_columns and _describe_columns(a.columns) == _describe_columns(b.columns)
     counted = counting.merge(a.counted, b.counted) if same_columns else a.counted
-    return _Part(classes, a.columns, counted, same_columns)
+    return _BlockCounts(classes, a.columns, counted, same_columns)
 
 
 def _describe_columns(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
@@ -220,15 +222,15 @@ def _batches(X: Any) -> Blocks:
 
 def _labelled_blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
     """Return one block for each block of X, with its labels and weights."""
-    parts = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-    kinds = {name: _kind(name, part) for name, part in parts.items()}
-    parts = _align(parts, kinds)
+    arguments = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    kinds = {name: _kind(name, argument) for name, argument in arguments.items()}
+    arguments = _align(arguments, kinds)
     for kind in ("array", "frame"):
         if set(kinds.values()) == {kind}:
             # One graph reads the source that X, y and weights may share only once.
             join = _join_arrays if kind == "array" else _join_frames
-            return [[batch] for batch in join(*parts.values())]
-    columns = [np.ravel(part.to_delayed()).tolist() for part in parts.values()]
+            return [[batch] for batch in join(*arguments.values())]
+    columns = [np.ravel(argument.to_delayed()).tolist() for argument in arguments.values()]
     return [[batch] for batch in zip(*columns, strict=True)]
 
 
@@ -245,27 +247,27 @@ def _kind(name: str, part: Any) -> str:
     return kind
 
 
-def _align(parts: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+def _align(arguments: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
     """Return X in one block of columns, and labels and weights in the blocks of X, where chunks are known."""
-    aligned, X = dict(parts), parts["X"]
+    aligned, X = dict(arguments), arguments["X"]
     if kinds["X"] == "frame":
         _require_categories(X)
     elif X.numblocks[1] > 1:
         aligned["X"] = X.rechunk({1: -1})
     blocks = _n_blocks(X, kinds["X"])
-    for name in set(parts) - {"X"}:
-        part = parts[name]
-        rows = [_known_n_rows(p, kinds[n]) for n, p in (("X", X), (name, part))]
+    for name in set(arguments) - {"X"}:
+        argument = arguments[name]
+        rows = [_known_n_rows(array, kinds[n]) for n, array in (("X", X), (name, argument))]
         if None not in rows:
             if rows[0] != rows[1]:
                 raise ValueError(
                     f"Found input variables with inconsistent numbers of samples: X has {rows[0]} rows, {name} has "
                     f"{rows[1]}."
                 )
-            aligned[name] = part.rechunk((X.chunks[0],))
-        elif _n_blocks(part, kinds[name]) != blocks:
+            aligned[name] = argument.rechunk((X.chunks[0],))
+        elif (n_blocks := _n_blocks(argument, kinds[name])) != blocks:
             raise ValueError(
-                f"X has {blocks} blocks of rows, and {name} has {_n_blocks(part, kinds[name])}: where their lengths "
+                f"X has {blocks} blocks of rows, and {name} has {n_blocks}: where their lengths "
                 "are not known, blocks must correspond. Take both from one collection, or compute_chunk_sizes()."
             )
     return aligned

@@ -113,8 +113,8 @@ def fit_stream(
     with progress_bar(f"{type(nb).__name__}: rows" if progress else None, None, "rows") as tick:
         for number, batch in enumerate(batches):
             X, y, weight = split_batch(batch, number)
-            n, passed_over = n_rows(y), skip > 0
-            if passed_over:
+            n, is_counted = n_rows(y), skip > 0
+            if is_counted:
                 _require_known(draft, X, take_rows(y, slice(skip)), f"{first_rows.mismatch}: batch {number}")
                 first_rows.compare(X, y, weight)
             if skip >= n:
@@ -127,7 +127,7 @@ def fit_stream(
                 drafts.count_on(draft, X, y, weight, declared)
             else:  # Rows of weight zero leave their classes, as in `fit`.
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
-            if not passed_over:
+            if not is_counted:
                 first_rows.compare(X, y, weight)
             counted += n
             tick(n)
@@ -249,8 +249,8 @@ def read_table(
         _require_columns(table, wanted, columns is None, os.fspath(first))
         if dictionaries and kind == "parquet":
             texts = (pa.string(), pa.large_string())
-            of_text = [name for name in chosen if table.schema.field(name).type in texts]
-            table = dataset.dataset(source, format=dataset.ParquetFileFormat(dictionary_columns=of_text))
+            text_columns = [name for name in chosen if table.schema.field(name).type in texts]
+            table = dataset.dataset(source, format=dataset.ParquetFileFormat(dictionary_columns=text_columns))
         for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
             if batch.num_rows:
                 # Columns share arrow's memory; DataFrame[chosen] would copy them.

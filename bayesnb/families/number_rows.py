@@ -25,6 +25,7 @@ class Complete:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and of features."""
         shape: tuple[int, ...] = self.values.shape
         return shape
 
