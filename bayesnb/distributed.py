@@ -26,7 +26,7 @@ Blocks = list[Any]
 
 
 @dataclass(frozen=True)
-class _Decided:
+class _UncountedState:
     """State of a classifier that knows its columns and has no counts."""
 
     encoding: Encoding
@@ -126,7 +126,7 @@ def _count_blocks(start: Any, blocks: Blocks) -> _BlockCounts:
     count, merge = delayed(_count_block, pure=False), delayed(_merge_all, pure=False)
     start = delayed(start, traverse=False)
     first = count(start, blocks[0], 0)
-    columns = delayed(_columns, pure=False)(first, start)
+    columns = delayed(_choose_columns, pure=False)(first, start)
     counts = [first, *(count(columns, block, number) for number, block in enumerate(blocks[1:], 1))]
     while len(counts) > 1:
         counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
@@ -151,6 +151,7 @@ def _count_block(start: Any, batches: Iterable[Any], number: int) -> _BlockCount
 
 
 def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
+    """Count one batch; its rows decide the columns if the classifier `start` has none."""
     n = n_rows(X)
     if not n:
         return _BlockCounts(Levels(()))
@@ -159,11 +160,12 @@ def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
     columns = start if drafts.is_fitted(start) else drafts.counter(start, X)
     counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
     if not drafts.is_fitted(columns):
-        columns.fitted_ = _Decided(counted.encoding)
+        columns.fitted_ = _UncountedState(counted.encoding)
     return _BlockCounts(counted.encoding.classes, columns, counted)
 
 
-def _columns(first: _BlockCounts, start: Any) -> Any:
+def _choose_columns(first: _BlockCounts, start: Any) -> Any:
+    """Return the classifier with the columns of the first block; `start` if no row of that block has weight."""
     return start if first.columns is None else first.columns
 
 
@@ -172,6 +174,7 @@ def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
 
 
 def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
+    """Merge counts of blocks; those of `b` are left out if its columns are not those of `a`."""
     classes = a.classes.union(b.classes)
     if a.counted is None or b.counted is None:
         return (b if a.counted is None else a)._replace(classes=classes)

@@ -7,8 +7,7 @@ from typing import Any
 
 from bayesnb._util.arguments import require_iterable, shown
 
-NUMBERS = float
-_LEVELS = (str, int, bool)
+_TYPES = (str, int, bool, float)
 _GREATEST = "CAST(1.7976931348623157e308 AS DOUBLE PRECISION)"
 
 
@@ -66,7 +65,7 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     for name, kind in types.items():
         if name in (target, weight):
             raise ValueError(f"columns has {shown(name)}, which is the {'target' if name == target else 'weight'}.")
-        if kind not in (NUMBERS, *_LEVELS):
+        if kind not in _TYPES:
             raise ValueError(
                 f"columns[{shown(name)}] is {shown(kind)}; a column is of type str, int or bool, or float."
             )
@@ -74,14 +73,18 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
     times = "1" if weight is None else _quote_column(weight)
     counted = labelled if weight is None else f"{labelled} AND {times} > 0"
-    total = f"SUM({times})" if weight is None else _if_all(f"{times} >= 0 AND {times} <= {_GREATEST}", f"SUM({times})")
+    total = (
+        f"SUM({times})"
+        if weight is None
+        else _null_unless_all(f"{times} >= 0 AND {times} <= {_GREATEST}", f"SUM({times})")
+    )
     empty = ", ".join(f'NULL AS "{name}"' for name in ("feature", "type", "level"))
     queries = [
         f'SELECT {label} AS "class", {empty}, {total} AS "count", NULL AS "mean", NULL AS "m2" {source} '
         f"WHERE {labelled} GROUP BY {label}"
     ]
     for name, kind in types.items():
-        query = _count_numbers if kind is NUMBERS else _count_levels
+        query = _count_numbers if kind is float else _count_levels
         queries.append(query(name, kind.__name__, label, times, source, counted))
     return "\nUNION ALL ".join(queries)
 
@@ -107,7 +110,7 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
     number = f"CAST({cell} AS DOUBLE PRECISION)"
     # DuckDB and PostgreSQL order NaN and -NaN above every number.
     observed = f"{counted} AND {cell} IS NOT NULL AND NOT ({number} > 0 AND -{number} > 0)"
-    mean = _if_all(f"{cell} <= {_GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
+    mean = _null_unless_all(f"{cell} <= {_GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
     means = f'SELECT {label} AS "label", {mean} AS "mean" {source} WHERE {observed} GROUP BY {label}'
     deviation = f'({number} - m."mean")'
     return (
@@ -117,7 +120,7 @@ def _count_numbers(name: str, kind: str, label: str, times: str, source: str, co
     )
 
 
-def _if_all(condition: str, value: str) -> str:
+def _null_unless_all(condition: str, value: str) -> str:
     """Return an aggregate that is NULL unless every row of the group meets a condition."""
     return f"CASE WHEN MIN(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1 THEN {value} END"
 

@@ -108,7 +108,7 @@ def fit_stream(
     if checkpoint is not None:
         require_path("checkpoint", checkpoint)
         require_writable(checkpoint)
-    draft, counted = _begin(nb, checkpoint)
+    draft, counted = _start_or_resume(nb, checkpoint)
     skip, saved, first_rows = counted, counted, FirstRows(checkpoint, getattr(draft, _FIRST_ROWS, ()))
     with progress_bar(f"{type(nb).__name__}: rows" if progress else None, None, "rows") as tick:
         for number, batch in enumerate(batches):
@@ -377,7 +377,7 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     return draft
 
 
-def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
+def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
     """Return (copy to fit, number of rows that it has counted): an unfitted copy, or the checkpoint if there is one."""
     draft = unfitted_copy(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():

@@ -105,7 +105,7 @@ class Decoder:
 
     def _range(self, tree: dict[str, Any]) -> range:
         positions = range(*tree["value"])
-        # `len` refuses ranges of 2**63 positions.
+        # `len` raises OverflowError for ranges of 2**63 positions or more.
         self._spend(max(0, -(-(positions.stop - positions.start) // positions.step)))
         return positions
 
