@@ -82,7 +82,8 @@ def _interrupts_repeated() -> Iterator[None]:
 
     def hook(ignored: sys.UnraisableHookArgs) -> None:
         if not issubclass(ignored.exc_type, KeyboardInterrupt):
-            return before(ignored)
+            before(ignored)
+            return
         again = Timer(0.05, interrupt_main)
         again.daemon = True
         again.start()

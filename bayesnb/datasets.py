@@ -1,4 +1,4 @@
-"""Small real data, embedded."""
+"""Small real data sets that are part of the package."""
 
 from __future__ import annotations
 
@@ -54,24 +54,24 @@ _ENGLISH = {
 
 
 def load_watermelon(language: str = "zh") -> Bunch:
-    """The watermelon table of Zhou's *Machine Learning*: 17 rows, two classes.
+    """Return the watermelon table of Zhou's *Machine Learning*: 17 rows, two classes.
 
     Parameters
     ----------
     language : {"zh", "en"}, default "zh"
-        Of the names of columns and values: as they stand in the Chinese book, or in English.
+        Language of the names of columns and values: those of the Chinese book, or English ones.
 
     Returns
     -------
     Bunch
-        data : DataFrame (17, 8), six columns of strings and two of floats (density and sugar content are
-        fractions of one); target : Series (17,) named 好瓜, of 是 and 否, or ripe, of yes and no; feature_names : list
-        of str; DESCR : str, with the citation.
+        data : DataFrame (17, 8), six columns of strings and two of floats (density and sugar content are fractions of
+        one); target : Series (17,) named 好瓜, with the classes 是 and 否, or named ripe, with the classes yes and no;
+        feature_names : list of str; DESCR : str, with the citation.
 
     Raises
     ------
     ValueError
-        If there is no such language.
+        If `language` is neither "zh" nor "en".
 
     Examples
     --------

@@ -16,32 +16,34 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.streaming import batch_parts, blank
+from bayesnb.fingerprint import n_rows
+from bayesnb.streaming import split_batch, unfitted_copy
 
 _FAN_IN = 8
 
 Blocks = list[Any]
-"""For each block what gives an iterable of batches (X, y) or (X, y, sample_weight), when computed."""
+"""Objects of dask, one a block: each is computed to an iterable of batches (X, y) or (X, y, sample_weight)."""
 
 
 @dataclass(frozen=True)
-class _Decided:
-    """State of a classifier whose columns are decided, and which has no counts."""
+class _UncountedState:
+    """State of a classifier that knows its columns and has no counts."""
 
     encoding: Encoding
 
 
-class _Part(NamedTuple):
-    """What some blocks hold: classes, those of rows without weight too, and counts, if any row has weight.
+class _BlockCounts(NamedTuple):
+    """Classes and counts of some blocks.
 
-    `columns` is a classifier without counts that knows the columns, those of the first of these rows; `alike` says that
-    the others would have decided likewise, and so are in the counts.
+    `classes` includes the classes of rows without weight; `counted` is None if no row has weight. `columns` is a
+    classifier without counts that has the columns of the first row with weight. `same_columns` says whether every block
+    decided on the same columns. Only then does `counted` include all blocks.
     """
 
     classes: Levels
     columns: Any = None
     counted: Counted | None = None
-    alike: bool = True
+    same_columns: bool = True
 
 
 def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
@@ -50,39 +52,42 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
     Parameters
     ----------
     nb : classifier of bayesnb with `partial_fit`
-        Is fitted anew.
+        Classifier to fit. An earlier fit is discarded.
     X : dask array or DataFrame, dask bag, or iterable of delayed objects
-        The blocks of an array may be NumPy arrays or SciPy's sparse ones. A bag of batches, or delayed batches, each
-        (X, y) or (X, y, sample_weight), come without `y`.
+        Features of all rows. The blocks of an array may be NumPy arrays or SciPy's sparse arrays. A bag of batches, and
+        delayed batches, each (X, y) or (X, y, sample_weight), are passed without `y`.
     y, sample_weight : dask arrays or Series
-        Of as many blocks as X; where chunks are known they may be others than those of X.
+        Labels and replication counts, in as many blocks as X; where the chunks are known, they may differ from those
+        of X.
     classes : array-like, optional
-        Labels that belong to the model whether or not they occur. Others are found on the way.
+        Labels that belong to the model whether or not they occur. Labels in the data are added.
 
     Returns
     -------
     nb
-        The posterior is that of `fit` on all rows at once, also if levels and classes came late: to the bit for counts,
-        and the same bits for the same blocks, on however many workers, and whichever of them were lost on the way.
+        The argument, fitted. The posterior equals that of `fit` on all rows at once, also if levels and classes
+        appeared late: to the bit for counts. The same blocks give the same bits for any number of workers, also if
+        workers were lost.
 
     Raises
     ------
     ImportError
-        Without dask: it is an extra, `pip install 'bayesnb[dask]'`.
+        If dask is not installed: `pip install 'bayesnb[dask]'`.
     TypeError
         If `nb` has no `partial_fit`: its statistics do not add up, or a structure would have to be known first. If X, y
-        or the weights are of no kind that is known here.
+        or the weights are neither dask collections nor delayed objects.
     ValueError
-        If a block cannot be used, naming it; row numbers are those within it. If X, y and weights have not as many
-        blocks; if no row has a positive weight. `nb` is left as it was.
+        If a block cannot be used; the message names the block, and the row within the block. If X, y and weights differ
+        in the number of blocks; if no row has a positive weight. `nb` stays as it was.
 
     Notes
     -----
-    Which columns are of which kind is decided by the first block, as `partial_fit` does. Only where that has no row of
-    positive weight, each block decides by itself, and if they differ, all are counted once more, as the first of them
-    says. Dataframes need known categories, `X.categorize()`. Warnings come where blocks are counted.
+    The first block decides the kinds of the columns, as the first batch of `partial_fit` does. If no row of that block
+    has a positive weight, each block decides the kinds by itself; if the blocks differ, all rows are counted once more
+    with the kinds of the first block that has weight. Dataframes need known categories, `X.categorize()`. Workers raise
+    warnings where they count the blocks.
 
-    Hyperparameters are held against all rows, as some depend on what these have, and so at the end.
+    Hyperparameters are checked after all rows are counted, as some depend on the levels and classes in the data.
 
     Examples
     --------
@@ -93,112 +98,118 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
     np.float64(1000.0)
     """
     require("distributed.fit", "dask", "dask")
-    draft: Any = blank(nb, "distributed.fit")
+    draft: Any = unfitted_copy(nb, "distributed.fit")
     declared = Levels(()) if classes is None else check_labels(classes, None, type(nb).__name__, "classes")[0]
     if y is None and sample_weight is not None:
         raise ValueError("sample_weight is given without y; of batches it is their third part.")
     blocks = _batches(X) if y is None else _labelled_blocks(X, y, sample_weight)
     if not blocks:
         raise ValueError("X is empty: there was no row to fit to.")
-    part = _reduced(draft, blocks)
-    found, columns, counted, _ = part if part.alike else _reduced(part.columns, blocks)
+    total = _count_blocks(draft, blocks)
+    if not total.same_columns:
+        total = _count_blocks(total.columns, blocks)
+    observed, columns, counted, _ = total
     if counted is None:
         raise ValueError(
             "sample_weight is zero for every row; at least one row must count."
-            if len(found)
+            if len(observed)
             else "X is empty: there was no row to fit to."
         )
-    model = columns.with_counts(counting.declare(counted, found.union(declared)))
+    model = columns.with_counts(counting.declare(counted, observed.union(declared)))
     return drafts.commit_counter(nb, draft, model)
 
 
-def _reduced(start: Any, blocks: Blocks) -> _Part:
-    """What all blocks hold; the merges are the same ones in the same order whoever does them."""
-    from dask.base import compute
+def _count_blocks(start: Any, blocks: Blocks) -> _BlockCounts:
+    """Count all blocks; the order of the merges does not depend on the workers."""
     from dask.delayed import delayed
 
-    count, merge = delayed(_count, pure=False), delayed(_merged, pure=False)
+    count, merge = delayed(_count_block, pure=False), delayed(_merge_all, pure=False)
     start = delayed(start, traverse=False)
     first = count(start, blocks[0], 0)
-    columns = delayed(_columns, pure=False)(first, start)
-    parts = [first, *(count(columns, block, number) for number, block in enumerate(blocks[1:], 1))]
-    while len(parts) > 1:
-        parts = [merge(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-    (part,) = compute(parts[0])
-    return part
+    columns = delayed(_choose_columns, pure=False)(first, start)
+    counts = [first, *(count(columns, block, number) for number, block in enumerate(blocks[1:], 1))]
+    while len(counts) > 1:
+        counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
+    total: _BlockCounts = counts[0].compute()
+    return total
 
 
-# -- what workers do -----------------------------------------------------------------------------
+# -- counting on workers --------------------------------------------------------------------------
 
 
-def _count(start: Any, batches: Iterable[Any], number: int) -> _Part:
-    """What a block holds; its first rows decide the columns if `start` does not know them."""
-    part = _Part(Levels(()))
+def _count_block(start: Any, batches: Iterable[Any], number: int) -> _BlockCounts:
+    """Count one block; its first rows with weight decide the columns if the classifier `start` has none."""
+    total = _BlockCounts(Levels(()))
     try:
         for i, batch in enumerate(batches):
-            own = start if part.columns is None else part.columns
-            part = _merge(part, _count_batch(own, *batch_parts(batch, i)))
+            counter = start if total.columns is None else total.columns
+            total = _merge(total, _count_batch(counter, *split_batch(batch, i)))
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Block {number}: {error}") from error
-    return part
+    return total
 
 
-def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _Part:
-    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-    if not n_rows:
-        return _Part(Levels(()))
-    if np.shape(weight) in ((), (n_rows,)) and weight is not None and not np.any(weight):
-        return _Part(check_labels(y, n_rows, type(start).__name__)[0])
+def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
+    """Count one batch; its rows decide the columns if the classifier `start` has none."""
+    n = n_rows(X)
+    if not n:
+        return _BlockCounts(Levels(()))
+    if np.shape(weight) in ((), (n,)) and weight is not None and not np.any(weight):
+        return _BlockCounts(check_labels(y, n, type(start).__name__)[0])
     columns = start if drafts.is_fitted(start) else drafts.counter(start, X)
     counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
     if not drafts.is_fitted(columns):
-        columns.fitted_ = _Decided(counted.encoding)
-    return _Part(counted.encoding.classes, columns, counted)
+        columns.fitted_ = _UncountedState(counted.encoding)
+    return _BlockCounts(counted.encoding.classes, columns, counted)
 
 
-def _columns(first: _Part, start: Any) -> Any:
+def _choose_columns(first: _BlockCounts, start: Any) -> Any:
+    """Return the classifier with the columns of the first block; `start` if no row of that block has weight."""
     return start if first.columns is None else first.columns
 
 
-def _merged(parts: list[_Part]) -> _Part:
-    return reduce(_merge, parts)
+def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
+    return reduce(_merge, counts)
 
 
-def _merge(a: _Part, b: _Part) -> _Part:
+def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
+    """Merge counts of blocks; those of `b` are left out if its columns are not those of `a`."""
     classes = a.classes.union(b.classes)
     if a.counted is None or b.counted is None:
         return (b if a.counted is None else a)._replace(classes=classes)
-    alike = a.alike and b.alike and _decided(a.columns) == _decided(b.columns)
-    counted = counting.merge(a.counted, b.counted) if alike else a.counted
-    return _Part(classes, a.columns, counted, alike)
+    same_columns = a.same_columns and b.same_columns and _describe_columns(a.columns) == _describe_columns(b.columns)
+    counted = counting.merge(a.counted, b.counted) if same_columns else a.counted
+    return _BlockCounts(classes, a.columns, counted, same_columns)
 
 
-def _decided(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
-    """What was decided on the columns of each block of the model."""
+def _describe_columns(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
+    """Return kind, edges of cells, positions and names of the columns of each block of a model, to be compared."""
     fields = ("index", "names", "nodes", "declared")
     return [
-        (type(block), block.kind, _ends(block), *(getattr(block, field, None) for field in fields))
+        (type(block), block.kind, _cell_edges(block), *(getattr(block, field, None) for field in fields))
         for block in nb.fitted_.encoding.blocks
     ]
 
 
-def _ends(block: Any) -> list[Any]:
-    """Where cells of numbers end, or their intervals in a structure."""
-    found: Any = getattr(block, "edges", None) or getattr(block.base, "cuts", ())
-    return [None if edges is None else edges.tolist() for edges in found]
+def _cell_edges(block: Any) -> list[Any]:
+    """Return the edges of the cells of each column of numbers, or of its intervals in a structure."""
+    columns: Any = getattr(block, "edges", None) or getattr(block.base, "cuts", ())
+    return [None if edges is None else edges.tolist() for edges in columns]
 
 
-# -- what the user gives -------------------------------------------------------------------------
+# -- blocks of the arguments ----------------------------------------------------------------------
 
 
 def _batches(X: Any) -> Blocks:
-    """Blocks of delayed batches, or of a bag of batches."""
+    """Return one block for each delayed batch, or for each partition of a bag."""
     from dask.bag import Bag
     from dask.delayed import Delayed
 
+    collection: Any = X  # dask has no annotations.
     if isinstance(X, Bag):
-        return X.to_delayed()
+        blocks: Blocks = collection.to_delayed()
+        return blocks
     name = f"{type(X).__module__}.{type(X).__name__}"
     if kind_of(X) is not None:
         raise ValueError(f"distributed.fit requires y to be passed with a {name}, but the target y is None.")
@@ -213,21 +224,21 @@ def _batches(X: Any) -> Blocks:
 
 
 def _labelled_blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
-    """Blocks of X with those of labels and weights."""
-    parts = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-    kinds = {name: _kind(name, part) for name, part in parts.items()}
-    parts = _aligned(parts, kinds)
+    """Return one block for each block of X, with its labels and weights."""
+    arguments = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    kinds = {name: _kind(name, argument) for name, argument in arguments.items()}
+    arguments = _align(arguments, kinds)
     for kind in ("array", "frame"):
         if set(kinds.values()) == {kind}:
-            # As one graph, so that what they come from is read once.
-            joint = _joint_array if kind == "array" else _joint_frame
-            return [[batch] for batch in joint(*parts.values())]
-    columns = [np.ravel(part.to_delayed()).tolist() for part in parts.values()]
+            # One graph reads the source that X, y and weights may share only once.
+            join = _join_arrays if kind == "array" else _join_frames
+            return [[batch] for batch in join(*arguments.values())]
+    columns = [np.ravel(argument.to_delayed()).tolist() for argument in arguments.values()]
     return [[batch] for batch in zip(*columns, strict=True)]
 
 
 def _kind(name: str, part: Any) -> str:
-    """ "array" or "frame", of the right dimensions."""
+    """Return "array" or "frame"; raise unless the argument is one of these, with the right number of dimensions."""
     kind, wanted = kind_of(part), 2 if name == "X" else 1
     if kind is None:
         raise TypeError(
@@ -239,42 +250,43 @@ def _kind(name: str, part: Any) -> str:
     return kind
 
 
-def _aligned(parts: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
-    """The same with X in one block of columns, and labels and weights in the blocks of X, where chunks are known."""
-    aligned, X = dict(parts), parts["X"]
+def _align(arguments: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
+    """Return X in one block of columns, and labels and weights in the blocks of X, where chunks are known."""
+    aligned, X = dict(arguments), arguments["X"]
     if kinds["X"] == "frame":
         _require_categories(X)
     elif X.numblocks[1] > 1:
         aligned["X"] = X.rechunk({1: -1})
     blocks = _n_blocks(X, kinds["X"])
-    for name in set(parts) - {"X"}:
-        part = parts[name]
-        rows = [_n_rows(p, kinds[n]) for n, p in (("X", X), (name, part))]
+    for name in set(arguments) - {"X"}:
+        argument = arguments[name]
+        rows = [_known_n_rows(array, kinds[n]) for n, array in (("X", X), (name, argument))]
         if None not in rows:
             if rows[0] != rows[1]:
                 raise ValueError(
                     f"Found input variables with inconsistent numbers of samples: X has {rows[0]} rows, {name} has "
                     f"{rows[1]}."
                 )
-            aligned[name] = part.rechunk((X.chunks[0],))
-        elif _n_blocks(part, kinds[name]) != blocks:
+            aligned[name] = argument.rechunk((X.chunks[0],))
+        elif (n_blocks := _n_blocks(argument, kinds[name])) != blocks:
             raise ValueError(
-                f"X has {blocks} blocks of rows, and {name} has {_n_blocks(part, kinds[name])}: where their lengths "
+                f"X has {blocks} blocks of rows, and {name} has {n_blocks}: where their lengths "
                 "are not known, blocks must correspond. Take both from one collection, or compute_chunk_sizes()."
             )
     return aligned
 
 
-def _n_rows(part: Any, kind: str) -> int | None:
-    """Number of rows of an array, None where it is not known."""
+def _known_n_rows(part: Any, kind: str) -> int | None:
+    """Return the number of rows of an array, None where it is unknown."""
     return None if kind == "frame" or np.isnan(part.shape[0]) else int(part.shape[0])
 
 
 def _n_blocks(part: Any, kind: str) -> int:
-    return part.npartitions if kind == "frame" else part.numblocks[0]
+    return int(part.npartitions if kind == "frame" else part.numblocks[0])
 
 
 def _require_categories(X: Any) -> None:
+    """Raise ValueError if dask does not know the categories of a column."""
     for name, dtype in X.dtypes.items():
         if hasattr(dtype, "categories") and not X[name].cat.known:
             raise ValueError(
@@ -283,17 +295,20 @@ def _require_categories(X: Any) -> None:
             )
 
 
-def _joint_array(X: Any, *others: Any) -> Blocks:
+def _join_arrays(X: Any, *others: Any) -> Blocks:
     import dask.array as da
 
     pairs = [argument for part in others for argument in (part, "i")]
     options: dict[str, Any] = {"dtype": object, "meta": np.empty((0, 0), object), "align_arrays": False}
-    return da.blockwise(_batch, "ij", X, "ij", *pairs, **options).to_delayed().ravel().tolist()
+    blockwise: Any = da.blockwise  # dask has no annotations.
+    blocks: Blocks = blockwise(_batch, "ij", X, "ij", *pairs, **options).to_delayed().ravel().tolist()
+    return blocks
 
 
-def _joint_frame(X: Any, *others: Any) -> Blocks:
+def _join_frames(X: Any, *others: Any) -> Blocks:
     options = {"meta": (None, object), "enforce_metadata": False}
-    return X.map_partitions(_batch, *others, **options).to_delayed()
+    blocks: Blocks = X.map_partitions(_batch, *others, **options).to_delayed()
+    return blocks
 
 
 def _batch(*parts: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Digests of the first rows of a stream, by which it is known when it comes again."""
+"""Digests of the first rows of a stream, by which a checkpoint recognises the stream."""
 
 from __future__ import annotations
 
@@ -18,13 +18,21 @@ _MOST_CELLS = 2**14
 
 
 class FirstRows:
-    """What the first rows of a stream are, in batches of any size; of a stream without a checkpoint nothing.
+    """Digests of the first rows of a stream, some 16,000 cells, whose batches may have any size.
 
     Parameters
     ----------
     checkpoint : path or None
+        File that error messages name. None: the stream has no checkpoint, and no digests are computed.
     known : sequence of str
-        Digests that are in the checkpoint; `digests` are these and those of the rows after them, about 16,000 cells.
+        Digests in the checkpoint.
+
+    Attributes
+    ----------
+    digests : list of str
+        Digests in the checkpoint, and then those of the rows that followed.
+    seen : int
+        Number of rows of this stream that were compared or added.
     """
 
     def __init__(self, checkpoint: str | os.PathLike[str] | None, known: Sequence[str]) -> None:
@@ -33,17 +41,17 @@ class FirstRows:
         self.seen = 0
 
     @property
-    def other(self) -> str:
-        """How a message about other rows begins."""
+    def mismatch(self) -> str:
+        """First words of an error message about rows that are not those of the checkpoint."""
         return f"checkpoint={os.fspath(self.checkpoint or '')!r} is of other rows (remove the file to begin anew)"
 
     def compare(self, X: Any, y: Any, weight: Any) -> None:
-        """Take in the rows that come next.
+        """Compare the next rows of the stream with the digests; add rows that have none.
 
         Raises
         ------
         ValueError
-            If others stood at their place before, naming the first.
+            If a row differs from that of the checkpoint at the same position; the message names the first one.
         """
         if self.checkpoint is None or not n_rows(y):
             return
@@ -51,25 +59,25 @@ class FirstRows:
         rest = max(1, _MOST_CELLS // max(1, width)) - self.seen
         if rest <= 0:
             return
-        for digest in _digests(*(take(part, slice(rest)) for part in (X, y, weight))):
+        for digest in _digest_rows(*(take_rows(part, slice(rest)) for part in (X, y, weight))):
             if self.seen == len(self.digests):
                 self.digests.append(digest)
             elif digest != self.digests[self.seen]:
-                raise ValueError(f"{self.other}: row {self.seen} has other cells, or another label or weight.")
+                raise ValueError(f"{self.mismatch}: row {self.seen} has other cells, or another label or weight.")
             self.seen += 1
 
 
-def _digests(X: Any, y: Any, weight: Any) -> Iterator[str]:
-    """Of each row; the same whatever holds it, and whether its numbers are integers or floats."""
+def _digest_rows(X: Any, y: Any, weight: Any) -> Iterator[str]:
+    """Yield the digest of each row; neither the type of X nor that of its numbers changes the digest."""
     classes, label = check_labels(y, None, "fit_stream")
     weights = np.broadcast_to(np.asarray(1.0 if weight is None else weight, dtype=np.float64), len(label))
-    for cells, own, times in zip(_rows_of_cells(X), label, weights, strict=True):
-        row = [classes.values[own], times, *(part for cell in cells for part in cell)]
+    for cells, code, times in zip(_rows_of_cells(X), label, weights, strict=True):
+        row = [classes.values[code], times, *(part for cell in cells for part in cell)]
         yield hashlib.sha256("\n".join(map(_canonical, row)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _rows_of_cells(X: Any) -> Iterator[Iterable[tuple[int, Any]]]:
-    """Column and value of the cells of each row that are not zero."""
+    """Yield (column, value) of the cells of each row that are not zero."""
     if sp.issparse(X):
         matrix = sp.csr_array(X, dtype=np.float64, copy=True)
         matrix.sum_duplicates()
@@ -84,6 +92,7 @@ def _rows_of_cells(X: Any) -> Iterator[Iterable[tuple[int, Any]]]:
 
 
 def _canonical(value: Any) -> str:
+    """Return the text of a value, which equal values of any type share."""
     value = plain(value)
     if value is None or type(value).__name__ == "NAType" or value != value:
         return "missing"
@@ -92,8 +101,8 @@ def _canonical(value: Any) -> str:
     return f"{type(value).__name__} {value}"
 
 
-def take(part: Any, rows: slice) -> Any:
-    """Some rows of X, y or weights."""
+def take_rows(part: Any, rows: slice) -> Any:
+    """Return some rows of X, y or weights; None and a number are returned as they are."""
     if part is None or isinstance(part, Number):
         return part
     if sp.issparse(part):
@@ -102,8 +111,8 @@ def take(part: Any, rows: slice) -> Any:
 
 
 def n_rows(part: Any) -> int:
-    """Of X or y."""
-    return part.shape[0] if getattr(part, "shape", None) else len(part)
+    """Return the number of rows of X or y."""
+    return int(part.shape[0]) if getattr(part, "shape", None) else len(part)
 
 
-__all__ = ["FirstRows", "n_rows", "take"]
+__all__ = ["FirstRows", "n_rows", "take_rows"]

@@ -1,4 +1,4 @@
-"""The query that counts where the data lie: its result is all that naive Bayes learns from a table."""
+"""SQL that counts rows in the database: sufficient statistics of a table, for `bayesnb.from_counts`."""
 
 from __future__ import annotations
 
@@ -7,48 +7,47 @@ from typing import Any
 
 from bayesnb._util.arguments import require_iterable, shown
 
-NUMBERS = float
-_LEVELS = (str, int, bool)
+_TYPES = (str, int, bool, float)
 _GREATEST = "CAST(1.7976931348623157e308 AS DOUBLE PRECISION)"
 
 
 def counts(table: str, target: str, columns: Mapping[str, type] | Sequence[str], *, weight: str | None = None) -> str:
-    """SQL of one statement that counts the rows of a table for `bayesnb.from_counts`.
+    """Return one SQL statement that counts the rows of a table for `bayesnb.from_counts`.
 
-    It groups by the class, and by the class and the level of each column; of numbers it takes count, mean and centred
-    sum of squares. Cells that are NULL, or NaN among numbers, are missing and so are not counted; rows whose class is
-    NULL are left out.
+    The statement groups rows by the class, and by the class and the level of each column; a column of numbers gives
+    count, mean and centred sum of squares. Cells that are NULL, or NaN among numbers, are missing and are not counted;
+    rows whose class is NULL are left out.
 
     Parameters
     ----------
     table : str
-        What stands behind FROM, as it is: a name, ``"read_parquet('rows.parquet')"``, or a query in parentheses.
+        Text after FROM, which is not quoted: a name, ``"read_parquet('rows.parquet')"``, or a query in parentheses.
     target : str
-        The column of classes.
+        Name of the column of classes.
     columns : dict {column: type} or list of str
-        Features. Of type str, int or bool a column has levels; of type float it has numbers. In a list all are str,
-        so that a NaN among them is the text 'nan'.
+        Features. A column of type str, int or bool has levels; a column of type float has numbers. The columns of a
+        list are of type str, so that a NaN is the level 'nan'.
     weight : str, optional
-        The column of replication counts; default: every row counts once. The count of a class is empty where a weight
-        is negative, missing or no number, and `bayesnb.from_counts` refuses the result.
+        Name of the column of replication counts; default: every row counts once. If a weight is negative, missing or
+        not a number, the count of the class is NULL, and `bayesnb.from_counts` refuses the result.
 
     Returns
     -------
     str
-        A query of columns class, feature, type, level, count, mean, m2, in the SQL that SQLite, DuckDB and PostgreSQL
-        have in common. A row without a feature has the weight of its class.
+        Query with the columns class, feature, type, level, count, mean, m2, in the SQL that SQLite, DuckDB and
+        PostgreSQL share. A row of the result without a feature has the weight of the class.
 
     Raises
     ------
     ValueError
-        If there are no columns, one is the target or the weight, or a type is none of these.
+        If `columns` is empty, has the target or the weight, or has another type than str, int, bool and float.
     TypeError
         If `columns` is one name and no list of names.
 
     Notes
     -----
-    Every column is named with its table, as in ``r."colour"``: SQLite takes a name alone that it does not know,
-    ``"color"``, for a text, and would count that text instead of refusing the query.
+    Every column is qualified by its table, as in ``r."colour"``. SQLite reads an unknown unqualified name such as
+    ``"color"`` as a text, and would count that text instead of refusing the query.
 
     Examples
     --------
@@ -66,66 +65,71 @@ r."ripe" IS NOT NULL AND r."colour" IS NOT NULL GROUP BY r."ripe", r."colour"
     for name, kind in types.items():
         if name in (target, weight):
             raise ValueError(f"columns has {shown(name)}, which is the {'target' if name == target else 'weight'}.")
-        if kind not in (NUMBERS, *_LEVELS):
+        if kind not in _TYPES:
             raise ValueError(
                 f"columns[{shown(name)}] is {shown(kind)}; a column is of type str, int or bool, or float."
             )
-    label = _column(target)
+    label = _quote_column(target)
     source, labelled = f"FROM {table} AS r", f"{label} IS NOT NULL"
-    times = "1" if weight is None else _column(weight)
+    times = "1" if weight is None else _quote_column(weight)
     counted = labelled if weight is None else f"{labelled} AND {times} > 0"
-    total = f"SUM({times})" if weight is None else _if_all(f"{times} >= 0 AND {times} <= {_GREATEST}", f"SUM({times})")
+    total = (
+        f"SUM({times})"
+        if weight is None
+        else _null_unless_all(f"{times} >= 0 AND {times} <= {_GREATEST}", f"SUM({times})")
+    )
     empty = ", ".join(f'NULL AS "{name}"' for name in ("feature", "type", "level"))
     queries = [
         f'SELECT {label} AS "class", {empty}, {total} AS "count", NULL AS "mean", NULL AS "m2" {source} '
         f"WHERE {labelled} GROUP BY {label}"
     ]
     for name, kind in types.items():
-        query = _count_numbers if kind is NUMBERS else _count_levels
+        query = _count_numbers if kind is float else _count_levels
         queries.append(query(name, kind.__name__, label, times, source, counted))
     return "\nUNION ALL ".join(queries)
 
 
 def _count_levels(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
-    """The query of the weight of each level in each class."""
-    cell = _column(name)
+    """Return the query of the weight of each level in each class."""
+    cell = _quote_column(name)
     text = f"CAST({cell} AS VARCHAR)"
     nan = "" if kind == "str" else f" AND LOWER({text}) <> 'nan'"
     return (
-        f"SELECT {label}, {_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
+        f"SELECT {label}, {_quote_text(name)}, '{kind}', {text}, SUM({times}), NULL, NULL {source} "
         f"WHERE {counted} AND {cell} IS NOT NULL{nan} GROUP BY {label}, {cell}"
     )
 
 
 def _count_numbers(name: str, kind: str, label: str, times: str, source: str, counted: str) -> str:
-    """The query of weight, mean and sum of squares about the mean; raw sums of squares would cancel.
+    """Return the query of the weight, the mean and the sum of squares about the mean of a column in each class.
 
-    SQLite adds up a text as 0. The mean is empty where a cell is greater than all numbers, as texts are in SQLite.
+    The difference of raw sums would lose digits. The mean is NULL if a cell is greater than every number: a text is, in
+    SQLite, whose sums would take a text for 0.
     """
-    cell = _column(name)
+    cell = _quote_column(name)
     number = f"CAST({cell} AS DOUBLE PRECISION)"
-    # NaN is the greatest number in DuckDB and PostgreSQL, and so is its negative.
+    # DuckDB and PostgreSQL order NaN and -NaN above every number.
     observed = f"{counted} AND {cell} IS NOT NULL AND NOT ({number} > 0 AND -{number} > 0)"
-    mean = _if_all(f"{cell} <= {_GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
+    mean = _null_unless_all(f"{cell} <= {_GREATEST}", f"SUM({times} * {number}) / SUM({times} * 1.0)")
     means = f'SELECT {label} AS "label", {mean} AS "mean" {source} WHERE {observed} GROUP BY {label}'
     deviation = f'({number} - m."mean")'
     return (
-        f"SELECT {label}, {_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\"), "
+        f"SELECT {label}, {_quote_text(name)}, '{kind}', NULL, SUM({times}), MAX(m.\"mean\"), "
         f'SUM({times} * {deviation} * {deviation}) {source} JOIN ({means}) AS m ON {label} = m."label" '
         f"WHERE {observed} GROUP BY {label}"
     )
 
 
-def _if_all(condition: str, value: str) -> str:
-    """An aggregate that is NULL unless every row of the group meets a condition."""
+def _null_unless_all(condition: str, value: str) -> str:
+    """Return an aggregate that is NULL unless every row of the group meets a condition."""
     return f"CASE WHEN MIN(CASE WHEN {condition} THEN 1 ELSE 0 END) = 1 THEN {value} END"
 
 
-def _column(name: Any) -> str:
+def _quote_column(name: Any) -> str:
     return 'r."' + str(name).replace('"', '""') + '"'
 
 
-def _text(value: Any) -> str:
+def _quote_text(value: Any) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 

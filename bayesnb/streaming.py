@@ -1,4 +1,4 @@
-"""Fit to more rows than memory holds: batches from any iterator, from files, with checkpoints."""
+"""Fit to more rows than memory holds: batches of any iterator or of files, with checkpoints."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
 from bayesnb.estimators import drafts
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.fingerprint import FirstRows, n_rows, take
+from bayesnb.fingerprint import FirstRows, n_rows, take_rows
 from bayesnb.fitted import require_classifier
-from bayesnb.persistence import hyperparameters, load, save
-from bayesnb.persistence.vocabulary import own_classes
+from bayesnb.persistence import digest_hyperparameters, load, save
+from bayesnb.persistence.known_types import user_classes
 
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Cells of a text file that are missing by default, as pandas takes them.
+#: Cells of a text file that are missing by default: the strings that pandas reads as missing.
 MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", "NULL", "null", "None"]) | {
     *("NaN", "nan", "-NaN", "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN")
 }
@@ -36,7 +36,7 @@ _CSV_BLOCK = 2**23
 _READ_AHEAD = 4
 _RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 _NO_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(CSV conversion error to .*)", re.DOTALL)
-_ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # of a checkpoint, beside what fit stores
+_ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # Checkpoints have these two attributes, models do not.
 
 Batch = tuple[Any, ...]
 
@@ -55,40 +55,42 @@ def fit_stream(
     Parameters
     ----------
     nb : classifier of bayesnb with `partial_fit`
-        Is fitted anew.
+        Classifier to fit. An earlier fit is discarded.
     batches : iterable of (X, y) or (X, y, sample_weight)
-        Asked for the next batch only when the last one has been counted, so that it may use its buffers again.
+        Rows. The next batch is requested after the last one was counted, so that the iterable may reuse its buffers.
     classes : array-like, optional
-        Labels that belong to the model whether or not they occur. Others are found on the way.
+        Labels that belong to the model whether or not they occur. Labels in the data are added.
     checkpoint : path, optional
-        A file that is written every so many rows, and at the end. If it is there at the beginning, its rows are not
-        counted again: `batches` must yield the same rows in the same order, in batches of any size. Columns and labels
-        of the rows that are passed over, and the cells of the first ones, are held against the checkpoint's.
+        File that is written after every `every` rows, and at the end. If the file exists at the beginning, fitting
+        continues after the rows that the file has counted: `batches` must yield the same rows in the same order, in
+        batches of any size. Columns and labels of all skipped rows, and cells of the first ones, are compared with the
+        checkpoint.
     progress : bool
-        Show how many rows were counted.
+        Whether to show the number of rows that were counted.
     every : int
-        Rows between two checkpoints.
+        Number of rows between two checkpoints.
 
     Returns
     -------
     nb
-        The posterior is that of `fit` on all rows at once, also if levels and classes came late.
+        The argument, fitted. The posterior equals that of `fit` on all rows at once, also if levels and classes
+        appeared late.
 
     Raises
     ------
     TypeError
         If `nb` has no `partial_fit`: its statistics do not add up, or a structure would have to be known first.
     ValueError
-        If a batch cannot be used; if there is none; if the checkpoint is of another classifier, of other rows, or of
-        more than there are. `nb` and the checkpoint are left as they were.
+        If a batch cannot be used; if there is no batch; if the checkpoint belongs to another classifier or to other
+        rows, or has counted more rows than `batches` yields. `nb` and the checkpoint stay as they were.
     OSError
-        If the checkpoint cannot be written, at the beginning already if its folder does not let files be made; the
-        last one is as it was.
+        If the checkpoint cannot be written; a folder in which no file can be made is refused at the beginning. The last
+        checkpoint stays as it was.
 
     Notes
     -----
-    A row is counted once: the checkpoint holds the counts and their number of rows, and is replaced as one. What a
-    killed run had counted since is counted again by the next.
+    Every row is counted once: the checkpoint has the counts and the number of rows, and is replaced as a whole. The
+    next run counts the rows again that an interrupted run had counted after its last checkpoint.
 
     Examples
     --------
@@ -106,26 +108,26 @@ def fit_stream(
     if checkpoint is not None:
         require_path("checkpoint", checkpoint)
         require_writable(checkpoint)
-    draft, counted = _begin(nb, checkpoint)
+    draft, counted = _start_or_resume(nb, checkpoint)
     skip, saved, first_rows = counted, counted, FirstRows(checkpoint, getattr(draft, _FIRST_ROWS, ()))
     with progress_bar(f"{type(nb).__name__}: rows" if progress else None, None, "rows") as tick:
         for number, batch in enumerate(batches):
-            X, y, weight = batch_parts(batch, number)
-            n, passed_over = n_rows(y), skip > 0
-            if passed_over:
-                _require_known(draft, X, take(y, slice(skip)), f"{first_rows.other}: batch {number}")
+            X, y, weight = split_batch(batch, number)
+            n, is_counted = n_rows(y), skip > 0
+            if is_counted:
+                _require_known(draft, X, take_rows(y, slice(skip)), f"{first_rows.mismatch}: batch {number}")
                 first_rows.compare(X, y, weight)
             if skip >= n:
                 skip -= n
                 continue
             if skip:
-                X, y, weight = (take(part, slice(skip, None)) for part in (X, y, weight))
+                X, y, weight = (take_rows(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
             if weight is None or np.any(weight):
                 drafts.count_on(draft, X, y, weight, declared)
-            else:  # such rows leave their classes, as in `fit`
+            else:  # Rows of weight zero leave their classes, as in `fit`.
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
-            if not passed_over:
+            if not is_counted:
                 first_rows.compare(X, y, weight)
             counted += n
             tick(n)
@@ -161,32 +163,36 @@ def read_table(
     batch_rows: int = _BATCH,
     dictionaries: bool = True,
 ) -> Iterator[Batch]:
-    """Batches (X, y[, sample_weight]) of CSV or Parquet files of any size, for `fit_stream`.
+    r"""Yield batches (X, y[, sample_weight]) of CSV or Parquet files of any size, for `fit_stream`.
 
     Parameters
     ----------
     source : path, list of paths, or folder
+        Files to read.
     target : str
-        The column of labels.
+        Name of the column of labels.
     columns : list of str, optional
-        Features; default: all other columns.
+        Names of the features; default: all other columns.
     weight : str, optional
-        The column of replication counts.
+        Name of the column of replication counts.
     format : {"csv", "parquet"}, optional
-        Default: as the name of the (first) file ends. A CSV file whose name ends in .gz is unpacked on the way.
+        Format of the files; default: the ending of the name of the (first) file. A CSV file whose name ends in .gz is
+        decompressed while it is read.
     types : dict {column: pyarrow type}, optional
-        Of CSV columns. Else pyarrow takes them from the first rows, and a later value that does not fit is an error.
+        Types of CSV columns. pyarrow infers the type of any other column from the first rows, and a later value of
+        another type is an error.
     missing : iterable of str
-        Cells of a CSV file that are missing; default: those that pandas takes for missing, such as "", "NA" and "nan".
+        Cells of a CSV file that are missing; default: the strings that pandas reads as missing, such as "", "NA" and
+        "nan".
     names : list of str, optional
-        What the columns of a CSV file are called, in place of its first line.
+        Names of the columns of a CSV file, in place of its first line.
     delimiter : str
-        What stands between the cells of a CSV file.
+        Character between the cells of a CSV file.
     batch_rows : int
-        Most rows of a batch.
+        Greatest number of rows of a batch.
     dictionaries : bool
-        Leave features of text in the dictionary by which a Parquet file stores them, in pandas' ArrowDtype: they are
-        counted by their codes, several times as fast. False: as text, for functions such as `Series.str`.
+        Whether features of text stay dictionary-encoded, as a Parquet file stores them, in pandas' ArrowDtype: codes
+        are counted several times as fast as text. False: columns of text, for functions such as `Series.str`.
 
     Yields
     ------
@@ -196,10 +202,10 @@ def read_table(
     Raises
     ------
     ImportError
-        Without pyarrow: it is an extra, `pip install 'bayesnb[files]'`.
+        If pyarrow is not installed: `pip install 'bayesnb[files]'`.
     ValueError
-        If a column is not there, or not in every file; if a value does not fit its column's type, or a label is
-        missing; if a row has more or fewer cells than the first. Rows of a file are counted from that of the names: 1.
+        If a column is missing in a file; if a value does not fit the type of the column, or a label is missing; if a
+        row has more or fewer cells than the first. Messages number the rows of a file from 1, the line of the names.
 
     Examples
     --------
@@ -209,7 +215,7 @@ def read_table(
     >>> from bayesnb.streaming import read_table
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "melons.csv"
-    ...     _ = path.write_text("\\n".join(["colour,ripe", "green,no", "red,yes", ",yes"]))
+    ...     _ = path.write_text("\n".join(["colour,ripe", "green,no", "red,yes", ",yes"]))
     ...     nb = fit_stream(CategoricalNB(), read_table(path, "ripe"), classes=["no", "yes"])
     >>> nb.class_count_, nb.category_count_[0]  # the last row has no colour
     (array([1., 2.]), array([[1., 0.],
@@ -243,16 +249,16 @@ def read_table(
         _require_columns(table, wanted, columns is None, os.fspath(first))
         if dictionaries and kind == "parquet":
             texts = (pa.string(), pa.large_string())
-            of_text = [name for name in chosen if table.schema.field(name).type in texts]
-            table = dataset.dataset(source, format=dataset.ParquetFileFormat(dictionary_columns=of_text))
+            text_columns = [name for name in chosen if table.schema.field(name).type in texts]
+            table = dataset.dataset(source, format=dataset.ParquetFileFormat(dictionary_columns=text_columns))
         for batch in table.to_batches(columns=wanted, batch_size=batch_rows, batch_readahead=_READ_AHEAD):
             if batch.num_rows:
                 # Columns share arrow's memory; DataFrame[chosen] would copy them.
-                frame: pd.DataFrame = batch.select(chosen).to_pandas(split_blocks=True, types_mapper=_undecoded)
+                frame: pd.DataFrame = batch.select(chosen).to_pandas(split_blocks=True, types_mapper=_dictionary_type)
                 for name in chosen:
                     cells = batch.column(name)
                     if cells.null_count and pa.types.is_integer(cells.type):
-                        frame[name] = cells.to_pandas(types_mapper=_nullable)
+                        frame[name] = cells.to_pandas(types_mapper=_nullable_integer)
                 yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(chosen) :]))
     except pa.ArrowInvalid as error:
         others = " or a file after it" if first is not source and len(source) > 1 else ""
@@ -260,10 +266,10 @@ def read_table(
 
 
 def _refusal(error: str, names: Sequence[str] | None) -> str:
-    """What arrow says of a file, after its name: the row, the column and why."""
+    """Return the end of an error message of arrow, after the name of the file: row, column and reason."""
     if ragged := _RAGGED.search(error):
-        row, expected, found = ragged.groups()
-        return f", row {row}: {found} cells, but the first line has {expected}."
+        row, expected, n_cells = ragged.groups()
+        return f", row {row}: {n_cells} cells, but the first line has {expected}."
     if not (no_value := _NO_VALUE.search(error)):
         return f": {error}"
     column, row, why = no_value.groups()
@@ -273,8 +279,8 @@ def _refusal(error: str, names: Sequence[str] | None) -> str:
     return f"{where}: {why} Give the column's type in types=."
 
 
-def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: str) -> None:
-    """Refuse columns that a file does not have, or that could not be decoded, or that are asked for twice."""
+def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: str) -> None:
+    """Raise ValueError if a column is missing in a file, cannot be decoded, or is requested twice."""
     named = set(table.schema.names)
     absent = [name for name in wanted if name not in named]
     if absent:
@@ -289,36 +295,52 @@ def _require_columns(table: Any, wanted: list[str], all_of_them: bool, source: s
     if len(table.files) == 1:
         return
     for part in table.get_fragments():
-        there = part.physical_schema.names
-        absent = sorted(set(wanted) - set(there), key=wanted.index)
-        more = [name for name in there if name not in named] if all_of_them else []
+        present = part.physical_schema.names
+        absent = sorted(set(wanted) - set(present), key=wanted.index)
+        more = [name for name in present if name not in named] if all_columns else []
         if absent:
             raise ValueError(f"{part.path!r} has no column {absent[0]!r}, which the first file has.")
         if more:
             raise ValueError(f"{part.path!r} has a column {more[0]!r}, and the first file has not: pass columns=.")
 
 
-def _undecoded(kind: Any) -> Any:
-    """The type in which pandas leaves an arrow dictionary as it is."""
+def _dictionary_type(kind: Any) -> Any:
+    """Return the type by which pandas keeps an arrow dictionary as it is; None for other types."""
     import pandas as pd
 
     return pd.ArrowDtype(kind) if hasattr(kind, "index_type") else None
 
 
-def _nullable(kind: Any) -> Any:
-    """The type in which pandas keeps integers beside missing cells integers."""
+def _nullable_integer(kind: Any) -> Any:
+    """Return the type by which pandas keeps integers in a column with missing cells."""
     import pandas as pd
 
     return pd.api.types.pandas_dtype(str(kind).replace("int", "Int").replace("u", "U"))
 
 
 def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:
-    """Batches of arrays that lie on the disk, such as `numpy.memmap`, read piece by piece.
+    """Yield batches of arrays on the disk, such as `numpy.memmap`, for `fit_stream`.
+
+    Parameters
+    ----------
+    X : (N, F) array or DataFrame
+        Features of all rows.
+    y : (N,) array or Series
+        Labels of all rows.
+    sample_weight : (N,) array or Series, optional
+        Replication counts of all rows.
+    batch_rows : int
+        Greatest number of rows of a batch.
+
+    Yields
+    ------
+    X, y[, sample_weight]
+        Consecutive rows.
 
     Raises
     ------
     ValueError
-        If they have not as many rows.
+        If the arrays differ in the number of rows.
     """
     require_integer("batch_rows", batch_rows, most=INT64)
     arrays = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
@@ -330,13 +352,20 @@ def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = 
         yield tuple(part.iloc[piece] if hasattr(part, "iloc") else part[piece] for part in arrays.values())
 
 
-def blank(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
-    """A copy of a classifier without what was fitted.
+def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
+    """Return a copy of a classifier without fitted attributes.
+
+    Parameters
+    ----------
+    nb : classifier of bayesnb
+        Classifier to copy.
+    who : str
+        Name of the calling function, for error messages.
 
     Raises
     ------
     TypeError
-        If its statistics do not add up.
+        If statistics of several batches cannot be added, as the classifier has no `partial_fit`.
     """
     require_classifier(nb, who)
     draft = drafts.blank(nb)
@@ -348,13 +377,13 @@ def blank(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
     return draft
 
 
-def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
-    """A copy to fit, and how many rows it has counted already."""
-    draft = blank(nb, "fit_stream")
+def _start_or_resume(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
+    """Return (copy to fit, number of rows that it has counted): an unfitted copy, or the checkpoint if there is one."""
+    draft = unfitted_copy(nb, "fit_stream")
     if checkpoint is None or not Path(checkpoint).exists():
         return draft, 0
-    loaded = load(checkpoint, own_classes(nb))
-    if type(loaded) is not type(nb) or hyperparameters(loaded) != hyperparameters(nb):
+    loaded = load(checkpoint, user_classes(nb))
+    if type(loaded) is not type(nb) or digest_hyperparameters(loaded) != digest_hyperparameters(nb):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is of {loaded!r}, and nb is {nb!r}.")
     if not hasattr(loaded, _ROWS_COUNTED):
         raise ValueError(f"checkpoint={os.fspath(checkpoint)!r} is a model, but none that fit_stream has written.")
@@ -364,6 +393,7 @@ def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
 def _save(
     draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
 ) -> int:
+    """Write a checkpoint, and return the number of rows that it has counted."""
     drafts.take_over(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
@@ -371,20 +401,20 @@ def _save(
 
 
 def _require_known(draft: Any, X: Any, y: Any, where: str) -> None:
-    """Refuse rows that the checkpoint cannot have counted: of other columns, or with labels that it does not have."""
+    """Raise ValueError if rows have other columns than the checkpoint, or labels that it has not counted."""
     try:
         draft.fitted_.table(X)
-        found, _ = check_labels(y, None, type(draft).__name__)
+        labels, _ = check_labels(y, None, type(draft).__name__)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
     known = draft.encoding_.classes
-    new = [label for label, at in zip(found.values, known.index(found.values), strict=True) if at < 0]
+    new = [label for label, code in zip(labels.values, known.index(labels.values), strict=True) if code < 0]
     if new:
         raise ValueError(f"{where} has the label {new[0]!r}, and the checkpoint's are {list(known.values)[:12]}.")
 
 
-def batch_parts(batch: Any, number: int) -> tuple[Any, Any, Any]:
-    """X, y and weights of a batch, None for no weights."""
+def split_batch(batch: Any, number: int) -> tuple[Any, Any, Any]:
+    """Return (X, y, weights) of a batch, None for no weights; raise ValueError if it is not (X, y[, sample_weight])."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         raise ValueError(f"batch {number} is a {type(batch).__name__}; it must be (X, y) or (X, y, sample_weight).")
     X, y, *weight = batch
@@ -396,4 +426,4 @@ def batch_parts(batch: Any, number: int) -> tuple[Any, Any, Any]:
     return X, y, weight[0] if weight else None
 
 
-__all__ = ["MISSING", "batch_parts", "blank", "fit_stream", "read_arrays", "read_table"]
+__all__ = ["MISSING", "fit_stream", "read_arrays", "read_table", "split_batch", "unfitted_copy"]

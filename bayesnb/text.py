@@ -14,13 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.warnings import warn
-from bayesnb.persistence.words import read_words, write_words
+from bayesnb.persistence.bag_of_words import read_words, write_words
 
 _INTEGER = (int, np.integer)
 
 
 class BagOfWords(CountVectorizer):
-    """scikit-learn's `CountVectorizer` with a trained word for the unknown.
+    r"""Count words as scikit-learn's `CountVectorizer` does, with a trained word in place of unknown words.
 
     `CountVectorizer` finds words and counts them. `fit` makes the dictionary, and nothing adds to the dictionary later.
     A word outside the dictionary counts as the reserved word `<UNK>`, in training as in `transform`: so a rare word of
@@ -54,7 +54,7 @@ class BagOfWords(CountVectorizer):
         Function of a preprocessed document that returns its words, in place of `token_pattern`.
     stop_words : "english" or list of str, optional
         Words that are dropped; they do not count as unknown.
-    token_pattern : str, default r"(?u)\\b\\w\\w+\\b"
+    token_pattern : str, default r"(?u)\b\w\w+\b"
         Regular expression of a word: two or more word characters by default.
     ngram_range : tuple (least, most), default (1, 1)
         Lengths of the n-grams that are counted. Each n-gram that is not in the dictionary is an unknown word.
@@ -115,8 +115,8 @@ class BagOfWords(CountVectorizer):
         vocabulary: Any = None,
         strip_accents: Any = None,
         lowercase: bool = True,
-        preprocessor: Callable | None = None,
-        tokenizer: Callable | None = None,
+        preprocessor: Callable[..., Any] | None = None,
+        tokenizer: Callable[..., Any] | None = None,
         stop_words: Any = None,
         token_pattern: str | None = r"(?u)\b\w\w+\b",
         ngram_range: tuple[int, int] = (1, 1),
@@ -148,7 +148,8 @@ class BagOfWords(CountVectorizer):
         ----------
         raw_documents : iterable of str
             Documents; whatever a `preprocessor`, `tokenizer` or `analyzer` of the user's own takes.
-        y : ignored
+        y : object, optional
+            Ignored.
 
         Returns
         -------
@@ -168,7 +169,7 @@ class BagOfWords(CountVectorizer):
         if self.vocabulary is None:
             X = fitted._learn(raw_documents)
         else:
-            fitted._take_dictionary(_columns(self.vocabulary), frozenset())
+            fitted._take_dictionary(_number_words(self.vocabulary), frozenset())
             X = fitted._count(raw_documents)
         fitted.unknown_count_ = 0 if self.unknown is None else int(X[:, [-1]].sum())
         self.__dict__.update(vars(fitted))
@@ -202,7 +203,8 @@ class BagOfWords(CountVectorizer):
 
         Before `fit`, or if `unknown` is None, the function lists all words, as that of `CountVectorizer` does.
         """
-        analyze, unknown = super().build_analyzer(), self.unknown
+        analyze: Callable[[Any], list[Hashable]] = super().build_analyzer()
+        unknown = self.unknown
         if unknown is None or not self.__sklearn_is_fitted__():
             return analyze
         vocabulary, too_frequent = self.vocabulary_, self.too_frequent_
@@ -214,24 +216,25 @@ class BagOfWords(CountVectorizer):
         return with_unknown
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """(V,) words, in the order of the columns; the reserved word last."""
+        """Return (V,) words, in the order of the columns; the reserved word is the last one."""
         check_is_fitted(self)
-        return super().get_feature_names_out(input_features)
+        words: np.ndarray = super().get_feature_names_out(input_features)
+        return words
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write options and dictionary as one JSON file; what was there is replaced once all is written.
+        """Write options and dictionary as one JSON file; an existing file is replaced once all content is written.
 
         Raises
         ------
         ValueError
             If an option, such as a function, or a word that is no string cannot be written. Nothing is written.
         OSError
-            If the file cannot be written; the old one is as it was.
+            If the file cannot be written; an existing file stays as it was.
         """
         check_is_fitted(self)
         options = {**self.get_params(deep=False), "vocabulary": None if self.vocabulary is None else "given"}
         words = {
-            "options": {name: _writable(name, value) for name, value in options.items()},
+            "options": {name: _to_json(name, value) for name, value in options.items()},
             "words": self.get_feature_names_out().tolist(),
             "too_frequent": sorted(self.too_frequent_, key=str),
             "unknown_count": self.unknown_count_,
@@ -245,6 +248,7 @@ class BagOfWords(CountVectorizer):
         Parameters
         ----------
         path : path
+            File to read.
         token_pattern : str, optional
             The `token_pattern` that was saved. Needed unless that was the default or another common one (`\w+`, `\S+`
             and the like, with `\b` or without), as a file may not choose a pattern that takes minutes on a short text.
@@ -346,24 +350,26 @@ class BagOfWords(CountVectorizer):
 
 
 def _check_frequency(name: str, value: Any) -> None:
-    number = isinstance(value, (*_INTEGER, float, np.floating)) and not isinstance(value, bool)
-    if not number or not (value >= 1 if isinstance(value, _INTEGER) else 0 <= value <= 1):
+    """Raise ValueError unless a value is a number of documents or a share of them."""
+    is_number = isinstance(value, (*_INTEGER, float, np.floating)) and not isinstance(value, bool)
+    if not is_number or not (value >= 1 if isinstance(value, _INTEGER) else 0 <= value <= 1):
         raise ValueError(
             f"{name}={value!r} must be a number of documents, an integer of at least 1, or a share of them, a float in "
             "[0, 1]."
         )
 
 
-def _columns(words: Any) -> dict[Hashable, int]:
+def _number_words(words: Any) -> dict[Hashable, int]:
     """Return the columns of the words of a user's dictionary; raise ValueError where `CountVectorizer` refuses it."""
     if isinstance(words, str) or not isinstance(words, Iterable):
         raise ValueError(f"vocabulary={words!r} must be a list or set of words, or a dict {{word: column}}.")
     counter = CountVectorizer(vocabulary=sorted(words) if isinstance(words, Set) else words)
     counter.get_feature_names_out()  # The dictionary is checked when the names are asked for.
-    return counter.vocabulary_
+    columns: dict[Hashable, int] = counter.vocabulary_
+    return columns
 
 
-def _writable(name: str, value: Any) -> Any:
+def _to_json(name: str, value: Any) -> Any:
     """Return an option as JSON has it; raise ValueError for a function, which no file can have."""
     if callable(value) and name != "dtype":
         raise ValueError(

@@ -124,7 +124,8 @@ def _table_information(count: np.ndarray) -> np.ndarray:
     parts = _x_log_x(count).sum(axis=(-1, -2)) + _x_log_x(total)
     parts = parts - _x_log_x(count.sum(axis=-1)).sum(axis=-1) - _x_log_x(count.sum(axis=-2)).sum(axis=-1)
     # Rounding may leave a value below zero.
-    return np.maximum(parts.sum(axis=-1), 0.0) / np.maximum(total.sum(axis=-1), 1.0)
+    information: np.ndarray = np.maximum(parts.sum(axis=-1), 0.0) / np.maximum(total.sum(axis=-1), 1.0)
+    return information
 
 
 def _levels_and_numbers(first: LevelCells | PresenceCells, second: NumberCells, bounds: np.ndarray) -> Evidence:
@@ -169,11 +170,13 @@ class _Moments:
 
     @property
     def mean(self) -> np.ndarray:
-        return self.centre + self.s / np.maximum(self.n, 1.0)
+        mean: np.ndarray = self.centre + self.s / np.maximum(self.n, 1.0)
+        return mean
 
     @property
     def m2(self) -> np.ndarray:
-        return np.maximum(self.q - self.s**2 / np.maximum(self.n, 1.0), 0.0)
+        m2: np.ndarray = np.maximum(self.q - self.s**2 / np.maximum(self.n, 1.0), 0.0)
+        return m2
 
     @property
     def constant(self) -> np.ndarray:
@@ -260,12 +263,15 @@ def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
 
 def _log_rising(a: Any, x: Any) -> np.ndarray:
     """Log rising factorial log Γ(a + x) - log Γ(a); from a table where x has many entries and few values."""
+    log_rising: np.ndarray
     if np.size(a) and np.size(x) > 4096 and np.ptp(a) == 0:
         largest = np.max(x)
         if largest < np.size(x) and np.array_equal(index := x.astype(np.intp), x):
             first = np.ravel(a)[0]
-            return (gammaln(first + np.arange(largest + 1)) - gammaln(first))[index]
-    return gammaln(a + x) - gammaln(a)
+            log_rising = (gammaln(first + np.arange(largest + 1)) - gammaln(first))[index]
+            return log_rising
+    log_rising = gammaln(a + x) - gammaln(a)
+    return log_rising
 
 
 def _x_log_x(x: np.ndarray) -> np.ndarray:
@@ -273,8 +279,10 @@ def _x_log_x(x: np.ndarray) -> np.ndarray:
     largest = int(np.max(x, initial=0))
     if largest < x.size and x.size > 4096:
         grid = np.arange(largest + 1)
-        return xlogy(grid, grid)[x.astype(np.intp)]
-    return xlogy(x, x)
+        table: np.ndarray = xlogy(grid, grid)
+        return table[x.astype(np.intp)]
+    entries: np.ndarray = xlogy(x, x)
+    return entries
 
 
 __all__ = ["Evidence", "compare"]

@@ -43,6 +43,7 @@ def check_independence(
     X : array-like, sparse matrix or DataFrame of shape (N, F)
         Rows, usually those that `nb` was fitted to.
     y : array-like of shape (N,)
+        Labels of the rows.
     features : iterable of column names or indices, optional
         Features to compare; default: all.
     top : int, optional

@@ -99,7 +99,8 @@ def _draw(
         cells = columns.realized(simulated)
         score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
     with np.errstate(invalid="ignore"):
-        return np.exp(score[each, label] - logsumexp(score, axis=1))
+        probability: np.ndarray = np.exp(score[each, label] - logsumexp(score, axis=1))
+        return probability
 
 
 def _draw_likelihood(family: Any, draws: int, rng: np.random.Generator) -> Any:

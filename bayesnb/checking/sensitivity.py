@@ -27,7 +27,9 @@ def prior_sensitivity(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier whose prior is varied.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows to predict.
     alpha : (float, float)
         Interval of the strength. The strength of a Dirichlet with a scalar `alpha` is `alpha`; that of any other prior
         is a factor on the number of rows that the prior is worth, 1 at the prior of `nb`: on the concentrations of a

@@ -75,6 +75,7 @@ class Dataset:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return sum(self.class_count.values())
 
 
@@ -120,6 +121,7 @@ def load_csv(
     Parameters
     ----------
     path : Path
+        File to read.
     target : str
         Column of labels.
     marks : Marks

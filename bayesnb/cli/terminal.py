@@ -13,7 +13,7 @@ _JOINERS = "\u200c\u200d"  # Persian words and emojis are spelt with these chara
 
 
 def printable(text: str) -> str:
-    """Replace control characters by escapes such as \\x1b, \\n and \\u202e."""
+    r"""Replace control characters by escapes such as \x1b, \n and \u202e."""
     if text.isprintable():
         return text
     return "".join(map(_escape, text))

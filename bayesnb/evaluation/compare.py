@@ -171,7 +171,9 @@ def compare_folds(
     Parameters
     ----------
     X : array, sparse matrix or DataFrame of shape (N, F)
+        Rows to fit and to test.
     y : (N,) array-like
+        Labels of the rows.
     folds : iterable of (train, test)
         Indices of the rows, such as `StratifiedKFold().split(X, y)` yields.
     nb, priors, baselines, progress, against
@@ -325,12 +327,15 @@ def score_fits(
     Parameters
     ----------
     fits : iterable of Fit
+        Fitted classifiers, and the rows to score.
     n_fits : int
         Number of fits.
     rows : TableRows
         Estimates to score.
     classes : (C,) array
-    summary : function of the scores of rows by estimate, and of the fitted `alternatives`
+        Labels of all classes.
+    summary : callable (scores, alternatives) -> object
+        Function of the scores of rows by estimate, and of the fitted `alternatives`.
     progress : str or None
         Title of the progress bar.
 

@@ -40,7 +40,9 @@ def learning_curve(
     nb : classifier of bayesnb
         A classifier, fitted or not, whose hyperparameters are used; it is not changed.
     X : array, sparse matrix or DataFrame of shape (N, F)
+        Rows to fit and to test.
     y : (N,) array-like
+        Labels of the rows.
     sizes : increasing integers
         Numbers of rows of *each class* to fit: 3 is three rows of every class.
     repeats : int, default 30

@@ -146,10 +146,15 @@ def predict(
     fits : dict of classifiers
         Return value of `TableRows.alternatives`.
     baselines : list of fitted classifiers
-    names : names of all estimates
-    X : rows
+        Further classifiers, one estimate each.
+    names : list of str
+        Names of all estimates.
+    X : array, sparse matrix or DataFrame of shape (N, F)
+        Rows to predict.
     classes : (C,) array
-    tick : function to call after each estimate
+        Labels of all classes.
+    tick : callable () -> object
+        Function to call after each estimate.
     """
     readers: list[tuple[Any, dict[str, Any]]] = [(fits[""], {"estimate": estimate}) for estimate in READINGS]
     readers += [(nb, {"estimate": None if name == WEIGHTED else "predictive"}) for name, nb in fits.items() if name]

@@ -25,6 +25,7 @@ def stratified_splits(
     test_size : float in (0, 1)
         Share of each class that is tested, rounded; at least one row, and at most all but one.
     seed : int
+        The same seed gives the same splits.
 
     Returns
     -------
@@ -65,6 +66,7 @@ def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tup
     repeats : int
         Number of splits, independent of each other.
     seed : int
+        The same seed gives the same splits.
 
     Returns
     -------

@@ -21,7 +21,7 @@ _ROUNDING = 1e-6
 
 
 def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[str, float]:
-    """Scores of predicted class probabilities.
+    r"""Scores of predicted class probabilities.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
         confidence
             mean of max_c p_ic, the accuracy that the probabilities state.
         ece
-            expected calibration error, Σ_b n_b/N · \\|accuracy - confidence\\| over the 15 bins of
+            expected calibration error, Σ_b n_b/N · \|accuracy - confidence\| over the 15 bins of
             `reliability`.
         impossible_rows
             number of rows whose true class has probability zero.
@@ -147,7 +147,8 @@ class RowScores:
     @property
     def log_loss_clipped(self) -> np.ndarray:
         """Log loss of each row, with probabilities of at least 1e-15."""
-        return -np.maximum(self.log_true, np.log(_CLIP))
+        loss: np.ndarray = -np.maximum(self.log_true, np.log(_CLIP))
+        return loss
 
 
 def score_rows(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> RowScores:

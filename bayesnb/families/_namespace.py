@@ -63,4 +63,5 @@ def repeat(times: int, step: Callable[[State], State], state: State) -> State:
         for _ in range(times):
             state = step(state)
         return state
-    return jax.lax.fori_loop(0, times, lambda _, state: step(state), state)
+    result: State = jax.lax.fori_loop(0, times, lambda _, state: step(state), state)
+    return result

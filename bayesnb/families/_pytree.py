@@ -40,7 +40,8 @@ def pytree(cls: type[T]) -> type[T]:
         return made(**dict(zip(data + static_names, (*children, *aux), strict=True)))
 
     jax.tree_util.register_pytree_with_keys(made, flatten_with_keys, unflatten, flatten)
-    return made
+    decorated: type[T] = made
+    return decorated
 
 
 def static() -> Any:

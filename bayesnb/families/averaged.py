@@ -14,6 +14,7 @@ from jax.nn import log_sigmoid
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis, map_leaves
 from bayesnb.families.count_rows import as_rows
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.empirical import EmpiricalPrior
@@ -58,12 +59,12 @@ class Averaged(Family):
     log_odds: Any
 
     @property
-    def statistics(self) -> type:
+    def statistics(self) -> Any:
         """Type of the sufficient statistics."""
         return self.dependent.statistics
 
     @property
-    def likelihood(self) -> type:
+    def likelihood(self) -> Any:
         """Type of the likelihood with parameters plugged in."""
         return self.dependent.likelihood
 
@@ -72,7 +73,7 @@ class Averaged(Family):
         """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
 
     @abstractmethod
-    def _spread(self, values: Any) -> jax.Array:
+    def _spread(self, values: Any) -> Any:
         """Values of features (…, F) at each position of the last axis of the parameters."""
 
     def update(self, statistics: Any) -> Self:
@@ -97,15 +98,18 @@ class Averaged(Family):
 
     def n_free(self) -> int:
         """Number of free parameters of the model in which each feature depends on the class."""
-        return self.dependent.n_free()
+        n_free: int = self.dependent.n_free()
+        return n_free
 
     def proper(self) -> jax.Array:
         """Whether the distributions of both models are proper."""
-        return self.dependent.proper() & self.shared.proper()
+        proper: jax.Array = self.dependent.proper() & self.shared.proper()
+        return proper
 
     def inclusion(self) -> Float[jax.Array, "K"]:
         """(K,) probability of dependence, at each position of the last axis of the parameters."""
-        return self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
+        inclusion: jax.Array = self._spread(jax.nn.sigmoid(jnp.asarray(self.log_odds)))
+        return inclusion
 
     def improper(self) -> Any:
         """Improper prior of the model in which each feature depends on the class."""
@@ -138,7 +142,8 @@ class Averaged(Family):
 
     def log_base(self, x: Any) -> jax.Array:
         """(N,) log base measure of each row."""
-        return self.dependent.log_base(x)
+        log_base: jax.Array = self.dependent.log_base(x)
+        return log_base
 
     def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
         """(N, T) cumulants of γ d, γ ~ Bernoulli(ρ) and d the log odds if the feature depends on the class."""
@@ -158,7 +163,8 @@ class Averaged(Family):
 
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class."""
-        return self.dependent.simulate(likelihood, rng, total)
+        cells: np.ndarray = self.dependent.simulate(likelihood, rng, total)
+        return cells
 
 
 @pytree
@@ -211,13 +217,13 @@ class AveragedLevels(Averaged):
         The odds of inclusion are those given the row and its class, `counted_in`: log odds_f + log p(x_f | class, D)
         - log p(x_f | D). A row has one level a feature, so that there is a table of levels for each class it may be in.
         """
-        x = as_rows(x, self.group, self.dependent.num_groups)
+        rows = as_rows(x, self.group, self.dependent.num_groups)
         score = variates.normal(jnp.asarray(self.log_odds), n)
         log_theta = self.dependent.draw(variates, n).log_theta
 
         if counted_in is None:
             included = self._spread(_included(score, jnp.asarray(self.log_odds)))
-            return x.dot_each(jnp.where(included[:, None], log_theta, 0.0))
+            return rows.dot_each(jnp.where(included[:, None], log_theta, 0.0))
         gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
         log_odds, each = self._spread(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
 
@@ -225,11 +231,11 @@ class AveragedLevels(Averaged):
             score, log_theta, level, others, counted_in = draw
             informed = jnp.where(each, level - jnp.logaddexp(level, others), log_theta)
             tables = jnp.where(_included(self._spread(score), log_odds)[:, None], informed, 0.0)
-            scores = x.dot(x.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *each.shape[:2])
+            scores = rows.dot(rows.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *each.shape[:2])
             return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
         marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
-        return jax.lax.map(draw_rows, (score, log_theta, *marginals, counted_in))
+        return map_leading_axis(draw_rows, (score, log_theta, *marginals, counted_in))
 
     def _spread(self, values: Any) -> jax.Array:
         return jnp.asarray(values)[..., self.group]
@@ -241,7 +247,7 @@ class AveragedCells(Averaged):
 
     def restrict(self, keep: np.ndarray) -> Self:
         """Distribution of the features `keep` (F,)."""
-        return jax.tree.map(lambda field: np.asarray(field)[..., keep], self)
+        return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
     def mean(self, multiplicity: Any = None) -> Mixture:
         """Mixture of both models at their means, with a `multiplicity` (C,) of each row."""
@@ -269,15 +275,18 @@ class AveragedCells(Averaged):
             included = _included(score, log_odds)
             given, counted_in = jax.tree.map(lambda v: v[None], (given, counted_in))
             cells = jnp.where(seen & included, values, jnp.nan)
-            return self.dependent.draw_log_likelihood(Replayer(given), 1, cells, counted_in)[0]
+            scores: jax.Array = self.dependent.draw_log_likelihood(Replayer(given), 1, cells, counted_in)[0]
+            return scores
 
-        return jax.lax.map(draw_rows, (score, noted.given, counted_in))
+        return map_leading_axis(draw_rows, (score, noted.given, counted_in))
 
     def _log_predictive(self, family: Any, x: jax.Array) -> Float[jax.Array, "C N F"]:
         """(C, N, F) log p(x_f | class, D)."""
-        return jax.vmap(lambda of_class: of_class.predictive().cells(x))(jax.tree.map(jnp.asarray, family))
+        classes = jax.tree.map(jnp.asarray, family)
+        log_predictive: jax.Array = jax.vmap(lambda of_class: of_class.predictive().cells(x))(classes)
+        return log_predictive
 
-    def _spread(self, values: Any) -> jax.Array:
+    def _spread(self, values: Any) -> Any:
         return values
 
 
@@ -358,7 +367,8 @@ class Mixture(ReadyLikelihood):
 
 def _gain_of_cell(family: Any, x: jax.Array, multiplicity: jax.Array) -> jax.Array:
     """(N, F) increase of the log evidence of a class by each cell `multiplicity` <= 0 more times among its data."""
-    return -family.with_cell(x, multiplicity).log_evidence_of_cell(x, -multiplicity)
+    gain: jax.Array = -family.with_cell(x, multiplicity).log_evidence_of_cell(x, -multiplicity)
+    return gain
 
 
 def _with_level(posterior: Dirichlet | PriorAndCounts, multiplicity: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -366,7 +376,9 @@ def _with_level(posterior: Dirichlet | PriorAndCounts, multiplicity: jax.Array) 
     left, total_left = keep_counts(posterior).with_level(multiplicity)
     possible = left > 0  # a level that stands fewer times among the data is of no row
     log_proba = jnp.log(jnp.where(possible, left, 0.0) / total_left)
-    return log_proba, log_rising(total_left, -multiplicity) - log_rising(jnp.where(possible, left, 1.0), -multiplicity)
+    present = jnp.where(possible, left, 1.0)
+    gain: Any = log_rising(total_left, -multiplicity) - log_rising(present, -multiplicity)
+    return log_proba, gain
 
 
 def _take_class(c: int, family: Any) -> Any:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.families.count_rows import as_rows
+from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Family
@@ -45,14 +45,16 @@ class AveragedStructures(Family):
 
     def with_fields(self, concentration: Any, count: Any) -> Self:
         """Return a copy with other concentrations and counts."""
-        changed: Any = self
-        return replace(changed, concentration=concentration, count=count)
+        family: Any = self
+        changed: Self = replace(family, concentration=concentration, count=count)
+        return changed
 
     def posterior_concentration(self) -> jax.Array:
         """(C, L) α + n."""
-        return jnp.asarray(self.concentration) + self.count
+        posterior: jax.Array = jnp.asarray(self.concentration) + self.count
+        return posterior
 
-    def rows(self, x: Any) -> Any:
+    def rows(self, x: Any) -> CountRows:
         """Rows as the kernels of counts take them; arrays (N, L) are counts of levels."""
         return as_rows(x, self.group, self.num_groups)
 

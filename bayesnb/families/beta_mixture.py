@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from bayesnb.families._namespace import logsumexp, namespace
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.special import polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -70,7 +71,7 @@ class BetaMixture(NamedTuple):
             context = jnp.sum(uniform > below, axis=0)[None]
             return jnp.take_along_axis(level - jnp.logaddexp(level, others), context, axis=0)[0]
 
-        return jax.lax.map(draw_levels, (level, others, uniform))
+        return map_leading_axis(draw_levels, (level, others, uniform))
 
     def _average(self, values: jax.Array) -> jax.Array:
         return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)

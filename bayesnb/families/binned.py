@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from bayesnb.families import binnings
 from bayesnb.families._namespace import is_host, log_segment_sum, namespace, segment_sum
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binned_cells import Cells, moments_of_odds, predictive_with_row, weights_with_row
 from bayesnb.families.multinomial import LevelCounts, Multinomial
@@ -105,7 +106,8 @@ class Binned(AveragedTables):
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether α is positive in all cells of the feature."""
-        return self._sum((self.concentration <= 0).astype(float)) == 0
+        proper: jax.Array = self._sum((self.concentration <= 0).astype(float)) == 0
+        return proper
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 F"]:
         """(1, F) log p(cells), averaged over all binnings."""
@@ -115,15 +117,18 @@ class Binned(AveragedTables):
 
     def _log_partition(self) -> Float[jax.Array, "F"]:
         """(F,) log p(cells counted so far)."""
-        return self._map(Cells.log_partition)
+        log_partition: jax.Array = self._map(Cells.log_partition)
+        return log_partition
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) probability of a cut before each cell; 1 before the first of a feature."""
-        return self._flat(self._map_to_cells(_cut_probability))
+        probability: jax.Array = self._flat(self._map_to_cells(_cut_probability))
+        return probability
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) whether the most probable binning has a cut before each cell."""
-        return self._flat(self._map_to_cells(_best_cuts))
+        cuts: jax.Array = self._flat(self._map_to_cells(_best_cuts))
+        return cuts
 
     def mean(self, multiplicity: Any = None) -> Multinomial:
         """Means E θ_g = Σ over the bins b with g of P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b.
@@ -185,9 +190,9 @@ class Binned(AveragedTables):
 
         Only the bins that its cells are in matter then, θ_b ~ Beta(α_b + n_b + 1, rest).
         """
-        x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
+        rows, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         if counted_in is None:
-            return x.dot_each(self.draw(variates, n).log_theta)
+            return rows.dot_each(self.draw(variates, n).log_theta)
         shape = (self.num_groups, self.width)
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(shape), n)
@@ -208,17 +213,18 @@ class Binned(AveragedTables):
                 return inside - jnp.logaddexp(inside, outside) + share[:, first, last]
 
             log_cell = jnp.diagonal(share, axis1=1, axis2=2)
-            return jax.vmap(of_own)(sums, each) - log_cell
+            log_theta: jax.Array = jax.vmap(of_own)(sums, each) - log_cell
+            return log_theta
 
         def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
             gamma, extra, variate, counted_in = draw
             gamma = jnp.moveaxis(self._padded(gamma, binnings.NEVER), -2, 0)
             tables = jax.vmap(of_feature)(sums, share, gamma, extra, jnp.moveaxis(variate, 0, 1))
             flat = self._flat(tables).reshape(n_classes**2, -1)
-            scores = x.dot(x.layout(flat)).reshape(-1, n_classes, n_classes)
+            scores = rows.dot(rows.layout(flat)).reshape(-1, n_classes, n_classes)
             return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
 
-        return jax.lax.map(draw_rows, (log_gamma, extra, uniform, counted_in))
+        return map_leading_axis(draw_rows, (log_gamma, extra, uniform, counted_in))
 
     def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
         """(N, T) cumulants of differences of log Beta variates, averaged over the bins that the cells may be in."""

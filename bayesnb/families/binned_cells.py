@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families import binnings
@@ -97,7 +98,7 @@ def moments_of_odds(cells: Cells, one: jax.Array, other: jax.Array) -> jax.Array
     probability = jnp.exp(cells.bins().log_prob)
     (mean, variance, third), total = polygammas(alpha + count), polygammas(cells.total())
     mean, variance, third = mean - total[0] - jnp.log(alpha), variance - total[1], third - total[2]
-    log_share = jnp.log(jnp.maximum(cells.share(), jnp.finfo(float).tiny))
+    log_share = jnp.log(jnp.maximum(cells.share(), np.finfo(float).tiny))
 
     def of_pair(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
         a, b = pair

@@ -71,7 +71,8 @@ def sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
 
 def log_sum_covering(bins: Float[jax.Array, "*C G G"]) -> Float[jax.Array, "*C G"]:
     """(…, G) log sums of exponentials of values of bins over the bins with each cell."""
-    return jnp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
+    log_sums: jax.Array = jnp.diagonal(BinSums.from_weights(bins).begun, axis1=-2, axis2=-1)
+    return log_sums
 
 
 def log_hazard(bins: Bins) -> Float[jax.Array, "G G"]:
@@ -168,7 +169,7 @@ def log_sums_inside_and_outside(
     cells, top = jnp.arange(log_values.shape[-1]), jnp.max(log_values, axis=-1, keepdims=True)
     within = ((cells >= first[:, None]) & (cells <= last[:, None])).astype(log_values.dtype)
     values = jnp.exp(log_values - top)
-    tiny = jnp.finfo(values.dtype).tiny
+    tiny = np.finfo(values.dtype).tiny
     inside, outside = (jnp.maximum(values @ mask.T, tiny) for mask in (within, 1.0 - within))
     return top + jnp.log(inside), top + jnp.log(outside)
 

@@ -214,9 +214,9 @@ class ContextTree(AveragedTables, IndependentClasses):
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
         """(n, N, C) draws; of a row that is counted only the marginals matter, mixtures of Beta variates."""
-        x = self.rows(x)
+        rows = self.rows(x)
         drawn = self._mixture(multiplicity).draw(variates, n) if multiplicity else self.draw(variates, n).log_theta
-        return x.dot_each(drawn)
+        return rows.dot_each(drawn)
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of sums of independent mixtures of logarithms of Beta variates."""
@@ -234,28 +234,32 @@ class ContextTree(AveragedTables, IndependentClasses):
         """(D, L) entry of each level in contexts of 0, 1, … parents."""
         xp = namespace(self.concentration, *self.paths)
         leaves = xp.arange(np.shape(self.concentration)[-1])
-        return xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
+        entries: jax.Array = xp.stack([*(xp.asarray(path, leaves.dtype) for path in self.paths), leaves])
+        return entries
 
     def _contexts(self) -> Int[jax.Array, "E"]:
-        return namespace(self.group).concatenate([self.group, self.context])
+        contexts: jax.Array = namespace(self.group).concatenate([self.group, self.context])
+        return contexts
 
     def _alpha(self) -> Float[jax.Array, "C E"]:
         """(C, E) α of each entry."""
         alpha = self.concentration
-        return namespace(alpha).concatenate([alpha, alpha[:, self.leaf]], axis=1)
+        alpha_of_entries: jax.Array = namespace(alpha).concatenate([alpha, alpha[:, self.leaf]], axis=1)
+        return alpha_of_entries
 
     def _counts(self) -> Float[jax.Array, "C E"]:
         """(C, E) n of each entry."""
         n, n_entries = np.shape(self.count)[1], np.shape(self.count)[1] + len(self.leaf)
         xp = namespace(self.count, *self.paths)
-        count = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
+        count: jax.Array = xp.pad(self.count, ((0, 0), (0, len(self.leaf))))
         for path in self.paths:
             count = count + segment_sum(self.count, xp.where(path < n, n_entries, path), n_entries)
         return count
 
-    def _sum(self, entries: jax.Array) -> Float[jax.Array, "C G"]:
+    def _sum(self, entries: Any) -> Float[jax.Array, "C G"]:
         """(C, G) sums over the levels of each context."""
-        return segment_sum(entries, self._contexts(), len(self.above))
+        sums: jax.Array = segment_sum(entries, self._contexts(), len(self.above))
+        return sums
 
     def _choices(self, best: bool = False) -> Choices:
         """Probabilities that contexts are the last, from leaves to root; `best`: for the most probable pruning."""

@@ -42,14 +42,15 @@ def plugged_in(multiplicity: Any) -> Term:
     return _logarithm(multiplicity, lambda a, x: linear(x, jnp.log(a)))
 
 
-def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], jax.Array]) -> Term:
+def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
     """Term of a logarithm; that of one draw, log a - log a₀, is the logarithm of the quotient."""
 
     def with_row(a: jax.Array, x: Any) -> jax.Array:
         if multiplicity is None:
             return a
         alpha, count = jnp.split(a, 2, axis=-1)
-        return with_counts(alpha, count, multiplicity * x)
+        table: jax.Array = with_counts(alpha, count, multiplicity * x)
+        return table
 
     return Term(
         lambda x, a: f(with_row(a, x), x),

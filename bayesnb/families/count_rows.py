@@ -13,6 +13,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._namespace import log_segment_sum
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, linear, single
 from bayesnb.families.variates import Variates
@@ -73,7 +74,7 @@ class CountRows(ABC):
     @final
     def dot_each(self, tables: Float[jax.Array, "n C L"]) -> Float[jax.Array, "n N C"]:
         """(n, N, C) products of the counts and each of n tables."""
-        return jax.lax.map(lambda table: self.dot(self.layout(table)), tables)
+        return map_leading_axis(lambda table: self.dot(self.layout(table)), tables)
 
 
 class OneDrawEach(CountRows):
@@ -98,7 +99,7 @@ class OneDrawEach(CountRows):
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ log θ_l; only the marginals matter, Beta variates, of which there is a table."""
         draws = family.draw_level_marginals(variates, n, multiplicity)
-        return jax.lax.map(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
+        return map_leading_axis(lambda draw: self.dot(self.layout(draw[0] - jnp.logaddexp(*draw))), draws)
 
 
 @pytree
@@ -110,15 +111,20 @@ class Dense(CountRows):
     num_groups: int = static()
 
     def layout(self, table: jax.Array) -> jax.Array:
+        """Lay a table (C, L) of log probabilities out for `dot`."""
         return jnp.asarray(table)
 
     def dot(self, table: jax.Array) -> jax.Array:
+        """(N, C) products of the counts and the table."""
         return jax.vmap(lambda row: jnp.sum(linear(self.count, row), axis=-1), out_axes=1)(table)
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
         return jnp.asarray(table).T, jnp.asarray(total).T
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
+
         def summed(x: jax.Array, a: jax.Array) -> jax.Array:
             x = jnp.asarray(x)[..., None]
             return jnp.sum(jnp.where(x == 0, 0.0, term.f(x, a)), axis=1)
@@ -127,11 +133,14 @@ class Dense(CountRows):
         return summed(self.count, level) - summed(self._totals(), total)
 
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) products of the counts and a table (C, L), group by group."""
         return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
 
     def contrast_terms(
         self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
     ) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) parts of `contrast`, group by group."""
+
         def apply(x: jax.Array, a: jax.Array) -> jax.Array:
             x = jnp.asarray(x)[..., None]
             return jnp.where(x == 0, 0.0, term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
@@ -146,9 +155,11 @@ class Dense(CountRows):
         return jnp.sum(self._totals(), axis=-1)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+        """Add the rows to counts (C, L), given class indices and weights."""
         return count + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
         log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
         row_gamma = variates.log_gamma(multiplicity * jnp.asarray(self.count), n)
         count, totals = jnp.asarray(self.count), self._totals()
@@ -159,9 +170,10 @@ class Dense(CountRows):
             return jnp.sum(linear(count, drawn), axis=-1) - jnp.sum(linear(totals, log_mass), axis=-1)
 
         over_classes = jax.vmap(one_class, in_axes=(0, None), out_axes=1)
-        return jax.lax.map(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
+        return map_leading_axis(lambda draw: over_classes(*draw), (log_gamma, row_gamma))
 
     def log_base(self) -> jax.Array:
+        """(N,) log multinomial coefficients."""
         return jnp.sum(gammaln(self._totals() + 1.0), axis=-1) - jnp.sum(gammaln(self.count + 1.0), axis=-1)
 
     def _totals(self) -> jax.Array:
@@ -177,10 +189,15 @@ def joint_code(
     Parameters
     ----------
     code : (N, F) int array
-        -1 where a cell is missing.
-    column, stride : (K, G) int arrays
+        Levels of the features; -1 where a cell is missing.
+    column : (K, G) int array
+        Features of each joint code.
+    stride : (K, G) int array
+        Factors of the codes of these features.
     missing : (K, G) int array
         Code of a missing cell; -1: the joint code is missing.
+    dtype : str
+        Type of the joint codes.
     """
     joint, absent = jnp.zeros((), jnp.int32), jnp.zeros((), bool)
     for columns, strides, instead in zip(column, stride, missing, strict=True):
@@ -212,7 +229,7 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
     return jnp.where(x == x, code - first, -1).astype(dtype)
 
 
-def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> Any:
+def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> CountRows:
     """Return rows of counts; an (N, L) array is taken for counts of levels in the given groups (default: one)."""
     if isinstance(x, CountRows):
         return x

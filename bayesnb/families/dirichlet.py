@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
-from bayesnb.families.count_rows import as_rows
+from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
 from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, Site
@@ -242,7 +242,8 @@ class Dirichlet(IndependentClasses):
         """(S, L) counts of one row for each of S level probabilities: `total` draws from one group, or one each."""
         log_theta = np.asarray(likelihood.log_theta)
         if self.num_groups == 1 and log_theta.shape[-1]:
-            return rng.multinomial(total, np.exp(log_theta))
+            counts: np.ndarray = rng.multinomial(total, np.exp(log_theta))
+            return counts
         return simulate_levels(log_theta, np.asarray(self.group), rng)
 
     def log_total(self, log_gamma: jax.Array) -> Float[jax.Array, "*C L"]:
@@ -273,10 +274,10 @@ class Dirichlet(IndependentClasses):
 
     def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, the row `multiplicity` times among the data."""
-        x = self._rows(x)
+        rows = self._rows(x)
         if multiplicity:
-            return x.draw_with_row(self, variates, n, multiplicity)
-        return x.dot_each(self.draw(variates, n).log_theta)
+            return rows.draw_with_row(self, variates, n, multiplicity)
+        return rows.dot_each(self.draw(variates, n).log_theta)
 
     def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
         """(n, C, L) logarithms of gamma variates of each level and of the others of its group, the level added.
@@ -291,11 +292,12 @@ class Dirichlet(IndependentClasses):
         """(N,) log multinomial coefficient of each row."""
         return self._rows(x).log_base()
 
-    def _rows(self, x: Any) -> Any:
+    def _rows(self, x: Any) -> CountRows:
         return as_rows(x, self.group, self.num_groups)
 
     def _mean(self) -> jax.Array:
-        return self.concentration / self.total()[:, self.group]
+        mean: jax.Array = self.concentration / self.total()[:, self.group]
+        return mean
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
         return weight / jax.ops.segment_sum(weight, self.group, self.num_groups)[self.group]
@@ -388,7 +390,7 @@ def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:
 def n_free_levels(family: Any) -> int:
     """Number of free parameters of tables of levels in groups, each of which sums to one."""
     n_classes, n_levels = np.shape(family.concentration)
-    return n_classes * (n_levels - np.unique(family.group).size)
+    return int(n_classes * (n_levels - np.unique(family.group).size))
 
 
 def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: Any) -> np.ndarray:
@@ -396,4 +398,5 @@ def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: Any) -> np.nd
     noisy = log_theta + rng.gumbel(size=log_theta.shape)
     first = np.diff(group, prepend=-1) != 0  # groups without levels have none
     best = np.maximum.reduceat(noisy, np.flatnonzero(first), axis=-1) if first.any() else noisy
-    return (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
+    drawn: np.ndarray = (noisy == best[..., np.cumsum(first) - 1]).astype(np.int64)
+    return drawn

@@ -37,8 +37,9 @@ class EmpiricalPrior(ABC):
     @final
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Return this prior with some hyperparameters of `tunable` replaced."""
-        changed = {field: values[name] for name, field in self.tunable.items() if name in values}
-        return replace(cast(Any, self), **changed)
+        fields = {field: values[name] for name, field in self.tunable.items() if name in values}
+        changed: Self = replace(cast(Any, self), **fields)
+        return changed
 
     @final
     def update_keeping_prior(self, statistics: Any) -> Empirical:
@@ -89,4 +90,5 @@ class Refitted(ReadyLikelihood):
         weight, cells = -self.multiplicity[:, None, None], observed(x)[1]
         others = statistics.without(cells, weight)
         prior = self.prior(others, pooled(statistics).without(cells, jnp.sum(weight)))
-        return getattr(prior.update(others), self.reading)()
+        likelihood: Likelihood = getattr(prior.update(others), self.reading)()
+        return likelihood

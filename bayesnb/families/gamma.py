@@ -154,7 +154,8 @@ class Gamma(IndependentCells):
 
     def log_penalty(self, parameters: Rates) -> Float[jax.Array, "*C F"]:
         """(C, F) a log λ - b λ: the log density of log λ."""
-        return linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
+        log_density: jax.Array = linear(self.concentration, jnp.log(parameters.rate)) - self.rate * parameters.rate
+        return log_density
 
     def variance(self) -> dict[str, jax.Array]:
         """Variances a/b²."""

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
@@ -81,7 +82,8 @@ class Exponential(Rates):
 
     def simulate(self, rng: Any) -> np.ndarray:
         """One duration for each of the rates, drawn by a NumPy generator."""
-        return rng.exponential(1.0 / self.rate)
+        cells: np.ndarray = rng.exponential(1.0 / self.rate)
+        return cells
 
     def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Exponential(x; λ); on the point mass of an infinite rate +inf, off it -inf."""
@@ -152,7 +154,10 @@ class GammaExponential(Gamma):
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
         """(N, F) log p of each cell of x counted `weight` times, for one class."""
         a, b = self.concentration, self.rate
-        return log_rising(a, weight + 0.0 * x) - a * jnp.log1p(weight * x / b) - weight * jnp.log(b + weight * x)
+        log_evidence: jax.Array = (
+            log_rising(a, weight + 0.0 * x) - a * jnp.log1p(weight * x / b) - weight * jnp.log(b + weight * x)
+        )
+        return log_evidence
 
     def predictive_of_cell(self) -> Lomax:
         """Lomax distribution of one more duration."""
@@ -186,7 +191,7 @@ class GammaExponential(Gamma):
             log_rate = log_gamma - jnp.log(rate + multiplicity * x)
             return sum_cells(seen, log_rate - jnp.exp(log_rate) * x)
 
-        return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._positive_rate()), log_gamma)
+        return map_leading_axis(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._positive_rate()), log_gamma)
 
 
 @pytree
@@ -202,4 +207,5 @@ class Lomax(SumOfCells):
         far = x > 1e100 * b  # where x/b may overflow
         near = jnp.where(far, 0.0, x)
         growth = jnp.where(far, jnp.log(jnp.where(far, x, 1.0)) - jnp.log(b), jnp.log1p(near / b))
-        return jnp.log(a) - jnp.log(b) - (a + 1.0) * growth
+        scores: jax.Array = jnp.log(a) - jnp.log(b) - (a + 1.0) * growth
+        return scores

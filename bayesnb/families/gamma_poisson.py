@@ -11,6 +11,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
@@ -80,15 +81,18 @@ class Poisson(Rates, SumOfCells):
 
     def simulate(self, rng: Any) -> np.ndarray:
         """One count for each of the rates, drawn by a NumPy generator."""
-        return rng.poisson(self.rate)
+        cells: np.ndarray = rng.poisson(self.rate)
+        return cells
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) x log λ - λ for one class."""
-        return linear(x, jnp.log(self.rate)) - self.rate
+        scores: jax.Array = linear(x, jnp.log(self.rate)) - self.rate
+        return scores
 
     def log_likelihood(self, statistics: Totals) -> Float[jax.Array, "*C F"]:
         """(C, F) Σx log λ - n λ."""
-        return linear(statistics.total, jnp.log(self.rate)) - statistics.count * self.rate
+        scores: jax.Array = linear(statistics.total, jnp.log(self.rate)) - statistics.count * self.rate
+        return scores
 
 
 @pytree
@@ -132,7 +136,10 @@ class GammaPoisson(Gamma):
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
         """(N, F) log p of each cell of x counted `weight` times, for one class, without -log x!"""
         a, b = self.concentration, self.rate
-        return log_rising(a, weight * x) - a * jnp.log1p(weight / b) - weight * x * jnp.log(b + weight)
+        log_evidence: jax.Array = (
+            log_rising(a, weight * x) - a * jnp.log1p(weight / b) - weight * x * jnp.log(b + weight)
+        )
+        return log_evidence
 
     def predictive_of_cell(self) -> NegativeBinomial:
         """Negative binomial distribution of one more count."""
@@ -171,7 +178,9 @@ class GammaPoisson(Gamma):
             return sum_cells(seen, linear(x, log_rate) - jnp.exp(log_rate))
 
         over_classes = jax.vmap(one_class, in_axes=(0, 0, None), out_axes=1)
-        return jax.lax.map(lambda draw: over_classes(draw[0], self._positive_rate(), draw[1]), (log_gamma, row_gamma))
+        return map_leading_axis(
+            lambda draw: over_classes(draw[0], self._positive_rate(), draw[1]), (log_gamma, row_gamma)
+        )
 
 
 @pytree
@@ -184,4 +193,5 @@ class NegativeBinomial(SumOfCells):
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log Γ(a + x)/Γ(a) - a log(1 + 1/b) - x log(1 + b) for one class."""
         a, b = self.concentration, self.rate
-        return log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b)
+        scores: jax.Array = log_rising(a, x) - a * jnp.log1p(1.0 / b) - x * jnp.log1p(b)
+        return scores

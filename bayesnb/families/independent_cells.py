@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leaves
 from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.number_rows import map_in_pieces, observed, only, sum_cells
 from bayesnb.families.protocol import (
@@ -85,7 +86,8 @@ class IndependentCells(IndependentClasses):
 
     def log_base(self, x: Any) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row."""
-        return self.statistics.log_base(x)
+        log_base: jax.Array = self.statistics.log_base(x)
+        return log_base
 
     def n_free(self) -> int:
         """Number of parameters: all of them are free."""
@@ -93,7 +95,7 @@ class IndependentCells(IndependentClasses):
 
     def restrict(self, keep: np.ndarray) -> Self:
         """Distribution of the parameters of some features, `keep` (F,)."""
-        return jax.tree.map(lambda field: np.asarray(field)[:, keep], self)
+        return map_leaves(lambda field: np.asarray(field)[:, keep], self)
 
     def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data."""
@@ -114,7 +116,8 @@ class IndependentCells(IndependentClasses):
 
     def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
         """(S, F) cells of one row for each of S parameters of one class."""
-        return likelihood.simulate(rng)
+        cells: np.ndarray = likelihood.simulate(rng)
+        return cells
 
 
 def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.ndarray:
@@ -130,13 +133,16 @@ def log_bayes_factor_of_levels(family: Any, by_level: Any, by_class: Any) -> np.
     by_level, by_class : statistics
         Statistics for each level, (C, G, L, K), and for all levels together, (C, G, K).
     """
+    log_bayes_factor: np.ndarray
     if supports(family, LevelDependence):
-        return family.log_bayes_factor_of_levels(by_level, by_class)
+        log_bayes_factor = family.log_bayes_factor_of_levels(by_level, by_class)
+        return log_bayes_factor
     prior = jax.tree.map(lambda field: jnp.asarray(field)[:, None], family)
     share = by_level.count / jnp.maximum(by_class.count, 1.0)[:, :, None]
     # A level without rows has no evidence either.
     of_level = jax.tree.map(lambda field: field[:, None], prior).scale(jnp.where(share > 0, share, 1.0))
-    return of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
+    log_bayes_factor = of_level.log_evidence(by_level).sum(axis=2) - prior.log_evidence(by_class)
+    return log_bayes_factor
 
 
 class Cellwise(ReadyLikelihood, ABC):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Int
 
+from bayesnb.families._typed import map_leaves
 from bayesnb.families._types import Array
 from bayesnb.families.protocol import Cumulants, Family
 from bayesnb.families.variates import Variates
@@ -41,6 +42,6 @@ class IndependentClasses(Family):
 
         def pick(label: Any) -> Cumulants:
             index = jnp.asarray(label)[:, None, None]
-            return jax.tree.map(lambda cumulant: jnp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
+            return map_leaves(lambda cumulant: jnp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
 
         return pick(of) + pick(against) * -1.0

@@ -106,7 +106,8 @@ class Moments:
     def spread(self) -> np.ndarray:
         """(F,) standard deviation over all rows, in population form."""
         together = pooled(self)
-        return np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
+        deviation: np.ndarray = np.sqrt(together.m2[0] / np.maximum(together.count[0], np.finfo(float).tiny))
+        return deviation
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:

@@ -126,8 +126,8 @@ class Ratio:
 
     def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
         """(N, C, G) log p(levels of the group | class), without the multinomial coefficient."""
-        x = as_rows(x, self.group, self.total.shape[1])
-        return x.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
+        rows = as_rows(x, self.group, self.total.shape[1])
+        return rows.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
     def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
         """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""

@@ -22,6 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, single
 from bayesnb.families.count_rows import CountRows
@@ -121,9 +122,11 @@ class NetworkCells(CountRows):
     network: Network = static()
 
     def layout(self, table: jax.Array) -> tuple[Any, jax.Array]:
+        """Lay a table (C, L) of log probabilities out for `dot`."""
         return self.observed.layout(table), jnp.exp(table)
 
     def dot(self, tables: tuple[Any, jax.Array]) -> jax.Array:
+        """(N, C) products of the counts and the table."""
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
         summed = _plus(self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0))
@@ -134,12 +137,15 @@ class NetworkCells(CountRows):
         return self.observed.layout(single(term, table, total, group)), _unseen_levels(term, table, total, group)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
         return self.dot(tables)
 
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) products of the counts and a table (C, L), group by group."""
         return self._terms(table, jnp.exp(table))
 
     def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+        """(N, C, G) parts of `contrast`, group by group."""
         return self._terms(single(term, table, total, group), _unseen_levels(term, table, total, group))
 
     def _terms(self, table: jax.Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
@@ -157,12 +163,15 @@ class NetworkCells(CountRows):
         )
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+        """Add the rows to counts (C, L), given class indices and weights."""
         return self.observed.weighted_counts(count, label, weight)
 
     def log_base(self) -> jax.Array:
+        """(N,) log multinomial coefficients."""
         return self.observed.log_base()
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
         observed = self.observed.draw_with_row(family, variates, n, multiplicity)
         return observed.at[:, self.which].add(self._draw_log_sums(family, variates, n, multiplicity), mode="drop")
 
@@ -188,7 +197,7 @@ class NetworkCells(CountRows):
                 tables = _with_cells(self.network, theta, log_total, row_gamma, cells)
                 return _log_sum(self.network, tables, *row)
 
-            return jax.lax.map(of_draw, (log_gamma, log_total, row_gamma, uniform))
+            return map_leading_axis(of_draw, (log_gamma, log_total, row_gamma, uniform))
 
         return _over_rows(of_row, self._rows(), mean.shape[0] * self.network.room()).swapaxes(0, 1)
 
@@ -220,7 +229,8 @@ def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
 def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Array:
     """Apply f to each row, some rows at a time, so that their tables fit."""
     most = max(1, _MOST_CELLS // max(1, cells))
-    return jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
+    results: jax.Array = jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
+    return results
 
 
 def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:

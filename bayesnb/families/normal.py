@@ -43,7 +43,10 @@ class Normal(Cellwise):
             z = (row - mu) * root
             return sum_cells(seen, constant - 0.5 * z * z)
 
-        return jax.lax.cond(jnp.any(point), self._with_points, partial(map_each_row, regular), jnp.asarray(x))
+        scores: jax.Array = jax.lax.cond(
+            jnp.any(point), self._with_points, partial(map_each_row, regular), jnp.asarray(x)
+        )
+        return scores
 
     def _with_points(self, x: Any) -> Float[jax.Array, "N C"]:
         cells = self.terms(x)
@@ -56,7 +59,8 @@ class Normal(Cellwise):
 
     def simulate(self, rng: Any) -> np.ndarray:
         """One number for each of the parameters, drawn by a NumPy generator."""
-        return rng.normal(self.mu, np.sqrt(self.sigma2))
+        cells: np.ndarray = rng.normal(self.mu, np.sqrt(self.sigma2))
+        return cells
 
     def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
         """(N, F) log density for one class; on a point mass +inf, off it -inf."""
@@ -100,17 +104,20 @@ class StudentT(Cellwise):
         def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
             return jax.vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
 
-        return jax.lax.cond(
+        scores: jax.Array = jax.lax.cond(
             farthest < 1e150 * jnp.min(self.width, initial=1.0),
             lambda: score(lambda z: jnp.log1p(z * z)),
             lambda: score(_log1p_square),
         )
+        return scores
 
     def cells(
         self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
     ) -> Float[jax.Array, "N F"]:
         """(N, F) log density for one class."""
-        return self.constant - self.exponent * (log1p_square or _log1p_square)((x - self.loc) / self.width)
+        growth = (log1p_square or _log1p_square)((x - self.loc) / self.width)
+        log_density: jax.Array = self.constant - self.exponent * growth
+        return log_density
 
 
 def _log1p_square(z: jax.Array) -> jax.Array:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.independent_cells import IndependentCells
 from bayesnb.families.moments import Moments
@@ -185,7 +186,8 @@ class NormalInverseGamma(IndependentCells):
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
-        return -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
+        log_density: jax.Array = -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
+        return log_density
 
     def predictive_of_cell(self) -> StudentT:
         """Student's t distribution of one more number."""
@@ -261,7 +263,7 @@ class NormalInverseGamma(IndependentCells):
             return sum_cells(seen, 0.5 * (log_precision - LOG_2PI - z * z))
 
         fields = jax.tree.map(jnp.asarray, self)
-        return jax.lax.map(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
+        return map_leading_axis(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
 
     def log_bayes_factor_of_levels(self, by_level: Moments, by_class: Moments) -> np.ndarray:
         """(C, G, K) -(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the sum of squares
@@ -275,7 +277,9 @@ class NormalInverseGamma(IndependentCells):
         between = np.maximum(by_class.m2 - by_level.m2.sum(axis=2), 0.0)
         # Below one but for rounding, as the prior rates are positive.
         explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
-        return -(a + _contrasts(by_class) / 2) * np.log1p(-explained) - (seen - 1) / 2 * np.log1p(n / kappa)
+        fit = -(a + _contrasts(by_class) / 2) * np.log1p(-explained)
+        log_bayes_factor: np.ndarray = fit - (seen - 1) / 2 * np.log1p(n / kappa)
+        return log_bayes_factor
 
     def pairs_refusal(self, names: Sequence[str]) -> str | None:
         """Reason why two of the features called `names` have no Bayes factor: an inverse Wishart has one ν for both."""
@@ -304,7 +308,10 @@ class NormalInverseGamma(IndependentCells):
         # Below one but for rounding, as the prior rates are positive.
         square = np.minimum(share**2, 1.0 - 1e-16)
         terms = np.asarray(log_rising(after, 0.5)) - np.asarray(log_rising(a, 0.5))
-        return terms - (after + 0.5) * np.log1p(-square) - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
+        log_bayes_factor: np.ndarray = (
+            terms - (after + 0.5) * np.log1p(-square) - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
+        )
+        return log_bayes_factor
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
         """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class.
@@ -319,7 +326,8 @@ class NormalInverseGamma(IndependentCells):
         kappa, a, b = self.kappa, self.concentration, self.rate
         spread = 0.5 * kappa * weight / (kappa + weight) * (x - self.loc) ** 2 / b
         value = log_rising(a, weight / 2) - (a + weight / 2) * jnp.log1p(spread) - 0.5 * jnp.log1p(weight / kappa)
-        return value - weight / 2 * (LOG_2PI + jnp.log(b))
+        log_evidence: jax.Array = value - weight / 2 * (LOG_2PI + jnp.log(b))
+        return log_evidence
 
     def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Any, Any, Any, Any]:
         """x - m, κ, a and b after each cell of x (N, F) was seen `multiplicity` more times."""
@@ -335,4 +343,5 @@ class NormalInverseGamma(IndependentCells):
 
 def _contrasts(moments: Moments) -> np.ndarray:
     """(C, …) number of contrasts of the rows, directions that do not tell where they lie: n - 1."""
-    return np.maximum(moments.count - 1.0, 0.0)
+    contrasts: np.ndarray = np.maximum(moments.count - 1.0, 0.0)
+    return contrasts

@@ -58,6 +58,7 @@ class OneHot(OneDrawEach):
         return packs
 
     def dot(self, table: jax.Array) -> jax.Array:
+        """(N, C) products of the counts and the table."""
         if table.ndim == 3:
             start = (jnp.arange(table.shape[0]) * table.shape[1]).astype(jnp.int32)
             p = (table.shape[1].bit_length() - 1) // _bits(self.width)
@@ -72,6 +73,7 @@ class OneHot(OneDrawEach):
         return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+        """(N, C, G) products of the counts and a table (C, L), group by group."""
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
         return table.at[self._flat_level(table.shape[0] - 1)].get(mode="promise_in_bounds").swapaxes(1, 2)
 
@@ -80,9 +82,11 @@ class OneHot(OneDrawEach):
         return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+        """Add the rows to counts (C, L), given class indices and weights."""
         return _add_rows(count, self._flat_level(count.size), label, weight)
 
     def log_base(self) -> jax.Array:
+        """(N,) log multinomial coefficients."""
         return jnp.zeros(self.code.shape[0])
 
     def packed(self, p: int) -> Int[jax.Array, "N P"]:
@@ -92,7 +96,9 @@ class OneHot(OneDrawEach):
         """
         n, groups = self.code.shape
         code = jnp.pad(jnp.asarray(self.code).astype(jnp.int8), ((0, 0), (0, -groups % p)), constant_values=-1)
-        word = jax.lax.bitcast_convert_type(code.reshape(n, -1, p), f"uint{8 * p}") if p > 1 else code.astype(jnp.uint8)
+        word: jax.Array = code.astype(jnp.uint8)
+        if p > 1:
+            word = jax.lax.bitcast_convert_type(code.reshape(n, -1, p), f"uint{8 * p}")
         kind, bits, room = word.dtype.type, _bits(self.width), 8
         word = word & kind(_lowest(bits, room, 8 * p))
         while room < 8 * p:

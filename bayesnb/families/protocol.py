@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._typed import map_leaves
 from bayesnb.families._types import Array
 from bayesnb.families.variates import KeyVariates, Variates
 
@@ -89,7 +90,7 @@ class Cumulants:
     third: Any
 
     def __add__(self, other: Cumulants) -> Cumulants:
-        return jax.tree.map(operator.add, self, other)
+        return map_leaves(operator.add, self, other)
 
     def __mul__(self, factor: Any) -> Cumulants:
         """Cumulants of the variate times a factor."""
@@ -97,7 +98,7 @@ class Cumulants:
 
     def sum(self) -> Cumulants:
         """Cumulants of the sum over the last axis."""
-        return jax.tree.map(lambda cumulant: cumulant.sum(axis=-1), self)
+        return map_leaves(lambda cumulant: cumulant.sum(axis=-1), self)
 
 
 # -- likelihoods -------------------------------------------------------------------------------------

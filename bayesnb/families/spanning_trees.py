@@ -64,6 +64,8 @@ def draw(log_weight: Float[Array, "n n"], log_uniform: Any, gumbel: Any) -> Int[
 
     Parameters
     ----------
+    log_weight : (n, n) array
+        Logarithms of the weights of the edges.
     log_uniform, gumbel : (n, n) arrays
         Logarithms of uniform variates, and standard Gumbel variates: one row for each step, one column for each vertex.
     """

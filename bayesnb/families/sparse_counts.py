@@ -11,6 +11,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import pytree
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families._types import Array
 from bayesnb.families.count_functions import Term, add_at, level_offset, linear, weighted
 from bayesnb.families.count_rows import CountRows, OneDrawEach
@@ -56,24 +57,30 @@ class Counts(OneSimplex):
     indptr: Any
 
     def layout(self, table: jax.Array) -> jax.Array:
+        """Lay a table (C, L) of log probabilities out for `dot`."""
         return jnp.asarray(table).T
 
     def dot(self, table: jax.Array) -> jax.Array:
+        """(N, C) products of the counts and the table."""
         return _product(self.count, self.level, self.indptr, table)
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
         if total.shape[1] != 1:
             raise ValueError(f"Counts are draws from one simplex, but the Dirichlet has {total.shape[1]} groups.")
         table = jnp.asarray(table).T
         return term.once(table), table, jnp.asarray(total)[:, 0]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
+        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
         return self._paired().contrast(term, tables)
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+        """Add the rows to counts (C, L), given class indices and weights."""
         return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
+        """(N,) log multinomial coefficients."""
         return self._paired().log_base()
 
     def length(self) -> Float[jax.Array, "N"]:
@@ -81,6 +88,7 @@ class Counts(OneSimplex):
         return _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
         count = jnp.where(jnp.arange(self.level.shape[0]) < self.indptr[-1], self.count, 0.0)
         log_gamma = variates.log_gamma(jnp.asarray(family.concentration), n)
         row_gamma = variates.log_gamma(multiplicity * count, n)
@@ -95,7 +103,7 @@ class Counts(OneSimplex):
             log_mass = jnp.logaddexp(jax.nn.logsumexp(log_gamma, axis=1), jnp.log(extra)[:, None])
             return over_rows(linear(count[:, None], drawn)) - linear(total[:, None], log_mass)
 
-        return jax.lax.map(draw_rows, (log_gamma, row_gamma))
+        return map_leading_axis(draw_rows, (log_gamma, row_gamma))
 
     def _paired(self) -> PairedCounts:
         """Return rows in which every entry is a pair of its own."""
@@ -129,12 +137,15 @@ class PairedCounts(OneSimplex):
     total_count: Any
 
     def layout(self, table: jax.Array) -> jax.Array:
+        """Lay a table (C, L) of log probabilities out for `dot`."""
         return self.entries.layout(table)
 
     def dot(self, table: jax.Array) -> jax.Array:
+        """(N, C) products of the counts and the table."""
         return self.entries.dot(table)
 
     def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
         return self.entries.contrast_layout(term, table, total, group)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
@@ -154,9 +165,11 @@ class PairedCounts(OneSimplex):
         )
 
     def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+        """Add the rows to counts (C, L), given class indices and weights."""
         return self.entries.weighted_counts(count, label, weight)
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
         return self.entries.draw_with_row(family, variates, n, multiplicity)
 
     def length(self) -> Float[jax.Array, "N"]:
@@ -190,6 +203,7 @@ class Presence(OneDrawEach):
         return jnp.sum(absent, axis=1), (present - absent).T, sure.T, jnp.any(sure)
 
     def dot(self, tables: Any) -> jax.Array:
+        """(N, C) products of the counts and the table."""
         intercept, gain, sure, any_sure = tables
         score = intercept + _product(1.0, self.level, self.indptr, gain)
 
@@ -197,9 +211,11 @@ class Presence(OneDrawEach):
             lacking = jnp.sum(sure, axis=0) - _product(1.0, self.level, self.indptr, sure.astype(score.dtype))
             return jnp.where(lacking > 0.5, -jnp.inf, score)
 
-        return jax.lax.cond(any_sure, without_impossible, lambda: score)
+        scores: jax.Array = jax.lax.cond(any_sure, without_impossible, lambda: score)
+        return scores
 
     def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C F"]:
+        """(N, C, G) products of the counts and a table (C, L), group by group."""
         absent, present = (jnp.asarray(table)[:, level::2] for level in (0, 1))
         n = self.indptr.shape[0] - 1
         row = jnp.where(jnp.arange(self.level.shape[0]) < self.indptr[-1], self.row.astype(jnp.int32), n)
@@ -215,6 +231,7 @@ class Presence(OneDrawEach):
         return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
 
     def log_base(self) -> jax.Array:
+        """(N,) log multinomial coefficients."""
         return jnp.zeros(self.indptr.shape[0] - 1)
 
 
@@ -225,7 +242,8 @@ def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     # in chunks of 16 entries twice as long, segment sums of gathered rows eight times, differences of running sums 24.
     matrix = BCSR((data, jnp.asarray(index), jnp.asarray(indptr)), shape=shape)
     # In fours: two columns take longer than four, and six than eight.
-    return (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
+    products: jax.Array = (matrix @ jnp.pad(table, ((0, 0), (0, -columns % 4))))[:, :columns]
+    return products
 
 
 def _scatter(count: jax.Array, x: Any, label: Array, weight: Array, value: jax.Array) -> jax.Array:

@@ -13,11 +13,12 @@ from jax.scipy.special import digamma
 from jax.typing import ArrayLike
 
 from bayesnb.families._namespace import gammaln, namespace
+from bayesnb.families._types import Array
 
 _LARGE = 16.0
 
 
-def log_rising(a: ArrayLike, x: ArrayLike) -> Any:
+def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     r"""Log of the rising factorial, :math:`\log\Gamma(a + x) - \log\Gamma(a)`, for a, x >= 0.
 
     Two log-gammas of size 1e10 differ by a number with nine digits lost. From `a = 16` on, Stirling's
@@ -26,13 +27,15 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Any:
     `log_rising(0, 0)` is 0 and `log_rising(0, x)` is -inf: the limits of an improper prior.
     """
     xp = namespace(a, x)
-    both = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
-    return _log_rising_of(xp, *both) if xp is np else _log_rising(*both)
+    a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
+    value: Array = _log_rising_of(np, a, x) if xp is np else _log_rising(a, x)
+    return value
 
 
 @jax.custom_jvp
 def _log_rising(a: jax.Array, x: jax.Array) -> jax.Array:
-    return _log_rising_of(jnp, a, x)
+    value: jax.Array = _log_rising_of(jnp, a, x)
+    return value
 
 
 def _log_rising_of(xp: Any, a: Any, x: Any) -> Any:

@@ -9,6 +9,8 @@ from typing import Any, Self, final
 
 import jax
 
+from bayesnb.families._typed import map_leaves
+
 ROUNDING = 64 * 2.2e-16
 """Bound on the rounding error of a difference from a sum, as a fraction of that sum."""
 
@@ -28,17 +30,17 @@ class Additive:
     @final
     def merge(self, other: Self) -> Self:
         """Statistics of both sets of rows."""
-        return jax.tree.map(operator.add, self, other)
+        return map_leaves(operator.add, self, other)
 
     @final
     def remove(self, other: Self) -> Self:
         """Inverse of `merge`."""
-        return jax.tree.map(operator.sub, self, other)
+        return map_leaves(operator.sub, self, other)
 
     @final
     def scale(self, factor: float) -> Self:
         """Statistics of the same rows, each weighing `factor` times as much."""
-        return jax.tree.map(lambda field: field * factor, self)
+        return map_leaves(lambda field: field * factor, self)
 
     @final
     def possible(self) -> Any:
@@ -50,4 +52,4 @@ class Additive:
     @final
     def rounding(self) -> Self:
         """Bound on the rounding of differences: sums of integers are exact, and sums of fractions good to 1e-9."""
-        return jax.tree.map(lambda field: field * 1e-9, self)
+        return map_leaves(lambda field: field * 1e-9, self)

@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from bayesnb.families import spanning_trees
 from bayesnb.families._namespace import log_segment_sum, segment_sum
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.averaged_structures import AveragedStructures
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.multinomial import LevelCounts, Multinomial
@@ -110,7 +111,7 @@ class TreeAveraged(AveragedStructures):
         """Number of free parameters of the features alone, without arcs."""
         n_classes = np.shape(self.concentration)[0]
         groups = np.asarray(self.group)[np.asarray(self.group) < self.n_features]
-        return n_classes * (len(groups) - len(np.unique(groups)))
+        return int(n_classes * (len(groups) - len(np.unique(groups))))
 
     def log_evidence(self, statistics: LevelCounts) -> Float[jax.Array, "1 1"]:
         """(1, 1) log p(levels), averaged over all trees."""
@@ -121,7 +122,8 @@ class TreeAveraged(AveragedStructures):
         """(P,) probability that the arc of each pair (0, 1), (0, 2), …, (F - 2, F - 1) is in the tree, and real."""
         log_bayes = self._log_bayes()
         in_tree = jax.grad(self._log_sum)(log_arc_weight(log_bayes))
-        return in_tree * jax.nn.sigmoid(log_bayes)
+        probability: jax.Array = in_tree * jax.nn.sigmoid(log_bayes)
+        return probability
 
     def predictive(self, multiplicity: Any = None) -> TreePredictive:
         """Likelihood averaged over trees and parameters, of each row's own posterior with a `multiplicity` (C,)."""
@@ -176,12 +178,13 @@ class TreeAveraged(AveragedStructures):
             parent, real = self._draw_tree(log_bayes, noise)
             return jnp.where(real, parent, -1)
 
-        return jax.lax.map(draw_parents, self._noise(variates, n))
+        return map_leading_axis(draw_parents, self._noise(variates, n))
 
     def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
         """(n, N, C) draws: the tree given the data and the row, which is counted in class `counted_in`, then log p."""
         if counted_in is None:
-            return x.dot_each(self.draw(variates, n).log_theta)
+            scores: jax.Array = x.dot_each(self.draw(variates, n).log_theta)
+            return scores
         n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(n_groups), n)
@@ -214,9 +217,9 @@ class TreeAveraged(AveragedStructures):
                 used = jnp.where(real & seen[pair], given, alone)
                 return jnp.sum(jnp.where(seen[: self.n_features], used, 0.0), axis=1)
 
-            return jax.lax.map(of_row, (of_cells, gains, seen, index))
+            return map_leading_axis(of_row, (of_cells, gains, seen, index))
 
-        return jax.lax.map(draw_rows, (noise, log_gamma, extra, counted_in))
+        return map_leading_axis(draw_rows, (noise, log_gamma, extra, counted_in))
 
     # -- features and pairs ----------------------------------------------------------------------
 
@@ -256,7 +259,8 @@ class TreeAveraged(AveragedStructures):
         """(C, G) log E of each feature, and log E_uv/(E_u E_v) of each pair, by the rows that have both."""
         level, first, second, total = (log_rising(*margin) for margin in self._margins())  # 0 where nothing is summed
         value = jnp.where(self._is_pair(), level - first - second + total, level - total)
-        return segment_sum(value, self.group, self.num_groups)
+        log_evidences: jax.Array = segment_sum(value, self.group, self.num_groups)
+        return log_evidences
 
     def _log_bayes(self) -> Float[jax.Array, "P"]:
         """(P,) log B of each pair."""
@@ -319,7 +323,8 @@ class TreeAveraged(AveragedStructures):
         """(K,) position of the level of a pair's first (0) or second (1) feature by itself."""
         group, feature = jnp.asarray(self.group), np.stack(np.triu_indices(self.n_features, 1))[which]
         of_group = jnp.asarray(np.append(np.arange(self.n_features), feature))[group]
-        return jnp.searchsorted(group, of_group) + self.levels[which]
+        position: jax.Array = jnp.searchsorted(group, of_group) + self.levels[which]
+        return position
 
 
 class Noise(NamedTuple):

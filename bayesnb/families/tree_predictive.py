@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from bayesnb.families import spanning_trees
 from bayesnb.families._pytree import pytree, static
+from bayesnb.families._typed import map_leading_axis
 from bayesnb.families.protocol import ReadyLikelihood
 
 _ROOM = 2**20
@@ -57,13 +58,14 @@ class TreePredictive(ReadyLikelihood):
         n, *before = self.n_features, *log_bayes.shape[:-1]
         flat = log_bayes.reshape(math.prod(before), log_bayes.shape[-1])  # of one feature there are no arcs
         size = max(1, _ROOM // (n * n * 8))
-        log_sums = jax.lax.map(lambda log_b: log_sum_of_trees(log_arc_weight(log_b), n), flat, batch_size=size)
+        log_sums = map_leading_axis(lambda log_b: log_sum_of_trees(log_arc_weight(log_b), n), flat, batch_size=size)
         return log_sums.reshape(before)
 
 
 def log_arc_weight(log_bayes: jax.Array) -> jax.Array:
     """Compute log(½ + ½ B)."""
-    return jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
+    log_weight: jax.Array = jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
+    return log_weight
 
 
 def log_sum_of_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:

@@ -34,10 +34,12 @@ class Recorder:
         self.given: tuple[list[jax.Array], list[jax.Array]] = [], []
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
         self.given[0].append(self._source.log_gamma(a, n))
         return self.given[0][-1]
 
     def normal(self, like: Any, n: int) -> jax.Array:
+        """(n, *shape of like) standard normal variates."""
         self.given[1].append(self._source.normal(like, n))
         return self.given[1][-1]
 
@@ -45,13 +47,15 @@ class Recorder:
 class Replayer:
     """Source that returns recorded variates, (gammas, normals), in their order."""
 
-    def __init__(self, drawn: tuple[list[Any], list[Any]]) -> None:
+    def __init__(self, drawn: tuple[list[jax.Array], list[jax.Array]]) -> None:
         self._gammas, self._normals = map(iter, drawn)
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
         return next(self._gammas)
 
     def normal(self, like: Any, n: int) -> jax.Array:
+        """(n, *shape of like) standard normal variates."""
         return next(self._normals)
 
 
@@ -62,9 +66,11 @@ class KeyVariates:
         self._key = key
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
         return jax.random.loggamma(self._next(), jnp.asarray(a), (n, *jnp.shape(a)))
 
     def normal(self, like: Any, n: int) -> jax.Array:
+        """(n, *shape of like) standard normal variates."""
         return jax.random.normal(self._next(), (n, *jnp.shape(like)), jnp.asarray(like).dtype)
 
     def _next(self) -> jax.Array:

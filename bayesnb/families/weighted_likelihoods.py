@@ -64,7 +64,9 @@ def length_power(x: Any, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws of each row."""
     if exponent is None:
         return jnp.reshape(power, (1,))
-    return power_of_length(as_rows(x).length(), power, exponent)
+    rows: Any = as_rows(x)
+    powers: jax.Array = power_of_length(rows.length(), power, exponent)
+    return powers
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:

@@ -1,7 +1,7 @@
 """Save and load fitted classifiers: one safetensors file, which is read without executing anything.
 
-The arrays are the file's tensors. Everything else (labels, levels, names, hyperparameters) is JSON in its metadata: a
-tree of plain values and of the few types in `vocabulary.TYPES`, which is all that a file can name.
+The arrays are the file's tensors. Everything else (labels, levels, names, hyperparameters) is JSON in the metadata: a
+tree of plain values and of the few types that `known_types` lists. A file can name no other type.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.files import write_atomically
 from bayesnb.estimators import drafts
 from bayesnb.estimators.display import Displayed
-from bayesnb.persistence.files import CorruptModelError, read_file, require_few_parts
-from bayesnb.persistence.migrations import migrated, version
-from bayesnb.persistence.reading import Decoder
-from bayesnb.persistence.vocabulary import FORMAT, Vocabulary, own_classes, vocabulary
-from bayesnb.persistence.writing import encode
+from bayesnb.persistence.known_types import FORMAT, KnownTypes, collect_types, user_classes
+from bayesnb.persistence.migrations import current_version, migrate
+from bayesnb.persistence.tree_decoder import Decoder
+from bayesnb.persistence.tree_encoder import encode
+from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
 
-_LONGEST_HEADER = 100_000_000  # that safetensors reads
+_LONGEST_HEADER = 100_000_000  # The safetensors library reads no longer header.
 
 
 def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -36,26 +36,29 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier to write; `load` takes classes of your own as an argument.
     path : path
-        What is there is replaced once all is written and on the disk.
+        File to write. An existing file is replaced once all content is on the disk.
 
     Raises
     ------
     TypeError
-        If a label, a level or a hyperparameter is of a type that a file cannot have, naming it: they may be str, int,
-        float, bool, datetime64 or None, and lists, dicts, arrays and priors of these. Nothing is written.
+        If a label, a level or a hyperparameter is of a type that a file cannot have; the message names the value.
+        Files can have str, int, float, bool, datetime64 and None, and lists, dicts, arrays and priors of these types.
+        Nothing is written.
     ValueError
-        If what was fitted, or a hyperparameter, was changed so that it no longer fits the rest: such a file would not
-        be loaded. If names, labels and levels take more than 100 MB, or more than 64 numbers have the same hash.
+        If a fitted attribute or a hyperparameter was changed after `fit` and contradicts the others: such a file could
+        not be loaded. If names, labels and levels take more than 100 MB, or more than 64 numbers have the same hash.
         Nothing is written.
     OSError
-        If the file cannot be written, or what is there is a symbolic link or no regular file; the old one is as it was.
+        If the file cannot be written, or `path` is a symbolic link or no regular file; an existing file stays as it
+        was.
 
     Notes
     -----
-    A safetensors file: arrays are its tensors, to the bit; the rest is JSON in its metadata, under "bayesnb", with a
-    SHA-256 of everything. No pickle. The same model makes the same file. Every later release of bayesnb reads it, with
-    the hyperparameters that it was written with, whatever their defaults are then.
+    The file is in the safetensors format. Arrays are tensors, equal to the bit; the rest is JSON in the metadata, under
+    "bayesnb", with a SHA-256 checksum of everything. There is no pickle. The same model makes the same file. Every
+    later release of bayesnb reads the file, with the hyperparameters that were written, even if defaults have changed.
 
     Examples
     --------
@@ -66,7 +69,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     >>> with TemporaryDirectory() as folder:
     ...     save(nb, Path(folder) / "model.bnb")
     ...     again = load(Path(folder) / "model.bnb")
-    >>> again.partial_fit([["rain"]], ["in"]).class_count_  # it counts on
+    >>> again.partial_fit([["rain"]], ["in"]).class_count_  # counting continues
     array([2., 2.])
     """
     from safetensors.numpy import save as to_bytes
@@ -77,13 +80,13 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     require_path("path", path)
     fitted: Any = nb
     arrays: dict[str, np.ndarray] = {}
-    model = encode(nb, type(nb).__name__, arrays, vocabulary(own_classes(nb)))
+    model = encode(nb, type(nb).__name__, arrays, collect_types(user_classes(nb)))
     try:
         drafts.check(fitted)
     except ValueError as error:
         raise ValueError(f"save: {type(nb).__name__} is not as fit left it: {error} Nothing was written.") from None
-    digest = _digest(json.dumps(model), arrays, version())
-    content = {"version": version(), "sha256": digest, "model": model}
+    digest = _digest(json.dumps(model), arrays, current_version())
+    content = {"version": current_version(), "sha256": digest, "model": model}
     written = to_bytes(arrays, {FORMAT: json.dumps(content, allow_nan=False)})
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
@@ -94,28 +97,33 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
-    """The classifier that `save` wrote.
+    """Return the classifier that `save` wrote.
 
     Parameters
     ----------
     path : path
+        File to read.
     estimators : classes, optional
-        Of classifiers of your own that the file may hold, such as subclasses of `NumbersNB` with a family of their own.
+        Classes of your own that the file may name, such as subclasses of `NumbersNB` with their own family.
+
+    Returns
+    -------
+    fitted classifier of bayesnb, or of one of `estimators`
 
     Raises
     ------
     CorruptModelError
-        If the file is damaged, is no model of bayesnb, or is no regular file; if its parts contradict each other,
-        whatever its checksum; if it would take long out of proportion to its size; if it holds a classifier that was
-        removed from bayesnb. The message says what is wrong.
+        If the file is damaged, is no model of bayesnb, or is no regular file; if the content contradicts itself, even
+        with a right checksum; if loading would take long out of proportion to the size of the file; if the classifier
+        was removed from bayesnb. The message says what is wrong.
     OSError
-        If there is no such file, or it cannot be read.
+        If the file does not exist or cannot be read.
 
     Notes
     -----
-    Nothing in the file is executed, and no more memory is taken than a few times its size, which is held against what
-    its first bytes say before the rest is read. That a model is consistent does not make it true: who can write the
-    file can write any counts.
+    Nothing in the file is executed. Loading takes at most a few times the size of the file in memory: the sizes that
+    the header states are compared with the size of the file before the rest is read. A consistent model is not
+    necessarily a true one: whoever can write the file can write any counts.
 
     Examples
     --------
@@ -129,18 +137,18 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     >>> again, again.log_evidence_ == nb.log_evidence_
     (GaussianNB(), True)
     """
-    return read_file(path, _read, partial(_decode, known=vocabulary(estimators)))
+    return read_file(path, _read, partial(_decode, known=collect_types(estimators)))
 
 
-def hyperparameters(nb: BaseEstimator) -> str:
-    """A digest of the hyperparameters, as `save` would write them."""
+def digest_hyperparameters(nb: BaseEstimator) -> str:
+    """Return the SHA-256 digest of the hyperparameters in the form that `save` writes."""
     arrays: dict[str, np.ndarray] = {}
-    model = encode(nb.get_params(deep=False), type(nb).__name__, arrays, vocabulary(own_classes(nb)))
-    return _digest(json.dumps(model), arrays, version())
+    model = encode(nb.get_params(deep=False), type(nb).__name__, arrays, collect_types(user_classes(nb)))
+    return _digest(json.dumps(model), arrays, current_version())
 
 
 def _read(file: BinaryIO, size: int) -> tuple[str, list[bytes]]:
-    """JSON of the model, and the whole file, as the only entry of a list from which the decoder takes it."""
+    """Return (JSON of the model, whole file); the file is the only entry of a list, from which `_decode` removes it."""
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
         raise CorruptModelError("it is no safetensors file, or only a part of one.")
@@ -150,11 +158,11 @@ def _read(file: BinaryIO, size: int) -> tuple[str, list[bytes]]:
     return text, [content]
 
 
-def _decode(read: tuple[str, list[bytes]], known: Vocabulary) -> Any:
+def _decode(text_and_file: tuple[str, list[bytes]], known: KnownTypes) -> Any:
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
 
-    text, content = read
+    text, content = text_and_file
     size = len(content[0])
     try:
         arrays = from_bytes(content.pop())
@@ -174,10 +182,10 @@ def _header_size(content: bytes) -> int:
 
 
 def _metadata(header: bytes, rest: int) -> str:
-    """What is said of the model, in a file that has `rest` bytes of arrays."""
-    require_few_parts(header)
+    """Return the metadata of bayesnb from the header of a file; `rest` is the number of bytes after the header."""
+    require_few_brackets(header)
     tensors = json.loads(header)
-    metadata = tensors.pop("__metadata__", {})
+    metadata: dict[str, str] = tensors.pop("__metadata__", {})
     if max((tensor["data_offsets"][1] for tensor in tensors.values()), default=0) != rest:
         raise CorruptModelError("it is only a part of a safetensors file, or more than one.")
     if FORMAT not in metadata:
@@ -186,15 +194,15 @@ def _metadata(header: bytes, rest: int) -> str:
 
 
 def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Any:
-    """The tree of the model, of which the checksum is right."""
-    require_few_parts(text.encode())
+    """Return the tree of the model in the current version; raise CorruptModelError unless the checksum is right."""
+    require_few_brackets(text.encode())
     file = json.loads(text)
     written = file["version"]
-    if type(written) is not int or not 1 <= written <= version():
-        raise CorruptModelError(f"it has version {written!r}; this bayesnb reads versions 1 to {version()}.")
+    if type(written) is not int or not 1 <= written <= current_version():
+        raise CorruptModelError(f"it has version {written!r}; this bayesnb reads versions 1 to {current_version()}.")
     if file["sha256"] != _digest(json.dumps(file["model"]), arrays, written):
         raise CorruptModelError("its content does not have the checksum that was written with it.")
-    return migrated(file["model"], written)
+    return migrate(file["model"], written)
 
 
 def _digest(model: str, arrays: Mapping[str, np.ndarray], version: int) -> str:
@@ -205,4 +213,4 @@ def _digest(model: str, arrays: Mapping[str, np.ndarray], version: int) -> str:
     return digest.hexdigest()
 
 
-__all__ = ["CorruptModelError", "hyperparameters", "load", "save"]
+__all__ = ["CorruptModelError", "digest_hyperparameters", "load", "save"]

@@ -1,8 +1,9 @@
-"""What became of the names in older files: each version's tree as the next one writes it.
+"""Convert the trees of older files to the current version, one version at a time.
 
-A field that was added with a default needs nothing, as older files are read without it; but of statistics all fields
-are arrays. A field that was renamed, removed or given another meaning, and a type that was, need a function here, and
-with it the version goes up by one. Files of all versions are kept in `tests/fixtures`.
+A field that was added with a default needs no function, as the default stands for the field in older files. In
+statistics every field is an array, so that no field has a default. A field or a type that was renamed, removed or
+given another meaning needs a function in `MIGRATIONS`, which increases the version by one. `tests/fixtures` has files
+of all versions.
 """
 
 from __future__ import annotations
@@ -13,44 +14,44 @@ from typing import Any
 _FAMILIES = {"Moments": "NormalInverseGamma", "Totals": "GammaPoisson"}
 
 
-def _changed(tree: Any, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
+def _change_type(tree: Any, kind: str, change: Callable[[dict[str, Any]], None]) -> Any:
     """Return a copy of a tree in which each dictionary of a type is changed."""
     if isinstance(tree, list):
-        return [_changed(value, kind, change) for value in tree]
+        return [_change_type(value, kind, change) for value in tree]
     if not isinstance(tree, dict):
         return tree
-    found = {name: _changed(value, kind, change) for name, value in tree.items()}
-    if found.get("type") == kind:
-        change(found)
-    return found
+    changed = {name: _change_type(value, kind, change) for name, value in tree.items()}
+    if changed.get("type") == kind:
+        change(changed)
+    return changed
 
 
-def _columns_know_their_family(tree: Any) -> Any:
-    """Replace statistics of columns of numbers, and whether these may be negative, by their family."""
+def _replace_statistics_by_family(tree: Any) -> Any:
+    """Replace the type of statistics of columns of numbers, and the sign of these numbers, by the family."""
 
     def change(columns: dict[str, Any]) -> None:
         columns.pop("nonnegative", None)
         columns["family"] = {"type": "class", "value": _FAMILIES[columns.pop("statistics")["value"]]}
 
-    return _changed(tree, "RealColumns", change)
+    return _change_type(tree, "RealColumns", change)
 
 
-def _weights_have_no_precision(tree: Any) -> Any:
+def _remove_precision(tree: Any) -> Any:
     """Remove the precision of weights of terms, which was that of one τ."""
-    return _changed(tree, "Weights", lambda weights: weights.pop("precision", None))
+    return _change_type(tree, "Weights", lambda weights: weights.pop("precision", None))
 
 
-#: The tree of a file of version v to that of version v + 1, in order from v = 1.
-MIGRATIONS: tuple[Callable[[Any], Any], ...] = (_columns_know_their_family, _weights_have_no_precision)
+#: Functions that convert the tree of a file of version v to version v + 1, in order from v = 1.
+MIGRATIONS: tuple[Callable[[Any], Any], ...] = (_replace_statistics_by_family, _remove_precision)
 
 
-def version() -> int:
-    """The version that files are written in."""
+def current_version() -> int:
+    """Return the version that `save` writes."""
     return 1 + len(MIGRATIONS)
 
 
-def migrated(tree: Any, written: int) -> Any:
-    """The tree of a file of an older version, as today's files have it."""
-    for migrate in MIGRATIONS[written - 1 :]:
-        tree = migrate(tree)
+def migrate(tree: Any, written: int) -> Any:
+    """Return the tree of a file of version `written`, converted to the current version."""
+    for migration in MIGRATIONS[written - 1 :]:
+        tree = migration(tree)
     return tree

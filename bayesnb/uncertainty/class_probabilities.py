@@ -53,7 +53,9 @@ def predict_interval(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-    X : (N, F) rows
+        Classifier whose predictions are described.
+    X : array, sparse matrix or DataFrame of shape (N, F)
+        Rows to predict.
     prob : float, default 0.9
         Posterior probability of the interval.
     method : {"moments", "draws"}
@@ -127,7 +129,8 @@ def predict_interval(
         return probability_interval(weight, scores, tails)
 
     def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
-        return np.quantile(np.exp(log_proba), tails, axis=0).swapaxes(0, 1)
+        ends: np.ndarray = np.quantile(np.exp(log_proba), tails, axis=0)
+        return ends.swapaxes(0, 1)
 
     fitted = require_posterior(nb, _WHAT)
     ends = _summarize(fitted, X, given, choose_sampler(fitted, given, method, draws, seed), by_moments, by_draws)
@@ -147,7 +150,9 @@ def decompose_uncertainty(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-    X : (N, F) rows
+        Classifier whose predictions are described.
+    X : array, sparse matrix or DataFrame of shape (N, F)
+        Rows to predict.
     given : {"row", "data"}, optional
         Whether the posterior knows the row, see `predict_interval`. Default: "row"; "data" where terms are weighted.
     method : {"moments", "draws"}
@@ -217,8 +222,11 @@ def log_odds_moments(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-    X : (N, F) rows
-    against : label, default the first of `nb.classes_`
+        Classifier whose predictions are described.
+    X : array, sparse matrix or DataFrame of shape (N, F)
+        Rows to predict.
+    against : label, optional
+        Class of the denominator; default: the first of `nb.classes_`.
     given : {"data", "row"}
         Whether the posterior knows the row, see `predict_interval`.
     draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, optional

@@ -137,6 +137,7 @@ def posterior_draws(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier whose parameters are drawn.
     draws : int
         Number of draws, S.
     seed : int
@@ -205,9 +206,12 @@ def draw_stacked(
     ----------
     models : NaiveBayes
         The S distributions; the arrays have a leading axis. They are drawn as one model with S times as many classes.
-    sites : for each block the site of each parameter
-    masks : for each block which positions of the last axis are drawn
+    sites : list of dict {parameter: site}
+        Site of each parameter of each block.
+    masks : list of (K,) bool arrays
+        Positions of the last axis that are drawn, for each block.
     seed : int or sequence of int
+        The same seed gives the same draws.
     """
     rngs, n_draws = _generators(models, seed), jax.tree.leaves(models)[0].shape[0]
     class_prob = _draw(stack_as_classes(models.class_prior), 1, rngs[0])["theta"][0]
@@ -281,11 +285,13 @@ def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.nda
 
 @float64
 def _draw_chunk(family: Any, rng: np.random.Generator, n: int) -> dict[str, np.ndarray]:
-    return run(_parameters, ask(_parameters, family), n, rng, family)
+    drawn: dict[str, np.ndarray] = run(_parameters, ask(_parameters, family), n, rng, family)
+    return drawn
 
 
 def _parameters(variates: Variates, n: int, family: Any) -> dict[str, jax.Array]:
-    return family.draw(variates, n).parameters()
+    parameters: dict[str, jax.Array] = family.draw(variates, n).parameters()
+    return parameters
 
 
 # -- variates from NumPy for jitted kernels ------------------------------------------------------
@@ -305,10 +311,12 @@ class ShapeRecorder:
         self.normals: list[jax.Array] = []
 
     def log_gamma(self, a: Any, n: int) -> jax.Array:
+        """Record the shape parameters `a`, and return zeros."""
         self.gammas.append(jnp.asarray(a))
         return jnp.zeros((n, *jnp.shape(a)))
 
     def normal(self, like: Any, n: int) -> jax.Array:
+        """Record an array of the shape of the variates, and return zeros."""
         self.normals.append(jnp.asarray(like))
         return jnp.zeros((n, *jnp.shape(like)))
 
@@ -327,11 +335,13 @@ def run(kernel: Kernel, asked: tuple[list[Any], list[Any]], n: int, rng: np.rand
 
 
 @jax.jit(static_argnames=("kernel", "n"))
-def _run(kernel: Kernel, n: int, variates: tuple[list, list], *args: Any) -> Any:
+def _run(kernel: Kernel, n: int, variates: tuple[list[Any], list[Any]], *args: Any) -> Any:
     return kernel(Replayer(variates), n, *args)
 
 
-def draw_variates(asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator) -> tuple[list, list]:
+def draw_variates(
+    asked: tuple[list[Any], list[Any]], n: int, rng: np.random.Generator
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Draw n variates for each entry of the arrays that `ask` returned, (gammas, normals)."""
     gammas, normals = asked
     return (

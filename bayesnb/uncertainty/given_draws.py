@@ -113,8 +113,9 @@ def read_draws(fitted: Fitted, draws: Any) -> Parameters | Hyperparameters:
     Parameters
     ----------
     fitted : Fitted
+        State of a fitted classifier.
     draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`
-        The chains of an ArviZ object are concatenated.
+        Draws of the parameters; the chains of an ArviZ object are concatenated.
 
     Raises
     ------
@@ -141,7 +142,9 @@ def read_parameters(fitted: Fitted, draws: Any) -> Parameters:
     Parameters
     ----------
     fitted : Fitted
-    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, or a dict of arrays by site
+        State of a fitted classifier.
+    draws : return value of `posterior_draws`, `to_arviz` or `run_nuts`, or dict {site: array}
+        Draws of the parameters.
 
     Raises
     ------
@@ -219,8 +222,10 @@ def prior_given(prior: NaiveBayes, names: Sites, values: Mapping[str, Any]) -> N
     ----------
     prior : NaiveBayes
         A prior made by `NaiveBayes.unit`.
-    names : for each block the sites of its hyperparameters, as `hyperparameter_sites` returns them
-    values : hyperparameters by site
+    names : list of dict {hyperparameter: site}
+        Sites of the hyperparameters of each block, which `hyperparameter_sites` returns.
+    values : dict {site: array}
+        Values of the hyperparameters.
     """
     blocks = tuple(
         family.with_hyperparameters({name: values[site] for name, site in sites.items()})
@@ -235,7 +240,9 @@ def _posteriors(
     prior: NaiveBayes, statistics: Statistics, values: Draws, names: tuple[tuple[tuple[str, str], ...], ...]
 ) -> NaiveBayes:
     sites = list(map(dict, names))
-    return stack_as_classes(jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values))
+    posteriors = jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values)
+    stacked: NaiveBayes = stack_as_classes(posteriors)
+    return stacked
 
 
 # -- scores of rows ------------------------------------------------------------------------------
@@ -264,4 +271,5 @@ def joint_of_draws(draws: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
 def joint_given(model: NaiveBayes, x: tuple[Any, ...]) -> jax.Array:
     """(S, N, C) log p(class, row | D, φ_s), parameters integrated out, of S posteriors as one over S · C classes."""
     predictives = [family.predictive() for family in model.blocks]
-    return joint_of_draws(model.weighted(jnp.asarray(model.class_prior.mean().log_theta), predictives), x)
+    joint: jax.Array = joint_of_draws(model.weighted(jnp.asarray(model.class_prior.mean().log_theta), predictives), x)
+    return joint

@@ -108,12 +108,14 @@ def row_weights(joint: jax.Array) -> np.ndarray:
     """(S, N) weights p(row | draw) of draws, relative to the largest, from log p(class, row | draw) (S, N, C)."""
     log_weight = np.asarray(_log_row(joint))
     with np.errstate(invalid="ignore"):
-        return np.exp(log_weight - log_weight.max(axis=0))
+        weight: np.ndarray = np.exp(log_weight - log_weight.max(axis=0))
+        return weight
 
 
 def effective_size(weight: np.ndarray) -> np.ndarray:
     """(N,) effective sample size (Σw)²/Σw² of S draws with weights (S, N) (Kish 1965)."""
-    return weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
+    size: np.ndarray = weight.sum(axis=0) ** 2 / (weight**2).sum(axis=0)
+    return size
 
 
 def resample(weight: np.ndarray) -> np.ndarray:
@@ -240,9 +242,11 @@ class PosteriorSampler(RowSampler):
         Whether the row's log-likelihoods are cubics of normal variates with three exact moments, or come from draws of
         θ.
     given : {"row", "data"}
+        Whether the posterior knows the row.
     draws : int
         Number of draws.
     seed : int
+        The same seed gives the same draws.
     hyperparameters : Hyperparameters, optional
         S draws φ_s, of which the posterior is the average: one draw of θ for each, by "draws", and `draws` is 1. With
         the row added, the weight of each is p(row | D, φ_s).
@@ -257,16 +261,20 @@ class PosteriorSampler(RowSampler):
 
     @property
     def n_draws(self) -> int:
+        """Number of draws, S."""
         return self.draws * (1 if self.hyperparameters is None else len(self.hyperparameters))
 
     @property
     def weighted(self) -> bool:
+        """Whether draws are of θ | D, and are to be drawn again with weights p(row | draw)."""
         return self.hyperparameters is not None and len(self.hyperparameters) > 1
 
     def without_moments(self) -> Self:
+        """Return a sampler for rows whose scores have no closed moments; the sampler itself if it uses none."""
         return self if self.method == "draws" else replace(self, method="draws")
 
     def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[np.ndarray, np.ndarray]]:
+        """Return a function of a block of rows, which `RowSampler.prepare` describes."""
         given = self.hyperparameters
         posterior = [] if given is not None else [padded_posterior(fitted)]
 
@@ -308,7 +316,8 @@ class PosteriorSampler(RowSampler):
 
         def draw(score: Any) -> jax.Array:
             z = rng.standard_normal((self.draws, 1, 1, score.mean.shape[1]))
-            return score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
+            draws: jax.Array = score.mean + jnp.sqrt(score.variance) * skewed(z, skewness(score.variance, score.third))
+            return draws
 
         without_row = draw(row.without_row)
         return without_row if in_class is None else jnp.where(in_class, draw(row.with_row), without_row)
@@ -333,7 +342,8 @@ class PosteriorSampler(RowSampler):
                 )
                 drawn.append(np.asarray(run(_draw_likelihood, asked, chunk, rng, family, rows, part)))
             total = total + np.concatenate(drawn)[: self.draws]
-        return total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
+        scores: np.ndarray = total.reshape(*total.shape[:2], n_models, -1).swapaxes(1, 2)
+        return scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,16 +359,21 @@ class GivenSampler(RowSampler):
 
     @property
     def n_draws(self) -> int:
+        """Number of draws, S."""
         return len(self.drawn)
 
     @property
     def weighted(self) -> bool:
+        """Whether draws are of θ | D, and are to be drawn again with weights p(row | draw)."""
         return self.given == "row"
 
     def without_moments(self) -> Self:
+        """Return a sampler for rows whose scores have no closed moments; the sampler itself if it uses none."""
         return self
 
     def prepare(self, fitted: Fitted) -> Callable[[tuple[Any, ...]], tuple[jax.Array, np.ndarray]]:
+        """Return a function of a block of rows, which `RowSampler.prepare` describes."""
+
         def draw(x: tuple[Any, ...]) -> tuple[jax.Array, np.ndarray]:
             joint = jnp.concatenate(list(self.drawn.joints(fitted, x)))
             return joint, np.asarray(_log_proba(joint))
@@ -381,7 +396,8 @@ def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSa
 
 
 def _draw_likelihood(variates: Variates, n: int, family: Any, rows: Any, in_class: Any) -> jax.Array:
-    return family.draw_log_likelihood(variates, n, rows, in_class)
+    scores: jax.Array = family.draw_log_likelihood(variates, n, rows, in_class)
+    return scores
 
 
 def _draw_log_class(

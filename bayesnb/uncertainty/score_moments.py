@@ -82,9 +82,12 @@ def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
 
 def _weighted_cumulants(family: Any, rows: Any, weight: Any, exponent: Any) -> Cumulants:
     """κ_k = Σ_t w_tᵏ κ_k,t over the terms t of a block."""
+    weighted: Cumulants
     if jnp.ndim(weight):
-        return (family.cumulants_of_terms(rows) * weight).sum()
-    return family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
+        weighted = family.cumulants_of_terms(rows) * weight
+        return weighted.sum()
+    weighted = family.log_likelihood_cumulants(rows) * length_power(rows, weight, exponent)[:, None]
+    return weighted
 
 
 def class_cumulants(class_prior: Any, multiplicity: jax.Array) -> Cumulants:
@@ -148,7 +151,8 @@ def probability_interval(weight: np.ndarray, scores: Cumulants, tails: np.ndarra
     from scipy.special import expit
 
     low, high = _mixture_quantiles(weight, *_logit(scores), tails)
-    return expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2)
+    ends: np.ndarray = expit(np.stack([-high, low, -low, high], axis=1)).reshape(-1, 2, 2)
+    return ends
 
 
 def split_entropy(weight: np.ndarray, scores: Cumulants, log_proba: np.ndarray) -> np.ndarray:

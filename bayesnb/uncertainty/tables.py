@@ -35,6 +35,7 @@ def parameter_table(nb: Classifier, prob: float = 0.9) -> pd.DataFrame:
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier whose parameters are described.
     prob : float, default 0.9
         Posterior probability of the interval from `lower` to `upper`, in (0, 1).
 
@@ -229,12 +230,14 @@ def _mixture_quantile(mixture: list[tuple[np.ndarray, _Component, list[np.ndarra
         return getattr(stats, part.distribution)(**dict(named))
 
     every = slice(None)
-    ends = np.stack([frozen(part, arguments, every).ppf(q) for _, part, arguments in mixture])
+    ends: np.ndarray = np.stack([frozen(part, arguments, every).ppf(q) for _, part, arguments in mixture])
     if len(mixture) == 1:
-        return ends[0]
+        quantile: np.ndarray = ends[0]
+        return quantile
 
     def excess(x: np.ndarray, at: Any) -> np.ndarray:
-        return sum(weight[at] * (frozen(part, arguments, at).cdf(x) - q) for weight, part, arguments in mixture)
+        total: Any = sum(weight[at] * (frozen(part, arguments, at).cdf(x) - q) for weight, part, arguments in mixture)
+        return np.asarray(total)
 
     low, high = ends.min(axis=0), ends.max(axis=0)
     above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.

@@ -348,7 +348,7 @@ def test_a_file_a_checkpoint_and_blocks_hold_it(tmp_path):
     same_bits(bnb.load(path, [GeometricNB]), nb)
     with pytest.raises(bnb.CorruptModelError, match=r"'GeometricNB' that no model has; .*load\(path, estimators="):
         bnb.load(path)
-    with pytest.raises(TypeError, match="is called as another class"):
+    with pytest.raises(TypeError, match="has the name of another class"):
         bnb.load(path, [type("GaussianNB", (GeometricNB,), {})])
     derived = bnb.FeatureAveragedNB(GeometricNB(prior=BetaGeometric(1.0, 2.0))).fit(X, y)
     bnb.save(derived, path)

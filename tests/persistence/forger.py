@@ -15,7 +15,7 @@ import pandas as pd
 from safetensors.numpy import load as from_bytes
 from safetensors.numpy import save as to_bytes
 
-from bayesnb.persistence.migrations import version
+from bayesnb.persistence.migrations import current_version
 
 # -- forging -------------------------------------------------------------------------------------------------------
 
@@ -71,11 +71,11 @@ def parts(content: bytes) -> tuple[Any, dict[str, np.ndarray]]:
 
 def signed(tree: Any, arrays: dict[str, np.ndarray]) -> bytes:
     """A file with the right checksum, as the format has it."""
-    digest = hashlib.sha256(f"bayesnb {version()}\n{json.dumps(tree)}".encode())
+    digest = hashlib.sha256(f"bayesnb {current_version()}\n{json.dumps(tree)}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
-    content = {"version": version(), "sha256": digest.hexdigest(), "model": tree}
+    content = {"version": current_version(), "sha256": digest.hexdigest(), "model": tree}
     return to_bytes(arrays, {"bayesnb": json.dumps(content)})
 
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb.persistence.words import PATTERNS
+from bayesnb.persistence.bag_of_words import PATTERNS
 from bayesnb.text import BagOfWords
 from tests.refusals import refused
 from tests.test_text import DOCUMENTS, same
@@ -129,7 +129,7 @@ def forged(whole: dict, change: dict) -> str:
         ({"too_frequent": [{}]}, "is no word"),
         ({"unknown_count": -1}, "unknown_count_=-1"),
         ({"unknown_count": True}, "of another type"),
-        ({"words": [[]] * 2**19}, "parts in"),
+        ({"words": [[]] * 2**19}, "lists and objects in"),
     ],
     ids=lambda value: str(value)[:40],
 )

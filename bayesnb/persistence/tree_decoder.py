@@ -1,8 +1,8 @@
-"""A tree of JSON and arrays to the model that it stands for, and nothing else.
+"""Convert a tree of JSON and arrays to a model, in memory and time proportional to the size of the file.
 
-No length in a file is believed beyond the file's own: all that is longer than its place in the file (ranges, names that
-are positions, arrays without elements) is paid for from a budget of as many entries as the file has bytes. Nor
-does a file decide how long reading takes: the classifiers in a file, and values that have the same hash, are few.
+Some values are longer than the text that declares them: ranges, names that are positions, arrays without elements. The
+lengths of all these together are limited to the number of bytes of the file. The number of classifiers in one file, and
+the number of values with the same hash, are limited too, as both could make reading slow.
 """
 
 from __future__ import annotations
@@ -22,30 +22,41 @@ from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions
 from bayesnb.estimators import drafts
-from bayesnb.persistence.files import CorruptModelError
-from bayesnb.persistence.vocabulary import (
+from bayesnb.persistence.known_types import (
     REMOVED,
     TAG,
-    Vocabulary,
+    KnownTypes,
+    find_unsupported_label,
     is_fitted_name,
-    is_zone,
+    is_storable_zone,
     require_keys,
-    strange_label,
 )
+from bayesnb.persistence.untrusted_files import CorruptModelError
 
 _MOST_ESTIMATORS = 8
 
 
 class Decoder:
-    """Reads one file of `size` bytes."""
+    """Decoder of the tree of one file.
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], size: int, known: Vocabulary) -> None:
+    Parameters
+    ----------
+    arrays : dict {name: array}
+        Arrays of the file.
+    size : int
+        Number of bytes of the file.
+    known : KnownTypes
+        Types that the file can name.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], size: int, known: KnownTypes) -> None:
         self.arrays = arrays
         self.known = known
         self.budget = size
         self.estimators = 0
 
     def decode(self, tree: Any) -> Any:
+        """Return the object that a tree stands for; raise CorruptModelError, or another error, if there is none."""
         if isinstance(tree, list):
             values = [self.decode(v) for v in tree]
             require_distinct_hashes(values)
@@ -53,9 +64,8 @@ class Decoder:
         if not isinstance(tree, dict):
             return tree
         tag: Any = tree.get(TAG)
-        read: Callable[[dict[str, Any]], Any] | None = getattr(self, f"_{tag}", None) if tag in _PLAIN else None
-        if read is not None:
-            return read(tree)
+        if tag in _PLAIN:
+            return _PLAIN[tag](self, tree)
         if tag in self.known.types:
             return self._dataclass(self.known.types[tag], tree)
         if tag in self.known.estimators:
@@ -68,15 +78,17 @@ class Decoder:
         )
 
     def _spend(self, length: int) -> None:
+        """Subtract a length from what the file may still declare; raise CorruptModelError if it is longer."""
         if not 0 <= length <= self.budget:
             raise CorruptModelError(f"it declares {length:,} entries, more than it has bytes.")
         self.budget -= length
 
     def _list(self, tree: dict[str, Any], name: str) -> list[Any]:
-        """Written out in the file, so that it is no longer than that."""
+        """Decode a list of a tree, which is written out in the file and so no longer than the file."""
         if not isinstance(tree[name], list):
             raise CorruptModelError(f"its {tree[TAG]} has {name} that are no list.")
-        return self.decode(tree[name])
+        values: list[Any] = self.decode(tree[name])
+        return values
 
     def _float(self, tree: dict[str, Any]) -> float:
         if tree["value"] not in ("nan", "inf", "-inf"):
@@ -92,9 +104,10 @@ class Decoder:
         return dict(zip(keys, self._list(tree, "values"), strict=True))
 
     def _range(self, tree: dict[str, Any]) -> range:
-        found = range(*tree["value"])
-        self._spend(max(0, -(-(found.stop - found.start) // found.step)))
-        return found
+        positions = range(*tree["value"])
+        # `len` raises OverflowError for ranges of 2**63 positions or more.
+        self._spend(max(0, -(-(positions.stop - positions.start) // positions.step)))
+        return positions
 
     def _scalar(self, tree: dict[str, Any]) -> Any:
         array = self.decode(tree["value"])
@@ -107,7 +120,7 @@ class Decoder:
 
     def _tensor(self, tree: dict[str, Any]) -> np.ndarray:
         array = self.arrays[tree["name"]]
-        self._spend(_axes(array.shape) if array.size == 0 else 0)
+        self._spend(_entries_without_empty_axes(array.shape) if array.size == 0 else 0)
         return array
 
     def _array(self, tree: dict[str, Any]) -> np.ndarray:
@@ -115,45 +128,46 @@ class Decoder:
         array = np.empty(len(values), object)
         array[:] = values
         if not values:
-            self._spend(_axes(tree["shape"]))
+            self._spend(_entries_without_empty_axes(tree["shape"]))
         array = array.reshape(tree["shape"])
         dtype: Any = {"O": object, "U": str, "M": "M8"}[tree["kind"]]
-        if tree["kind"] == "U":  # each entry is as wide as the widest
-            self._spend(len(values) * max((len(v) for v in values), default=0) if _all(str, values) else -1)
+        if tree["kind"] == "U":  # Each entry of an array of strings takes as much memory as the longest one.
+            self._spend(len(values) * max((len(v) for v in values), default=0) if _all_conform(str, values) else -1)
         return array.astype(dtype)
 
     def _datetime64(self, tree: dict[str, Any]) -> np.datetime64:
         return np.datetime64(int(tree["value"]), (tree["unit"], tree["step"]))
 
-    def _Timestamp(self, tree: dict[str, Any]) -> Any:
+    def _timestamp(self, tree: dict[str, Any]) -> Any:
         import pandas as pd
 
-        if not is_zone(tree["zone"]):
+        if not is_storable_zone(tree["zone"]):
             raise CorruptModelError(f"it has the time zone {shown(tree['zone'])}.")
         time = pd.Timestamp(int(tree["value"]), unit="ns", tz=tree["zone"])
         return time.as_unit(tree["unit"])
 
     def _dataclass(self, cls: type, tree: dict[str, Any]) -> Any:
-        found = {name: self.decode(value) for name, value in tree.items() if name != TAG}
-        every = {f.name for f in fields(cls)}
-        needed = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
-        if not needed <= set(found) <= every:  # older files lack what was added since, with a default
-            raise CorruptModelError(f"its {cls.__name__} has fields {sorted(found)}.")
-        hints = _hints(cls)
-        for name, value in found.items():
+        values = {name: self.decode(value) for name, value in tree.items() if name != TAG}
+        allowed = {f.name for f in fields(cls)}
+        required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
+        if not required <= set(values) <= allowed:  # Older files lack fields that were added later, with a default.
+            raise CorruptModelError(f"its {cls.__name__} has fields {sorted(values)}.")
+        hints = _type_hints(cls)
+        for name, value in values.items():
             if not conforms(value, hints[name]):
                 raise CorruptModelError(f"its {cls.__name__} has a {type(value).__name__} for {name}, or in it.")
-        made = cls(**found)
-        if isinstance(made, Positions):
-            self._spend(made.n)
-        if isinstance(made, Levels) and (strange := strange_label(made)) is not None:
-            raise CorruptModelError(f"it has the level {strange[0]!r}, a {type(strange[0]).__name__}.")
-        return made
+        instance = cls(**values)
+        if isinstance(instance, Positions):
+            self._spend(instance.n)
+        if isinstance(instance, Levels) and (unsupported := find_unsupported_label(instance)) is not None:
+            (level,) = unsupported
+            raise CorruptModelError(f"it has the level {level!r}, a {type(level).__name__}.")
+        return instance
 
     def _estimator(self, cls: type, tree: dict[str, Any]) -> Any:
-        """A classifier; a fitted one only if all that was fitted fits together."""
+        """Decode a classifier; raise CorruptModelError or ValueError if its fitted attributes contradict each other."""
         self.estimators += 1
-        if self.estimators > _MOST_ESTIMATORS:  # repr takes twice as long with each that stands in another
+        if self.estimators > _MOST_ESTIMATORS:  # Each classifier within another one doubles the time of `repr`.
             raise CorruptModelError(f"it holds more than {_MOST_ESTIMATORS} classifiers.")
         nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
         for name in tree["fitted"]:
@@ -164,14 +178,23 @@ class Decoder:
         return nb
 
 
-_PLAIN = ("float", "tuple", "dict", "range", "scalar", "class", "tensor", "array", "datetime64", "Timestamp")
-
-
-_hints = cache(typing.get_type_hints)
+_PLAIN: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
+    "float": Decoder._float,
+    "tuple": Decoder._tuple,
+    "dict": Decoder._dict,
+    "range": Decoder._range,
+    "scalar": Decoder._scalar,
+    "class": Decoder._class,
+    "tensor": Decoder._tensor,
+    "array": Decoder._array,
+    "datetime64": Decoder._datetime64,
+    "Timestamp": Decoder._timestamp,
+}
+_type_hints = cache(typing.get_type_hints)
 
 
 def conforms(value: Any, hint: Any) -> bool:
-    """Whether a value is of the type that a field is annotated with; of a protocol any is."""
+    """Return whether a value is of the type of an annotation; a protocol accepts every value."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or getattr(hint, "_is_protocol", False):
         return True
@@ -183,15 +206,16 @@ def conforms(value: Any, hint: Any) -> bool:
         return any(conforms(value, option) for option in arguments)
     if origin is Sequence:
         lazy = range if arguments[0] is int else Positions
-        return isinstance(value, lazy) or (isinstance(value, tuple | list) and _all(arguments[0], value))
+        return isinstance(value, lazy) or (isinstance(value, tuple | list) and _all_conform(arguments[0], value))
     if origin is tuple:
-        return isinstance(value, tuple) and _all(arguments[0], value)
+        return isinstance(value, tuple) and _all_conform(arguments[0], value)
     if hint is float:
         return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     return type(value) is hint if hint in (int, bool, str, types.NoneType) else isinstance(value, hint)
 
 
-def _all(hint: Any, values: Sequence[Any]) -> bool:
+def _all_conform(hint: Any, values: Sequence[Any]) -> bool:
+    """Return whether all values conform; hints of many values need their types only."""
     kinds = set(map(type, values))
     if hint in (int, bool, str):
         return kinds <= {hint}
@@ -202,8 +226,8 @@ def _all(hint: Any, values: Sequence[Any]) -> bool:
     return all(conforms(value, hint) for value in values)
 
 
-def _axes(shape: Sequence[int]) -> int:
-    """Entries of an array that has none, its empty axes taken for one."""
+def _entries_without_empty_axes(shape: Sequence[int]) -> int:
+    """Return the product of the lengths of the axes that are not empty."""
     return math.prod(max(1, n) for n in shape)
 
 

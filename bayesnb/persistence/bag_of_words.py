@@ -1,4 +1,4 @@
-"""Files of dictionaries of words: one JSON object with a checksum, which decides nothing but counts and words."""
+"""Read and write the file of a `BagOfWords`: one JSON object of options and words, with a checksum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.files import write_atomically
-from bayesnb.persistence.files import CorruptModelError, read_file, require_few_parts
+from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
 
 _FORMAT = "bayesnb.text.BagOfWords"
 _VERSION = 1
@@ -22,7 +22,7 @@ _LONGEST_NGRAM = 100
 _FIELDS: dict[str, type] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
 _DTYPES = {np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
 
-#: Patterns of which a match never has to be given up for a shorter one, so that they are found in linear time.
+#: Regular expressions that a file may choose: matching never backtracks, so that it takes linear time.
 PATTERNS = tuple(
     f"{flag}{pattern}"
     for flag in ("", "(?u)")
@@ -31,14 +31,14 @@ PATTERNS = tuple(
 
 
 def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
-    """Write options and words, which JSON has, as one file.
+    """Write options and words as one JSON file.
 
     Raises
     ------
     ValueError
         If `read_words` would not read the file. Nothing is written.
     OSError
-        If the file cannot be written; the old one is as it was.
+        If the file cannot be written; an existing file stays as it was.
     """
     _check(content)
     file = {"format": _FORMAT, "version": _VERSION, **content, "sha256": _checksum(content)}
@@ -49,18 +49,19 @@ def write_words(path: str | os.PathLike[str], content: dict[str, Any]) -> None:
 
 
 def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[str, Any]:
-    """Read what `write_words` has written.
+    """Read options and words from a file that `write_words` has written.
 
     Parameters
     ----------
     path : path
+        File to read.
     token_pattern : str, optional
-        The pattern of the file, if it is none of `PATTERNS`.
+        Regular expression of a word that the file must have. Required if the file has none of `PATTERNS`.
 
     Raises
     ------
     CorruptModelError
-        If the file is no such file, is damaged, or has another pattern; if it is no regular file.
+        If the file is none of `write_words`, is damaged, has another pattern, or is no regular file.
     OSError
         If the file cannot be read.
     """
@@ -75,7 +76,7 @@ def _read(file: BinaryIO, size: int) -> bytes:
 
 
 def _decode(content: bytes, token_pattern: str | None) -> dict[str, Any]:
-    require_few_parts(content)
+    require_few_brackets(content)
     try:
         file = json.loads(content.decode("ascii"))
     except UnicodeDecodeError as error:
@@ -106,7 +107,7 @@ def _decode(content: bytes, token_pattern: str | None) -> dict[str, Any]:
 
 
 def _check(content: dict[str, Any]) -> None:
-    """Raise ValueError unless options and words are such as `fit` leaves them."""
+    """Raise ValueError if `fit` could not have left these options and words."""
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if set(options) != set(_OPTIONS):
         raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} are not those of this version.")
@@ -125,11 +126,11 @@ def _check(content: dict[str, Any]) -> None:
         raise ValueError(f"unknown_count_={shown(content['unknown_count'])} is negative.")
 
 
-def _among(*values: Any) -> Callable[[Any], bool]:
-    return lambda value: any(type(value) is type(v) and value == v for v in values)
+def _is_among(*values: Any) -> Callable[[Any], bool]:
+    return lambda value: any(type(value) is type(v) and bool(value == v) for v in values)
 
 
-def _of_types(*types: type) -> Callable[[Any], bool]:
+def _has_type(*types: type) -> Callable[[Any], bool]:
     return lambda value: type(value) in types
 
 
@@ -140,24 +141,25 @@ def _are_strings(values: Any) -> bool:
 def _is_range(value: Any) -> bool:
     if type(value) is not list or len(value) != 2 or not all(type(n) is int for n in value):
         return False
-    return 1 <= value[0] <= value[1] <= _LONGEST_NGRAM
+    least, most = value
+    return bool(1 <= least <= most <= _LONGEST_NGRAM)
 
 
 _OPTIONS: dict[str, Callable[[Any], bool]] = {
-    "unknown": _of_types(str, type(None)),
-    "binary": _of_types(bool, int),
-    "min_df": _of_types(int, float),
-    "max_df": _of_types(int, float),
-    "max_features": _of_types(int, type(None)),
-    "vocabulary": _among(None, "given"),
-    "strip_accents": _among(None, "ascii", "unicode"),
-    "lowercase": _of_types(bool, int),
-    "preprocessor": _among(None),
-    "tokenizer": _among(None),
-    "stop_words": lambda value: _among(None, "english")(value) or _are_strings(value),
-    "token_pattern": _of_types(str, type(None)),
+    "unknown": _has_type(str, type(None)),
+    "binary": _has_type(bool, int),
+    "min_df": _has_type(int, float),
+    "max_df": _has_type(int, float),
+    "max_features": _has_type(int, type(None)),
+    "vocabulary": _is_among(None, "given"),
+    "strip_accents": _is_among(None, "ascii", "unicode"),
+    "lowercase": _has_type(bool, int),
+    "preprocessor": _is_among(None),
+    "tokenizer": _is_among(None),
+    "stop_words": lambda value: _is_among(None, "english")(value) or _are_strings(value),
+    "token_pattern": _has_type(str, type(None)),
     "ngram_range": _is_range,
-    "analyzer": _among("word", "char", "char_wb"),
+    "analyzer": _is_among("word", "char", "char_wb"),
     "dtype": lambda value: type(value) is str and value in _DTYPES,
 }
 

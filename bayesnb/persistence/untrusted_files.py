@@ -1,4 +1,4 @@
-"""Read files that anybody may have written, and raise one kind of error for all that may be wrong with them."""
+"""Read files whose writer is unknown; whatever is wrong with the content raises `CorruptModelError`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from bayesnb._util.arguments import require_path
 from bayesnb._util.files import open_regular
 from bayesnb._util.precision import ForkedError
 
-_FEW_PARTS = 2**18
+_FEW_BRACKETS = 2**18
 Content = TypeVar("Content")
 Decoded = TypeVar("Decoded")
 
 
 class CorruptModelError(ValueError):
-    """A file that is no whole model of bayesnb.
+    """Raised if a file is not a complete model of bayesnb.
 
     Examples
     --------
@@ -37,12 +37,21 @@ class CorruptModelError(ValueError):
 def read_file(
     path: str | os.PathLike[str], read: Callable[[BinaryIO, int], Content], decode: Callable[[Content], Decoded]
 ) -> Decoded:
-    """Decode what `read` takes from a regular file, which it is given with its size.
+    """Read a regular file and decode the content.
+
+    Parameters
+    ----------
+    path : path
+        File to read.
+    read : callable (file, size in bytes) -> content
+        Function that takes the content from the open file.
+    decode : callable (content) -> object
+        Function that makes an object of the content, after the file is closed.
 
     Raises
     ------
     CorruptModelError
-        Whatever is wrong with the content, naming the file.
+        If anything is wrong with the content; the message names the file.
     OSError
         If the file cannot be opened or read.
     """
@@ -52,21 +61,21 @@ def read_file(
             content = read(file, os.fstat(file.fileno()).st_size)
         try:
             return decode(content)
-        except OSError as error:  # what the content names cannot be read, such as the data of a time zone
+        except OSError as error:  # The content may name data that cannot be read, such as those of a time zone.
             raise CorruptModelError(f"it leads to {type(error).__name__}: {str(error)[:200]}.") from None
     except (OSError, MemoryError, ForkedError):
         raise
     except CorruptModelError as error:
         raise CorruptModelError(f"{path}: {error}") from None
-    except Exception as error:  # whatever else a hostile file may lead to
+    except Exception as error:  # A hostile file may lead to any other error.
         raise CorruptModelError(f"{path} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
 
 
-def require_few_parts(text: bytes) -> None:
-    """Refuse JSON of nothing but brackets, which takes fifty times its size."""
-    parts = text.count(b"[") + text.count(b"{")
-    if parts > max(_FEW_PARTS, len(text) // 8):
-        raise CorruptModelError(f"it has {parts:,} parts in {len(text):,} bytes.")
+def require_few_brackets(text: bytes) -> None:
+    """Raise CorruptModelError if JSON is mostly brackets, which take fifty times their size in memory."""
+    brackets = text.count(b"[") + text.count(b"{")
+    if brackets > max(_FEW_BRACKETS, len(text) // 8):
+        raise CorruptModelError(f"it has {brackets:,} lists and objects in {len(text):,} bytes.")
 
 
-__all__ = ["CorruptModelError", "read_file", "require_few_parts"]
+__all__ = ["CorruptModelError", "read_file", "require_few_brackets"]
