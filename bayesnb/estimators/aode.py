@@ -35,24 +35,66 @@ class AODE(StructuredNB):
     Parameters
     ----------
     min_count : int, default 1
-        Weight of the rows that must have had a row's value of a column for that column to be a parent.
-    alpha : scalar or (F,) array
-        As for `NetworkNB`: of each level of a column given each value of a member's parent, as in Weka.
-    class_alpha : scalar, (C,) array or "levels"
-        Concentration of the class probabilities of each member. "levels": the number of levels of its parent, so that
-        P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
-    class_prior, estimate, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells, tables
-        As for `NetworkNB`.
+        Smallest weight of the rows that share the value of a column in a row to be predicted, for that column to be a
+        parent.
+    alpha : scalar or (F,) array, default 1
+        Dirichlet concentration of each level of a column given each value of the parent of a member, as in Weka.
+    class_alpha : scalar, (C,) array or "levels", default 1
+        Dirichlet concentration of the class probabilities of each member. "levels": the number of levels of its parent,
+        so that P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "gaussian"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
+        number then counts as its cell; the ends of cells are the cuts of the most probable binning of the first counted
+        rows, which depends on their labels.
+    cells : int, default 64
+        Largest number of cells of a column of numbers, 2 to 256.
+    tables : {"full", "context"}, default "full"
+        Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
+        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
+        levels of a column together; a missing parent is one more value.
 
     Attributes
     ----------
     members_ : list of SPODE
-        One for each categorical column as the parent: fitted classifiers, with posteriors, tables and draws.
-    categories_, classes_, class_count_, class_log_prior_, statistics_, n_parameters_
-        As for `NetworkNB`; the statistics are those of all pairs of columns, so that members share them, and what they
-        share is counted once. `class_log_prior_` takes "levels" for 1.
+        Fitted classifiers, one for each categorical column as the parent, with posteriors, tables and draws.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability; `class_alpha="levels"` counts as 1 here.
+    statistics_ : Statistics
+        Counts of all pairs of columns, each pair once, which all members share.
+    n_parameters_ : int
+        Number of free parameters.
 
     Notes
     -----

@@ -31,31 +31,42 @@ class BinnedNB(NaiveBayesClassifier):
     Parameters
     ----------
     cells : int, default 64
-        At most how many cells a feature has, 2 to 256. Their ends are quantiles of the rows that are counted first,
-        between values that occur, and stay as they are in `partial_fit`; what lies beyond is in the outer cells.
-    edges : dict {column: edges}, or list with an entry a column, optional
-        Ends of the cells in place of those; a number on an edge is in the lower cell. `edges_` of another classifier
-        can be given, so that counts of both add up (in streams, on dask).
+        Largest number of cells of a feature, 2 to 256. The ends of cells are quantiles of the rows that are counted
+        first, between values that occur; `partial_fit` keeps them, and the outer cells extend to infinity.
+    edges : dict {column: edges}, or list with an entry per column, optional
+        Ends of the cells, in place of quantiles; a number on an edge is in the lower cell. `edges_` of another
+        classifier can be given, so that counts of both add up (in streams, on dask).
     prior : "independent", IndependentCuts or NaiveBayes, default "independent"
-        `IndependentCuts(concentration=4.0, cuts=1.0)`: each end is a cut with the odds cuts/(G - 1), so that about one
-        is expected, and given the cuts the bins' probabilities are Dirichlet, the cells sharing the concentration.
-    class_alpha, class_prior
-        As for `CategoricalNB`.
-    estimate : {"predictive", "mean", "map", "mle"}
-        Here "predictive" and "mean" are the same. "map" has the most probable cuts, and heights at their mean given
-        these, the mode in the softmax basis; "mle" is the histogram of the cells.
+        Prior of the cuts and of the probabilities of bins, or a complete prior of the classifier. "independent" is
+        `IndependentCuts(concentration=4.0, cuts=1.0)`: each of the G - 1 ends is a cut with the odds cuts/(G - 1), so
+        that about one cut is expected; given the cuts, the probabilities of bins are Dirichlet, with the concentration
+        shared among the cells.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" and "mean" are the average over all binnings. "map" has
+        the most probable cuts, and heights at their mean given these cuts, which is the mode in the softmax basis.
+        "mle" is the histogram of the cells.
 
     Attributes
     ----------
     edges_ : dict {column: (G - 1,) array}
         Ends of the cells.
-    classes_, class_count_, class_log_prior_ : (C,) arrays
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
     statistics_ : Statistics
-        How many rows are in each cell.
+        Weight of the rows in each cell.
     log_evidence_ : float
-        Log probability of the labels and of the *cells* of the numbers: to be compared with that of other models of the
-        same cells only, not with densities.
+        Log probability of the labels and of the *cells* of the numbers. It can be compared with other models of the
+        same cells, not with densities.
 
     Notes
     -----

@@ -30,37 +30,55 @@ class CategoricalNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet
-        Concentration. The posterior mean under α is Laplace smoothing with λ = α. Levels stand in
-        sorted order, see `categories_`.
-    class_alpha : scalar or (C,) array
-        Concentration of the class probabilities.
+    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet, default 1
+        Dirichlet concentration of the levels: one number for all, one per feature, one per level, or one per class and
+        level of the concatenated levels. The posterior mean under alpha is Laplace smoothing with λ = alpha. Levels are
+        sorted, see `categories_`.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or their prior.
-    estimate : {"predictive", "mean", "map", "mle"}
-        Reading of the posterior that predictions use. Here "predictive" and "mean" are the same.
-    categories : "auto", list of F lists, or dict {feature: list}
-        Declared levels belong to the model whether or not they occur, and do not grow. "auto" levels
-        are those seen, and grow in `partial_fit`; so do a pandas categorical's not.
-    handle_unknown : {"ignore", "error", "level"}
-        What an unseen value is: a missing cell (with a warning), an error, or one reserved level.
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" and "mean"
+        are the same.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are
-        marginalised: they contribute nothing, which assumes them missing at random.
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
     prior : NaiveBayes, optional
-        A complete prior, such as another model's `prior_`, in place of the above.
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
 
     Attributes
     ----------
-    classes_, class_count_, class_log_prior_ : (C,) arrays
     categories_ : list of arrays
         Levels of each feature.
-    category_count_, feature_log_prob_ : list of (C, L_j) arrays
-        Counts, and log posterior means.
+    category_count_ : list of (C, L_j) arrays
+        Weight of the rows with each level of each feature.
+    feature_log_prob_ : list of (C, L_j) arrays
+        Log posterior mean of the probability of each level.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
     statistics_ : Statistics
+        Sufficient statistics of the counted rows.
     log_evidence_ : float
-    n_parameters_, n_features_in_ : int
+        log p(X, y), with the parameters integrated out.
+    n_parameters_ : int
+        Number of free parameters.
+    n_features_in_ : int
+        Number of columns of X.
 
     Examples
     --------
@@ -131,22 +149,40 @@ class BernoulliNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet
-        Concentration; a pair is (absent, present).
-    class_alpha, class_prior, estimate, prior
-        As for `CategoricalNB`.
+    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet, default 1
+        Beta concentrations of each feature; a pair is (absent, present).
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" and "mean"
+        are the same.
     binarize : float or None, default 0
-        A cell is present where it exceeds this; None: cells are 0 or 1 already. In a dense array NaN
-        is a missing cell, looked at first.
+        A feature is present where its cell exceeds this threshold. None: cells are 0 or 1 already. NaN in a dense array
+        is a missing cell, whatever the threshold.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Weight of the rows in which the feature is present.
+        Weight of the rows in which each feature is present.
     feature_log_prob_ : (C, F) array
         Log posterior mean of P(present | class).
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Examples
     --------
@@ -204,20 +240,38 @@ class MultinomialNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, (C, F) array or Dirichlet
-        Concentration of each word.
-    class_alpha, class_prior, estimate, prior
-        As for `CategoricalNB`. "predictive" is the Dirichlet-multinomial: a word that occurred once in
-        a row makes itself more probable the second time, as parameters are integrated out per row.
+    alpha : scalar, (F,) array, (C, F) array or Dirichlet, default 1
+        Dirichlet concentration of each word.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
+        Dirichlet-multinomial: parameters are integrated out per row, so that a word that occurred once in a row is more
+        probable the second time.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Counts of each word in each class.
+        Count of each word in each class.
     feature_log_prob_ : (C, F) array
-        Log posterior mean of each word's probability.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`.
+        Log posterior mean of the probability of each word.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----

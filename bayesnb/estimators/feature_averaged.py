@@ -29,22 +29,34 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    estimator : classifier of bayesnb, default CategoricalNB()
-        Its columns, options and priors: those of each class, and that of all classes together. Categorical, Bernoulli,
-        Gaussian, Poisson or mixed, without multinomial columns.
+    estimator : classifier of bayesnb, optional
+        Classifier whose columns, options and priors are used, both for each class and for all classes together.
+        Default: `CategoricalNB()`. Its features may be categorical, Bernoulli, Gaussian, Poisson or mixed, but not
+        multinomial.
     inclusion : scalar or (F,) array, default 0.5
         Prior probability that a feature depends on the class.
     expected_features : float, optional
-        Expected number of features that depend on the class, in place of `inclusion`: each with probability
-        expected_features / F.
-    estimate : {"predictive", "mean"}
+        Prior expectation of the number of features that depend on the class, in place of `inclusion`: each feature is
+        included with probability expected_features / F.
+    estimate : {"predictive", "mean"}, default "predictive"
+        Reading of the posterior in predictions: parameters integrated out, or at their posterior mean.
 
     Attributes
     ----------
     inclusion_probability_ : (F,) array
         Posterior probability that each feature depends on the class, in the order of the columns of X.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`; blocks are `bayesnb.families.Averaged`.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters; blocks are `bayesnb.families.Averaged`.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----

@@ -39,27 +39,75 @@ class KDB(StructuredNB):
     Parameters
     ----------
     k : "auto" or int, default "auto"
-        Most parents of a column. "auto": of 0 to 4 that with the least loss of the labels of one half of the rows, by
-        networks that were found in the other half, in three random splits; within a `WeightedNB` the fewest whose
-        expected loss is within a standard error of the least. A parent is passed over with which a table would have
-        more than 65,536 cells a class, or more than 1,024 and eight a row.
+        Largest number of parents of a column. "auto": the number from 0 to 4 with the smallest log loss of the labels
+        of one half of the rows, by networks learned from the other half, in three random splits; within a `WeightedNB`
+        the smallest number whose expected loss is within a standard error of the least. A parent is passed over if the
+        table would have more than 65,536 cells per class, or more than 1,024 and eight per row.
     max_features : "auto", int or None, default "auto"
-        Number of columns that the network has. "auto": as `k`, within a `WeightedNB` all of them. None: all.
-    alpha : scalar or (F,) array
-        As for `NetworkNB`.
-    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
-        As for `NetworkNB`; by default numbers take part, with cells and densities.
+        Number of columns in the network, the most informative ones first. "auto": chosen together with `k`; within a
+        `WeightedNB` all columns. None: all columns.
+    alpha : scalar or (F,) array, default 1
+        Dirichlet concentration of each level of a column given each context of its parents, one for all columns or one
+        per column.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "binned"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
+        See `NetworkNB` for the density of such a number.
+    cells : int, default 6
+        Largest number of cells of a column of numbers, 2 to 256.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
     k_ : int
-        Most parents that a column may have.
+        Largest number of parents of a column in the network.
     order_ : tuple of str
-        Names of the columns of the network, what says most of the class first.
-    parents_, categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`. Columns that are left out have no parents, and no part in the evidence either.
+        Names of the columns of the network, the most informative about the class first.
+    parents_ : dict {name: name, tuple of names, or None}
+        Parents of each column besides the class; a column that is left out of the network has none.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out, of the columns in the network and the Gaussian ones.
 
     Notes
     -----

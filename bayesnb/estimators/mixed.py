@@ -36,42 +36,72 @@ class MixedNB(NaiveBayesClassifier):
     Parameters
     ----------
     categorical, gaussian, binned, bernoulli, poisson, exponential, multinomial : list of columns, optional
-        By name or index. The multinomial columns are one count vector.
-    numbers : {"auto", "gaussian", "binned"}
-        What columns of numbers are that no list names. "binned": densities of any shape, as in `BinnedNB`. "auto": of
-        each column that density which tells more of the class, by its exact leave-one-out score on the rows that are
-        counted first, log P(y | x_j, the other rows). Where fewer than ten rows are outside the largest class they are
-        Gaussian, as they are under a complete `prior` without binned columns. The choice, `kinds_`, stays in
-        `partial_fit`, and what is said of the model is given it.
-    alpha : scalar, (F,) array, list with an entry a column, or Dirichlet
-        Concentration of the categorical, Bernoulli and multinomial columns.
-    class_alpha, class_prior, estimate
-        As for `CategoricalNB`.
-    categories, handle_unknown, missing_values
-        As for `CategoricalNB`; for the categorical columns.
+        Columns of each kind, by name or index. The multinomial columns are one count vector.
+    numbers : {"auto", "gaussian", "binned"}, default "auto"
+        Kind of the columns of numbers that no list names. "binned": densities of any shape, as in `BinnedNB`. "auto":
+        for each column the kind of density with the higher exact leave-one-out score of the labels, log P(y | x_j, the
+        other rows), on the rows that are counted first. With fewer than ten rows outside the largest class, or a
+        complete `prior` without binned columns, "auto" is "gaussian". `partial_fit` keeps the choice, `kinds_`, and all
+        results are conditional on it.
+    alpha : scalar, (F,) array, list with an entry per column, or Dirichlet, default 1
+        Dirichlet concentration of the categorical, Bernoulli and multinomial columns.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
     binarize : float or None, default 0
-        As for `BernoulliNB`.
+        A Bernoulli column is present where its cell exceeds this threshold. None: cells are 0 or 1 already.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        As `prior` of `GaussianNB`.
-    binned_prior : "independent" or IndependentCuts
-        As `prior` of `BinnedNB`.
-    cells, edges
-        As for `BinnedNB`; of the binned columns.
-    poisson_prior : "pooled" or GammaPoisson
-        As `prior` of `PoissonNB`.
-    exponential_prior : "pooled" or GammaExponential
-        As `prior` of `ExponentialNB`.
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    binned_prior : "independent" or IndependentCuts, default "independent"
+        Prior of the cuts of the binned columns, and of the probabilities of their bins. "independent" is
+        `IndependentCuts(concentration=4.0, cuts=1.0)`.
+    cells : int, default 64
+        Largest number of cells of a binned column, 2 to 256.
+    edges : dict {column: edges}, or list with an entry per binned column, optional
+        Ends of the cells of the binned columns, in place of quantiles.
+    poisson_prior : "pooled" or GammaPoisson, default "pooled"
+        Prior of the rates of the Poisson columns. "pooled" is Gamma(1, 1/mean), with the mean of the column over all
+        rows.
+    exponential_prior : "pooled", GammaExponential or EmpiricalDuration, default "pooled"
+        Prior of the rates of the exponential columns. "pooled" is Gamma(1, mean), with the mean of the column over all
+        rows.
     prior : NaiveBayes, optional
-        A complete prior in place of the above.
+        Complete prior in place of `alpha`, `class_alpha`, `class_prior` and the priors of each kind.
 
     Attributes
     ----------
     kinds_ : dict {column name: kind}
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`; the blocks stand in the order categorical, Gaussian, binned, Bernoulli, Poisson,
-        exponential, multinomial, kinds without a column left out.
+        Kind of each column, in the order of the columns.
     edges_ : dict {column name: array}
         Ends of the cells of the binned columns.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters. Blocks are in the order categorical, Gaussian, binned,
+        Bernoulli, Poisson, exponential, multinomial; kinds without a column have none.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Examples
     --------

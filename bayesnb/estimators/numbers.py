@@ -50,28 +50,41 @@ class GaussianNB(NumbersNB):
     Parameters
     ----------
     prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or NaiveBayes, default "within"
-        Empirical Bayes: loc is a feature's mean over all rows, worth a tenth of a row (κ = 0.1), and b its variance
-        "within" the classes, worth two (a = 1). "pooled" takes the variance over all rows for b, which is too large
-        where classes lie apart: variances are biased, 90% intervals of rows cover .03 of the time at six standard
-        deviations, and the evidence is lower (iris: by 80 nats). But what is too large undoes some of naive Bayes'
-        certainty, so that with few rows the log loss may be lower (docs/priors.md). `EmpiricalNormal` of
-        `bayesnb.families` has other κ and a, a distribution is used as given, its fields scalars, (F,) or (C, F).
-    class_alpha : scalar or (C,) array
-        Concentration of the class probabilities.
+        Prior of the mean and variance of each feature, or a complete prior of the classifier. "within" is empirical
+        Bayes: loc is the mean of the feature over all rows, worth a tenth of a row (κ = 0.1), and b its variance within
+        the classes, worth two rows (a = 1). "pooled" takes the variance over all rows for b, which is too large where
+        classes lie far apart: variances are biased, 90% intervals of rows cover .03 of the time at six standard
+        deviations, and the evidence is lower (iris: by 80 nats). With few rows its log loss may still be lower, since
+        inflated variances undo some of the overconfidence of naive Bayes (docs/priors.md).
+        `bayesnb.families.EmpiricalNormal` has other κ and a. A NormalInverseGamma is used as given; its fields are
+        scalars, (F,) or (C, F).
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or their prior.
-    estimate : {"predictive", "mean", "map", "mle"}
-        "predictive" integrates the parameters out, to Student's t; the others are plugged in.
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is
+        Student's t.
 
     Attributes
     ----------
-    theta_, var_ : (C, F) arrays
-        Posterior means of the means and of the variances.
-    classes_, class_count_, class_log_prior_ : (C,) arrays
+    theta_ : (C, F) array
+        Posterior means of the means.
+    var_ : (C, F) array
+        Posterior means of the variances.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
     statistics_ : Statistics
+        Sufficient statistics of the counted rows.
     log_evidence_ : float
-        Given the prior, also where that is derived from the data.
+        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
 
     Notes
     -----
@@ -116,9 +129,16 @@ class PoissonNB(NumbersNB):
     Parameters
     ----------
     prior : "pooled", GammaPoisson or NaiveBayes, default "pooled"
-        "pooled" is Gamma(1, 1/mean), with the feature's mean over all rows: empirical Bayes.
-    class_alpha, class_prior, estimate
-        As for `GaussianNB`; "predictive" is the negative binomial.
+        Prior of the rate of each feature, or a complete prior of the classifier. "pooled" is empirical Bayes: Gamma(1,
+        1/mean), with the mean of the feature over all rows.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
+        negative binomial.
 
     Attributes
     ----------
@@ -126,8 +146,18 @@ class PoissonNB(NumbersNB):
         Sum of the counts of each feature in each class.
     rate_ : (C, F) array
         Posterior means of the rates.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `GaussianNB`.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
 
     Notes
     -----
@@ -166,16 +196,33 @@ class ExponentialNB(NumbersNB):
     Parameters
     ----------
     prior : "pooled", GammaExponential, EmpiricalDuration or NaiveBayes, default "pooled"
-        "pooled" is Gamma(1, mean), with the feature's mean over all rows, worth one row: empirical Bayes.
-    class_alpha, class_prior, estimate
-        As for `GaussianNB`; "predictive" is the Lomax distribution.
+        Prior of the rate of each feature, or a complete prior of the classifier. "pooled" is empirical Bayes: Gamma(1,
+        mean), with the mean of the feature over all rows, worth one row.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
+        Lomax distribution.
 
     Attributes
     ----------
     rate_ : (C, F) array
-        Posterior means of the rates, one over the unit of X.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `GaussianNB`.
+        Posterior means of the rates, in units of one over the unit of X.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
 
     Notes
     -----

@@ -32,32 +32,82 @@ class TAN(StructuredNB):
 
     Parameters
     ----------
-    score : {"mi", "evidence"}
-        What an arc is worth. "mi": the mutual information of the two columns given the class, in the training rows,
-        times the number of those that have both; the arcs are the maximum spanning tree, F - 1 unless two columns were
-        never observed together. "evidence": the log posterior odds of the arc against none, where a priori a column
-        has no other parent with probability ½, and each of the F - 1 others with 1/(2 (F - 1)); the arcs are the most
-        probable branching of all, a forest without those that the rows do not speak for.
-    root : column name or index, default the first that is categorical
-        Where arcs lead away from, with "mi": that makes no difference to the maximum likelihood, and hardly any to the
-        rest. With "evidence" arcs have their directions already.
-    alpha : scalar or (F,) array
-        With "mi" as for `NetworkNB`: concentration of each level of a column given each value of its parent. With
-        "evidence" that of each level of a column given the class alone, also as a list of F arrays or a (C, L) array
-        over the levels of the columns; given a parent it is divided by the parent's number of values, in the scores of
-        arcs and in the tables (`prior_` shows it). So a column's prior is worth as many rows with a parent as without
-        one; else each arc would bring shrinkage with it, and be drawn for that. With `alpha=[s / n for n in levels]`
-        this is the BDeu prior of equivalent sample size s a class, under which an arc is worth the same in either
-        direction.
-    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells, tables
-        As for `NetworkNB`.
+    score : {"mi", "evidence"}, default "mi"
+        Score of an arc. "mi": the mutual information of the two columns given the class, in the training rows, times
+        the number of rows that have both; the arcs are the maximum spanning tree, F - 1 arcs unless two columns were
+        never observed together. "evidence": the log posterior odds of the arc against none, where a column has a priori
+        no other parent with probability ½, and each of the F - 1 others with 1/(2 (F - 1)); the arcs are the most
+        probable branching, a forest without the arcs that the rows do not support.
+    root : column name or index, optional
+        Root of the tree, from which arcs lead away, with "mi". Default: the first categorical column. The root makes no
+        difference to the maximum likelihood, and hardly any to the other estimates. With "evidence" the scores
+        determine the directions.
+    alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
+        Dirichlet concentration. With "mi": of each level of a column given each value of its parent. With "evidence":
+        of each level of a column given the class alone, L levels of all columns together; given a parent it is divided
+        by the number of values of the parent, in the scores of arcs and in the tables (see `prior_`). The prior of a
+        column is then worth as many rows with a parent as without; otherwise each arc would bring shrinkage with it,
+        and be drawn for that reason. `alpha=[s / n for n in levels]` is the BDeu prior of equivalent sample size s per
+        class, under which the score of an arc is the same in either direction.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "gaussian"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
+        See `NetworkNB` for the density of such a number.
+    cells : int, default 6
+        Largest number of cells of a column of numbers, 2 to 256.
+    tables : {"full", "context"}, default "full"
+        Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
+        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
+        levels of a column together; a missing parent is one more value.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
-    parents_, categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`.
+    parents_ : dict {name: name, tuple of names, or None}
+        Parents of each column besides the class.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----

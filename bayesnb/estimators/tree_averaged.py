@@ -38,18 +38,61 @@ class TreeAveragedNB(StructuredNB):
     Parameters
     ----------
     alpha : float, default 1
-        S, how many rows of each class the prior is worth: S/L a level of a column, S/(L_u L_v) one of a pair.
-    class_alpha, class_prior, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
-        As for `NetworkNB`; by default numbers are cut.
+        Equivalent sample size S of the prior, in rows per class: a level of a column has the Dirichlet concentration
+        S/L, a level of a pair of columns S/(L_u L_v).
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "binned"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
+        number then counts as its cell; the ends of cells are the cuts of the most probable binning of the first counted
+        rows, which depends on their labels.
+    cells : int, default 64
+        Largest number of cells of a column of numbers, 2 to 256.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
-    arc_probability_ : DataFrame (F, F)
-        Posterior probability of each arc being real, the columns by name.
-    categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`.
+    arc_probability_ : (F, F) DataFrame
+        Posterior probability that the arc between two columns, by name, is real.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----
