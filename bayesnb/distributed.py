@@ -14,7 +14,7 @@ from bayesnb._util.extras import require
 from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, check_labels
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.streaming import batch_parts, blank
 
@@ -109,7 +109,7 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
             else "X is empty: there was no row to fit to."
         )
     model = columns.with_counts(counting.declare(counted, found.union(declared)))
-    return drafts.commit_counter(nb, draft, model)
+    return classifier_state.commit_counter(nb, draft, model)
 
 
 def _reduced(start: Any, blocks: Blocks) -> _Part:
@@ -150,9 +150,9 @@ def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _Part:
         return _Part(Levels(()))
     if np.shape(weight) in ((), (n_rows,)) and weight is not None and not np.any(weight):
         return _Part(check_labels(y, n_rows, type(start).__name__)[0])
-    columns = start if drafts.is_fitted(start) else drafts.counter(start, X)
-    counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
-    if not drafts.is_fitted(columns):
+    columns = start if classifier_state.is_fitted(start) else classifier_state.counter(start, X)
+    counted = classifier_state.count_batch(columns, X, y, weight, Levels(()), grow=True)
+    if not classifier_state.is_fitted(columns):
         columns.fitted_ = _Decided(counted.encoding)
     return _Part(counted.encoding.classes, columns, counted)
 

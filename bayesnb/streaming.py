@@ -17,7 +17,7 @@ from bayesnb._util.files import require_writable
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import FirstRows, n_rows, take
 from bayesnb.fitted import require_classifier
@@ -122,14 +122,14 @@ def fit_stream(
                 X, y, weight = (take(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
             if weight is None or np.any(weight):
-                drafts.count_on(draft, X, y, weight, declared)
+                classifier_state.count_further(draft, X, y, weight, declared)
             else:  # such rows leave their classes, as in `fit`
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
             if not passed_over:
                 first_rows.compare(X, y, weight)
             counted += n
             tick(n)
-            if checkpoint is not None and counted - saved >= every and drafts.is_fitted(draft):
+            if checkpoint is not None and counted - saved >= every and classifier_state.is_fitted(draft):
                 saved = _save(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
@@ -138,13 +138,13 @@ def fit_stream(
         )
     if not counted:
         raise ValueError("batches is empty: there was no row to fit to.")
-    if not drafts.is_fitted(draft):
+    if not classifier_state.is_fitted(draft):
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     if checkpoint is not None and counted > saved:
         _save(draft, declared, checkpoint, counted, first_rows.digests)
     for name in (_ROWS_COUNTED, _FIRST_ROWS):
         vars(draft).pop(name, None)
-    return drafts.take_over(nb, draft.with_counts(declare(draft.fitted_.counted, declared)))
+    return classifier_state.replace_state(nb, draft.with_counts(declare(draft.fitted_.counted, declared)))
 
 
 def read_table(
@@ -339,7 +339,7 @@ def blank(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
         If its statistics do not add up.
     """
     require_classifier(nb, who)
-    draft = drafts.blank(nb)
+    draft = classifier_state.copy_unfitted(nb)
     if not hasattr(draft, "partial_fit"):
         raise TypeError(
             f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
@@ -364,7 +364,7 @@ def _begin(nb: NaiveBayesClassifier, checkpoint: Any) -> tuple[Any, int]:
 def _save(
     draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
 ) -> int:
-    drafts.take_over(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
+    classifier_state.replace_state(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
     return rows

@@ -1,4 +1,4 @@
-"""Classifiers whose features have Dirichlet priors: categorical, Bernoulli, multinomial."""
+"""Classifiers whose features have Dirichlet priors: categorical, Bernoulli and multinomial."""
 
 from __future__ import annotations
 
@@ -122,17 +122,17 @@ class CategoricalNB(NaiveBayesClassifier):
 
     @property
     def category_count_(self) -> list[np.ndarray]:
-        """For each feature (C, L_j) weight of the rows with each level."""
+        """(C, L_j) weight of the rows with each level, one array per feature."""
         self._require_fitted("category_count_")
-        return self._by_feature(self.statistics_.blocks[0].count)
+        return self._split_by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
-        """For each feature (C, L_j) log posterior mean of P(level | class)."""
+        """(C, L_j) log posterior mean of P(level | class), one array per feature."""
         self._require_fitted("feature_log_prob_")
-        return self._by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
+        return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
-    def _by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
+    def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
         columns: Any = self.encoding_.blocks[0]
         return np.split(flat, columns.start()[1:], axis=1)
 
@@ -190,7 +190,7 @@ class BernoulliNB(NaiveBayesClassifier):
     >>> nb = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], ["spam", "spam", "ham"])
     >>> nb.predict_proba([[1, 0]]).round(2)
     array([[0.16, 0.84]])
-    >>> nb.predict_proba([[1, float("nan")]]).round(2)  # of the second cell nothing is known
+    >>> nb.predict_proba([[1, float("nan")]]).round(2)  # the second cell is missing
     array([[0.23, 0.77]])
     """
 
@@ -219,13 +219,13 @@ class BernoulliNB(NaiveBayesClassifier):
     def feature_count_(self) -> np.ndarray:
         """(C, F) weight of the rows in which the feature is present."""
         self._require_fitted("feature_count_")
-        return self.statistics_.blocks[0].count[:, 1::2]
+        return np.asarray(self.statistics_.blocks[0].count[:, 1::2])
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of P(present | class)."""
         self._require_fitted("feature_log_prob_")
-        return scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2]
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -275,8 +275,8 @@ class MultinomialNB(NaiveBayesClassifier):
 
     Notes
     -----
-    Fractional counts (tf-idf) are accepted as scikit-learn's are; the evidence is then that of a
-    pseudo-likelihood, factorials read as gamma functions.
+    Fractional counts (tf-idf) are accepted, as in scikit-learn; the evidence is then that of a pseudo-likelihood, with
+    gamma functions for factorials.
 
     Examples
     --------
@@ -309,15 +309,15 @@ class MultinomialNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) count of each word."""
+        """(C, F) count of each word in each class."""
         self._require_fitted("feature_count_")
-        return self.statistics_.blocks[0].count
+        return np.asarray(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of the probability of each word."""
         self._require_fitted("feature_log_prob_")
-        return scoring.plug_in(self.posterior_.blocks[0]).log_theta
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -328,7 +328,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
 
 def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
-    """Bernoulli columns of a table, cut at `binarize`."""
+    """Make Bernoulli columns of a table, with the threshold `binarize`."""
     if binarize is not None:
         require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
@@ -338,10 +338,12 @@ def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryC
 def level_columns(
     table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
 ) -> LevelColumns:
-    """Categorical columns of a table with the levels that are declared for them."""
+    """Make categorical columns of a table, with the levels that are declared for them."""
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
     marks = () if missing_values is None else _as_tuple(missing_values)
-    marks = tuple(mark for mark in marks if type(mark).__name__ != "NAType")  # pd.NA is missing, and equals nothing
+    marks = tuple(
+        mark for mark in marks if type(mark).__name__ != "NAType"
+    )  # pd.NA is missing anyway, and equals nothing.
     for mark in marks:
         if not isinstance(mark, Hashable):
             raise ValueError(
@@ -350,13 +352,13 @@ def level_columns(
     marked, declared = Levels.of(marks), []
     if isinstance(categories, Mapping):
         features = {*table.names, *range(len(table.names))}
-        strange = [key for key in categories if key not in features]
-        if strange:
+        unknown = [key for key in categories if key not in features]
+        if unknown:
             raise ValueError(
-                f"categories names a feature {shown(strange[0])} that X does not have: {list(table.names)}."
+                f"categories names a feature {shown(unknown[0])} that X does not have: {list(table.names)}."
             )
     for position, j in enumerate(index):
-        levels = _declared(categories, position, j, table, len(index))
+        levels = _read_declared_levels(categories, position, j, table, len(index))
         declared.append(declared_categories(table.column(j)) if levels is None and not table.is_sparse else levels)
     levels = tuple(Levels.of(v for v in (d if d is not None else ()) if v not in marked) for d in declared)
     for j, d, known in zip(index, declared, levels, strict=True):
@@ -367,7 +369,7 @@ def level_columns(
     return LevelColumns(index, names, len(table.names), levels, flags, handle_unknown, marks)  # type: ignore[arg-type]
 
 
-def _declared(categories: Any, position: int, j: int, table: Table, n: int) -> Any:
+def _read_declared_levels(categories: Any, position: int, j: int, table: Table, n: int) -> Any:
     if isinstance(categories, str):
         if categories != "auto":
             raise ValueError(f"categories={shown(categories)} is unknown; use 'auto' or the levels of each feature.")

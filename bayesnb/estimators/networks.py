@@ -1,4 +1,4 @@
-"""Classifiers in which features depend on each other: TAN, SPODE, and networks that the user gives."""
+"""Classifiers with given arcs between features: any network, and one parent of all others (SPODE)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayesnb.model import Estimate
 
 
 class NetworkNB(StructuredNB):
-    """Any acyclic network of the categorical features below the class.
+    """Naive Bayes augmented by a given acyclic network of the categorical features.
 
     p(c, x) = π_c Π_j p(x_j | x_parents(j), c), with a Dirichlet for each value of the parents and the class.
 
@@ -97,12 +97,12 @@ class NetworkNB(StructuredNB):
 
     Notes
     -----
-    A cell counts where column and parents are observed; of a class that has no such row `fit` warns. A row scores with
-    its missing cells summed out, exactly: it is the density of what is observed, if cells are missing at random, and
-    `predict_proba` is `query` of the class. What θ | data, row says of such rows, `predict_interval` and its like, are
-    draws. The evidence is refused where cells are missing on arcs: the sum over those of all rows has no closed form.
-    All that is said of parameters and predictions is given the structure: intervals hold for the true one, and are too
-    narrow for one that was learned from the same rows, see `TAN`.
+    A cell counts where column and parents are observed; `fit` warns of classes without such rows. The score of a row
+    sums its missing cells out exactly: it is the density of the observed cells, if cells are missing at random, and
+    `predict_proba` is `query` of the class. Intervals of such rows given the row (`predict_interval`) are computed from
+    draws. The evidence is refused where cells are missing on arcs: the sum over the missing cells of all rows has no
+    closed form. Results about parameters and predictions are conditional on the structure: intervals hold for the true
+    structure, and are too narrow for one that was learned from the same rows, see `TAN`.
 
     References
     ----------
@@ -161,21 +161,21 @@ class NetworkNB(StructuredNB):
             raise ValueError(
                 f"parents={shown(self.parents)} must be a dict {{column: parent, list of parents, or None}}."
             )
-        found: dict[int, list[int]] = {}
+        parents_of: dict[int, list[int]] = {}
         named: set[int] = set()
-        for column, own in (self.parents or {}).items():
-            (at,), parents = encoding.positions([column], "parents"), _listed(own)
-            if at in named:
-                name = dict(zip(columns.base.index, names, strict=True)).get(at, column)
+        for column, value in (self.parents or {}).items():
+            (index,), parents = encoding.positions([column], "parents"), _as_tuple(value)
+            if index in named:
+                name = dict(zip(columns.base.index, names, strict=True)).get(index, column)
                 raise ValueError(f"parents names column {shown(name)} twice, by name and by index.")
-            named.add(at)
+            named.add(index)
             if not parents:
                 continue
             child = position(encoding, columns, column, "parents")
-            found[child] = [position(encoding, columns, p, "parents") for p in parents]
-            if len(set(found[child])) < len(parents):
-                raise ValueError(f"parents names a parent of column {shown(names[child])} twice: {shown(own)}.")
-        return tuple((j, *found.get(j, ())) for j in range(len(names)))
+            parents_of[child] = [position(encoding, columns, p, "parents") for p in parents]
+            if len(set(parents_of[child])) < len(parents):
+                raise ValueError(f"parents names a parent of column {shown(names[child])} twice: {shown(value)}.")
+        return tuple((j, *parents_of.get(j, ())) for j in range(len(names)))
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
@@ -184,7 +184,7 @@ class NetworkNB(StructuredNB):
 
 
 class SPODE(StructuredNB):
-    """Superparent one-dependence estimator: one column is a parent of all others.
+    """Superparent one-dependence estimator: one column is the parent of all others.
 
     p(c, x) = π_c p(x_p | c) Π_j p(x_j | x_p, c).
 
@@ -262,7 +262,7 @@ class SPODE(StructuredNB):
 
     Examples
     --------
-    Which fruit is ripe depends on colour and size together: neither alone tells.
+    Ripeness depends on colour and size jointly; neither alone predicts it.
 
     >>> from bayesnb import CategoricalNB, SPODE
     >>> X = [["red", "big"], ["red", "small"], ["green", "big"], ["green", "small"]] * 3
@@ -318,7 +318,7 @@ class SPODE(StructuredNB):
         self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
 
 
-def _listed(own: Any) -> tuple[Any, ...]:
-    if own is None:
+def _as_tuple(parents: Any) -> tuple[Any, ...]:
+    if parents is None:
         return ()
-    return tuple(own) if isinstance(own, Iterable) and not isinstance(own, str) else (own,)
+    return tuple(parents) if isinstance(parents, Iterable) and not isinstance(parents, str) else (parents,)

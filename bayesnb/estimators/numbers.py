@@ -15,7 +15,7 @@ from bayesnb.model import Estimate
 
 
 class NumbersNB(NaiveBayesClassifier):
-    """Naive Bayes for numbers of one conjugate `family`, which says all that there is to say."""
+    """Naive Bayes for numbers of one conjugate family, the class attribute `family` of a subclass."""
 
     family: ClassVar[Any]
 
@@ -88,7 +88,7 @@ class GaussianNB(NumbersNB):
 
     Notes
     -----
-    NaN is a missing cell and contributes nothing, which assumes it missing at random.
+    NaN is a missing cell and contributes nothing, on the assumption that cells are missing at random.
 
     Examples
     --------
@@ -114,17 +114,17 @@ class GaussianNB(NumbersNB):
     def theta_(self) -> np.ndarray:
         """(C, F) posterior means of the means."""
         self._require_fitted("theta_")
-        return scoring.plug_in(self.posterior_.blocks[0]).mu
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
         """(C, F) posterior means of the variances."""
         self._require_fitted("var_")
-        return scoring.plug_in(self.posterior_.blocks[0]).sigma2
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
 class PoissonNB(NumbersNB):
-    """Naive Bayes for counts with a rate each: λ_cj ~ Gamma(a, b).
+    """Naive Bayes for counts: x_j ~ Poisson(λ_cj), λ_cj ~ Gamma(a, b).
 
     Parameters
     ----------
@@ -161,8 +161,8 @@ class PoissonNB(NumbersNB):
 
     Notes
     -----
-    NaN is a missing cell. Non-negative numbers that are not whole are accepted, as MultinomialNB does;
-    the evidence is then that of a pseudo-likelihood.
+    NaN is a missing cell. Non-negative numbers that are not whole are accepted, as in `MultinomialNB`; the evidence is
+    then that of a pseudo-likelihood.
 
     Examples
     --------
@@ -181,17 +181,17 @@ class PoissonNB(NumbersNB):
     def feature_count_(self) -> np.ndarray:
         """(C, F) sum of the counts of each feature."""
         self._require_fitted("feature_count_")
-        return self.statistics_.blocks[0].total
+        return np.asarray(self.statistics_.blocks[0].total)
 
     @property
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates."""
         self._require_fitted("rate_")
-        return scoring.plug_in(self.posterior_.blocks[0]).rate
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
 class ExponentialNB(NumbersNB):
-    """Naive Bayes for durations with a rate each: λ_cj ~ Gamma(a, b), x ~ Exponential(λ_cj).
+    """Naive Bayes for durations: x_j ~ Exponential(λ_cj), λ_cj ~ Gamma(a, b).
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class ExponentialNB(NumbersNB):
 
     Notes
     -----
-    NaN is a missing cell; of a duration that was cut short nothing but that is known here.
+    NaN is a missing cell; a censored duration can be given as a missing cell only.
 
     References
     ----------
@@ -246,8 +246,8 @@ class ExponentialNB(NumbersNB):
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates, one over the unit of X."""
         self._require_fitted("rate_")
-        return scoring.plug_in(self.posterior_.blocks[0]).rate
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
 OF_KIND: dict[str, type[NumbersNB]] = {cls.family.kind: cls for cls in (GaussianNB, PoissonNB, ExponentialNB)}
-"""The classifier for columns of one kind of numbers."""
+"""Classifiers by the kind of numbers in their columns."""

@@ -14,11 +14,12 @@ from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
 
-_FEWEST = 0.5  # of the rows that have a column must have its parent too
+_FEWEST = 0.5
+"""Smallest fraction of the rows with a column that must have its parent too, or else `fit` warns."""
 
 
 class _Criterion:
-    """`score` twice over: the hyperparameter that says what an arc is worth, and scikit-learn's method, accuracy."""
+    """Descriptor of `score`: set as the hyperparameter that scores arcs, read as scikit-learn's method, accuracy."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
@@ -28,7 +29,7 @@ class _Criterion:
 
 
 class TAN(StructuredNB):
-    """Tree-augmented naive Bayes: each column may have one other column as a parent, and the rows say which.
+    """Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
 
     Parameters
     ----------
@@ -111,14 +112,14 @@ class TAN(StructuredNB):
 
     Notes
     -----
-    The tree is learned from the same rows as the parameters, and everything (evidence, leave-one-out, intervals) is
-    given the tree: it tells nothing of how uncertain that is. Intervals of 90% for P(class | row, θ) covered 90 to 91%
-    of 1,500 data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 where the tree was
-    learned from the same rows. `loo` and `bayes_factor` are too good, and say so in their `notes` (`permutation_null`
-    refits the tree too). `partial_fit` counts further rows for the tree that `fit` has found, and `tune_alpha` keeps
-    it. `run_nuts` with a hyperprior gives all tables concentrations of their own, whatever `score` is. Missing cells as
-    for `NetworkNB`: a cell whose parent is missing in a row does not count there, so that columns that are mostly
-    missing are poor parents, and `fit` warns of them.
+    The tree is learned from the same rows as the parameters, and all results (evidence, leave-one-out, intervals) are
+    conditional on the tree, without its uncertainty. Intervals of 90% for P(class | row, θ) covered 90 to 91% of 1,500
+    data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 where the tree was learned
+    from the same rows. `loo` and `bayes_factor` are optimistic, and their `notes` say so (`permutation_null` refits the
+    tree too). `partial_fit` counts further rows for the tree that `fit` has learned, and `tune_alpha` keeps it.
+    `run_nuts` with a hyperprior gives each table a concentration, whatever `score` is. Missing cells are treated as in
+    `NetworkNB`: a cell whose parent is missing in a row does not count, so that columns that are mostly missing are
+    poor parents, and `fit` warns of them.
 
     References
     ----------
@@ -172,22 +173,23 @@ class TAN(StructuredNB):
         self.prior = prior
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Hyperparameters; `score` is that of the arcs."""
-        return super().get_params(deep) | {"score": vars(self)["score"]}
+        """Return the hyperparameters by name; `score` is the score of arcs."""
+        params: dict[str, Any] = super().get_params(deep)
+        return params | {"score": vars(self)["score"]}
 
     @staticmethod
-    def _warn_of_losses(columns: NodeColumns, nodes: tuple[Node, ...], together: np.ndarray) -> None:
+    def _warn_of_missing_parents(columns: NodeColumns, nodes: tuple[Node, ...], n_both: np.ndarray) -> None:
         names = columns.base.names
         seldom = {
             names[child]: names[parents[0]]
             for child, *parents in nodes
-            if parents and together[child, parents[0]] < _FEWEST * together[child, child]
+            if parents and n_both[child, parents[0]] < _FEWEST * n_both[child, child]
         }
         if seldom:
             warn(
                 "TAN: the parents of these columns are missing in most of the rows that have them, {column: parent}: "
-                f"{seldom}. They do not count there, and their tables are of the other rows alone. Leave such parents "
-                "out, or give missing cells a level of their own."
+                f"{seldom}. Such rows do not count for the columns. Leave such parents out, or give missing cells a "
+                "level of their own."
             )
 
     def _arcs(
@@ -199,22 +201,22 @@ class TAN(StructuredNB):
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
         counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
         if criterion == "mi":
-            together = structure.observed_pairs(counts, sizes)
-            # What an arc adds to the log likelihood: with few rows the information of noise is large, and is no gain.
-            gain = together * structure.mutual_information(counts, sizes)
+            n_both = structure.observed_pairs(counts, sizes)
+            # An arc is scored by its gain in log likelihood, as few common rows have much information by chance.
+            gain = n_both * structure.mutual_information(counts, sizes)
             nodes = structure.maximum_spanning_tree(gain, root)
-            nodes = tuple(node[:1] if len(node) == 2 and not together[node] else node for node in nodes)
-            self._warn_of_losses(columns, nodes, together)
+            nodes = tuple(node[:1] if len(node) == 2 and not n_both[node] else node for node in nodes)
+            self._warn_of_missing_parents(columns, nodes, n_both)
             return nodes
         alpha = np.asarray(self._without_parents(columns, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={shown(self.alpha)} has zeros, and score='evidence' needs a proper prior.")
-        # Each column has no other parent with probability ½, and else any of the others: there are many to choose from.
+        # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
 
     def _block_prior(self, columns: Any, n_classes: int) -> Any:
-        """By evidence full tables have the prior by which their arcs were chosen."""
+        """Return the prior of one block; with score="evidence" full tables have the prior that scored their arcs."""
         if vars(self)["score"] != "evidence" or type(columns) is not NodeColumns:
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(self._without_parents(columns, n_classes), columns)
@@ -225,7 +227,7 @@ class TAN(StructuredNB):
         return self._without_parents(columns.network, np.shape(family.concentration)[0])
 
     def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
-        """What an arc is worth, and where arcs lead away from."""
+        """Return the checked score of arcs, and the position of the root."""
         criterion = vars(self)["score"]
         require_choice("score", criterion, ("mi", "evidence"))
         return criterion, 0 if self.root is None else position(encoding, columns, self.root, "root")

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.files import write_atomically
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.display import Displayed
 from bayesnb.persistence.files import CorruptModelError, read_file, require_few_parts
 from bayesnb.persistence.migrations import migrated, version
@@ -79,7 +79,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, np.ndarray] = {}
     model = encode(nb, type(nb).__name__, arrays, vocabulary(own_classes(nb)))
     try:
-        drafts.check(fitted)
+        classifier_state.check(fitted)
     except ValueError as error:
         raise ValueError(f"save: {type(nb).__name__} is not as fit left it: {error} Nothing was written.") from None
     digest = _digest(json.dumps(model), arrays, version())
