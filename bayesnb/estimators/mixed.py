@@ -193,7 +193,22 @@ class MixedNB(NaiveBayesClassifier):
         return cell_edges(self.encoding_.blocks)
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
-        """Return a copy with the same counts, and the same kinds of columns, under other hyperparameters."""
+        """Return a copy with the same counts, and the same kinds of columns, under other hyperparameters.
+
+        Parameters
+        ----------
+        priors : dict {name: value}
+            Values of hyperparameters.
+        chosen : tuple of str
+            Names of the hyperparameters that were chosen on the counted rows.
+
+        Examples
+        --------
+        >>> from bayesnb import MixedNB
+        >>> nb = MixedNB().fit([[1.0], [2.0], [1.5], [2.5]], ["low", "high", "low", "high"])
+        >>> nb.with_priors({"gaussian_prior": "pooled"}).gaussian  # chosen by `fit`, and kept
+        ['0']
+        """
         kinds = {
             kind: [name for name, column_kind in self.kinds_.items() if column_kind == kind] or None
             for kind in (("gaussian", "binned") if self.numbers == "auto" else ())
