@@ -1,4 +1,4 @@
-"""Refusals of analyses that need what a family lacks."""
+"""Checks that a family has the optional methods that an analysis needs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from bayesnb.families import reason_for_lack, supports
 
 
 def require_capability(family: Any, capability: type) -> Any:
-    """Return the family if it has a capability, one of the protocols of `bayesnb.families.protocol`.
+    """Return the family if it implements a capability, one of the protocols of `bayesnb.families.protocol`.
 
     Raises
     ------
     NotImplementedError
-        With the reason that the family gives, if it lacks the capability.
+        If the family lacks the capability, with the reason that the family states.
     """
     if not supports(family, capability):
         raise NotImplementedError(reason_for_lack(family, capability))

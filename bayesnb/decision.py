@@ -1,4 +1,4 @@
-"""Bayes decision theory: the action of least posterior expected loss, and how sure it is the best one."""
+"""Bayes decision theory: actions of least posterior expected loss, and the probability that each is optimal."""
 
 from __future__ import annotations
 
@@ -20,41 +20,42 @@ if TYPE_CHECKING:
     import pandas as pd
 
 REJECT = "reject"
-_SHOWN = 12
+_MOST_DISPLAYED_CLASSES = 12
 _MEANING = (
-    "Expected risk is what class probabilities say of themselves; observed_risk(y) is what labels say. P(optimal) is "
-    "about the parameters, if the model holds: not the probability that an action turns out well."
+    "Expected risk is the mean loss under the class probabilities; observed_risk(y) is the mean loss under labels. "
+    "P(optimal) is about the parameters, if the model holds: not the probability that an action turns out well."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """What to do with each row, if naive Bayes holds.
+    """Optimal action for each row under the model, with its risk.
 
     Attributes
     ----------
     action : (N,) array
-        Of least posterior expected loss.
+        Action of least posterior expected loss.
     risk : (N,) array
-        That loss, Σ_c P(c | row) loss[action, c].
+        Posterior expected loss of the action, Σ_c P(c | row) loss[action, c].
     p_optimal : (N,) array
-        Posterior probability, under the model, that this action is the best one given the parameters. It is not the
-        probability that the action turns out well: that is in `risk`.
+        Posterior probability, under the model, that the action is the best one given the parameters. It is not the
+        probability that the action turns out well, which `risk` measures. NaN if the parameters have no exact
+        posterior, as those of `AODE`.
     regret : (N,) array
-        Posterior expected loss of this action above that of the best one given the parameters: what it would be worth
-        to know them. Like `p_optimal` NaN where the parameters have no exact posterior, as those of `AODE`.
+        Posterior expected excess of the loss of the action over that of the best action given the parameters: the value
+        of knowing the parameters. NaN if the parameters have no exact posterior.
     loss : DataFrame, actions × classes
-        As it was read.
+        Losses, with names of actions and classes.
 
     Examples
     --------
     >>> from bayesnb import CategoricalNB, decide
     >>> from bayesnb.decision import zero_one
     >>> nb = CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
-    >>> found = decide(nb, [["red"], ["green"]], zero_one(nb.classes_), reject_cost=0.3)
-    >>> found.action
+    >>> decisions = decide(nb, [["red"], ["green"]], zero_one(nb.classes_), reject_cost=0.3)
+    >>> decisions.action
     array(['reject', 'raw'], dtype=object)
-    >>> found.risk.round(2), found.p_optimal.round(2)
+    >>> decisions.risk.round(2), decisions.p_optimal.round(2)
     (array([0.3 , 0.16]), array([0.53, 0.85]))
     """
 
@@ -66,30 +67,35 @@ class Decisions:
 
     @property
     def expected_risk(self) -> float:
-        """Mean of `risk`: under zero-one loss the mean of 1 - max p. To be held against `observed_risk`."""
+        """Mean of `risk`, to be compared with `observed_risk`; under zero-one loss the mean of 1 - max p."""
         return float(self.risk.mean())
 
     def observed_risk(self, y: Any) -> float:
-        """Mean loss of the actions where `y` (N,) is the truth: under zero-one loss the observed error.
+        """Compute the mean loss of the actions under true labels; under zero-one loss the observed error rate.
+
+        Parameters
+        ----------
+        y : array-like of shape (N,)
+            True labels.
 
         Raises
         ------
         ValueError
-            If a label is no column of `loss`, or there are not N.
+            If a label is no column of `loss`, or the number of labels is not N.
 
         Examples
         --------
         >>> from bayesnb import CategoricalNB, decide
         >>> from bayesnb.decision import zero_one
         >>> nb = CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
-        >>> found = decide(nb, [["red"], ["green"]], zero_one(nb.classes_))
-        >>> round(found.expected_risk, 2), found.observed_risk(["raw", "raw"])
+        >>> decisions = decide(nb, [["red"], ["green"]], zero_one(nb.classes_))
+        >>> round(decisions.expected_risk, 2), decisions.observed_risk(["raw", "raw"])
         (0.25, 0.5)
         """
         import pandas as pd
 
-        found, label = check_labels(y, len(self.action), "observed_risk")
-        truth = _positions(found.values, self.loss.columns, "y has the label {!r}, for which there is no loss")[label]
+        labels, label = check_labels(y, len(self.action), "observed_risk")
+        truth = _positions(labels.values, self.loss.columns, "y has the label {!r}, for which there is no loss")[label]
         action = self.loss.index.get_indexer(pd.Index(self.action))
         return float(self.loss.to_numpy()[action, truth].mean())
 
@@ -105,14 +111,14 @@ class Decisions:
     def _repr_html_(self) -> str:
         taken = [(action, self.action == action) for action in self.loss.index]
         rows = [
-            (a, int(m.sum()), *((x[m].mean() if m.any() else "") for x in (self.risk, self.p_optimal)))
-            for a, m in taken
+            (action, int(rows.sum()), *((x[rows].mean() if rows.any() else "") for x in (self.risk, self.p_optimal)))
+            for action, rows in taken
         ]
         total = [("expected risk", self.expected_risk), ("expected regret", float(self.regret.mean()))]
         actions = table(rows, ("action", "rows", "mean risk", "mean P(optimal)"))
-        costs = self.loss.iloc[:, :_SHOWN]  # of so many classes
-        each = [(a, *values) for a, values in zip(costs.index, costs.to_numpy().tolist(), strict=True)]
-        loss = table(each, ("loss[action, truth]", *map(str, costs.columns)))
+        costs = self.loss.iloc[:, :_MOST_DISPLAYED_CLASSES]
+        loss_rows = [(a, *values) for a, values in zip(costs.index, costs.to_numpy().tolist(), strict=True)]
+        loss = table(loss_rows, ("loss[action, truth]", *map(str, costs.columns)))
         return card("Decisions", f"{len(self.action)} rows", actions, table(total), loss, notes=[_MEANING])
 
 
@@ -126,26 +132,35 @@ def decide(
     draws: Any = 1000,
     seed: int = 0,
 ) -> Decisions:
-    """The action of least posterior expected loss for each row.
+    """Choose the action of least posterior expected loss for each row.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-    X : (N, F) rows
+        Fitted classifier.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows of features.
     loss : (A, C) array or DataFrame
-        loss[action, truth], the textbook's λ_ij: what it costs to decide i when the truth is j, classes in the order
-        of `nb.classes_`. There may be more actions than classes, or fewer. With as many, action i is to decide for
-        class i; else actions are numbered. A DataFrame names them: its columns are the classes in any order, its
+        loss[action, truth], the λ_ij of textbooks: the cost of action i when the class is j, classes in the order
+        of `nb.classes_`. The numbers of actions and classes may differ. If they are equal, action i is to decide for
+        class i; otherwise actions are numbered. A DataFrame names them: its columns are the classes in any order, its
         index the actions; with axes named "truth" and "action" either may come first.
     reject_cost : float, optional
-        Loss of one more action, "reject", whatever the truth (Chow 1970).
-    given, method, draws, seed
-        As for `predict_interval`; they concern `p_optimal` and `regret`, which are given the row by default, and given
-        the data where terms are weighted.
+        Loss of a further action, "reject", for every class (Chow 1970).
+    given : {"row", "data"}, optional
+        Condition of the posterior of the parameters in `p_optimal` and `regret`: the data and the row, or the data
+        alone. Default: "row", or "data" for weighted terms.
+    method : {"moments", "draws"}, default "moments"
+        Whether scores are approximated by their moments, or θ is drawn, see `predict_interval`.
+    draws : int, or return value of `posterior_draws`, `to_arviz` or `run_nuts`, default 1000
+        Number of draws, or draws that replace the exact posterior, see `predict_interval`.
+    seed : int, default 0
+        Seed of the draws.
 
     Returns
     -------
     Decisions
+        Actions with their risk, P(optimal) and regret.
 
     Raises
     ------
@@ -161,7 +176,7 @@ def decide(
 
     Notes
     -----
-    Probabilities are those of `nb.predict_proba`, so that under `zero_one` loss the action is `nb.predict`.
+    Probabilities are those of `nb.predict_proba`, so that under `zero_one` loss the action is `nb.predict(X)`.
 
     References
     ----------
@@ -170,7 +185,7 @@ def decide(
 
     Examples
     --------
-    To sell a raw melon costs 5, to throw a ripe one away costs 1: sold is what is ripe with a probability above 5/6.
+    Selling a raw melon costs 5, throwing a ripe one away costs 1: a melon should be sold if P(ripe) exceeds 5/6.
 
     >>> import pandas as pd
     >>> from bayesnb import CategoricalNB, decide
@@ -178,20 +193,20 @@ def decide(
     >>> nb.predict([["red"]]), nb.predict_proba([["red"]]).round(2)
     (array(['ripe'], dtype='<U4'), array([[0.35, 0.65]]))
     >>> loss = pd.DataFrame({"raw": [5, 0], "ripe": [0, 1]}, index=["sell", "throw"])
-    >>> found = decide(nb, [["red"]], loss)
-    >>> found.action, found.risk.round(2)
+    >>> decisions = decide(nb, [["red"]], loss)
+    >>> decisions.action, decisions.risk.round(2)
     (array(['throw'], dtype=object), array([0.65]))
     """
     require_fitted(nb, "decide")
     require_options(given, method)
     require_seed(seed)
     fitted = None if nb.no_posterior else nb.fitted_
-    drawing = None if fitted is None else choose_sampler(fitted, given, method, draws, seed)
+    sampler = None if fitted is None else choose_sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 
-    def of_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
-        """(n, 2, A): how often each action is the best one, and how much more than that it costs."""
+    def summarize_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
+        """Return (n, 2, A): for each action the fraction of draws in which it is optimal, and its mean excess loss."""
         excess = np.exp(log_proba) @ costs.T
         excess -= excess.min(axis=2, keepdims=True)
         best = excess <= 1e-12 * abs(costs).max()
@@ -203,16 +218,26 @@ def decide(
         proba[undefined] = np.exp(nb.class_log_prior_ if fitted is None else fitted.class_log_prior)
     risk = proba @ costs.T
     choice = risk.argmin(axis=1)
-    each = np.arange(len(choice))
-    found = np.full((len(choice), 2, len(costs)), np.nan)
-    if fitted is not None and drawing is not None:
-        found = drawing.map(fitted, X, of_draws)
-    p_optimal, regret = found[each, :, choice].T
-    return Decisions(table.index.to_numpy()[choice], risk[each, choice], p_optimal, regret, table)
+    row = np.arange(len(choice))
+    summaries = np.full((len(choice), 2, len(costs)), np.nan)
+    if fitted is not None and sampler is not None:
+        summaries = sampler.map(fitted, X, summarize_draws)
+    p_optimal, regret = summaries[row, :, choice].T
+    return Decisions(table.index.to_numpy()[choice], risk[row, choice], p_optimal, regret, table)
 
 
 def zero_one(classes: Sequence[Hashable]) -> pd.DataFrame:
-    """Zero-one loss: an error costs 1, whichever it is.
+    """Return the zero-one loss, by which every error costs 1.
+
+    Parameters
+    ----------
+    classes : sequence of labels
+        Classes, which are also the actions.
+
+    Returns
+    -------
+    DataFrame
+        Loss of each action (rows) for each true class (columns).
 
     Examples
     --------
@@ -231,12 +256,19 @@ def zero_one(classes: Sequence[Hashable]) -> pd.DataFrame:
 
 
 def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, Any]) -> dict[Hashable, Fraction]:
-    """P(hypothesis | observation) from P(hypothesis) and P(observation | hypothesis), in exact fractions.
+    """Compute P(hypothesis | observation) by Bayes' theorem, in exact fractions.
 
     Parameters
     ----------
-    prior, likelihood : dict {hypothesis: number}
-        Numbers are taken as they are written: 0.05 is 1/20. The prior need not sum to one.
+    prior : dict {hypothesis: number}
+        P(hypothesis), or numbers proportional to it. A number is the decimal fraction that it is written as: 0.05 is
+        1/20.
+    likelihood : dict {hypothesis: number}
+        P(observation | hypothesis).
+
+    Returns
+    -------
+    dict {hypothesis: Fraction}
 
     Raises
     ------
@@ -245,7 +277,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
 
     Examples
     --------
-    Of men 5% are colour-blind, of women .25%; half of all are men. A colour-blind person is a man with
+    5% of men and .25% of women are colour-blind, and half of all people are men. P(man | colour-blind) is
 
     >>> from bayesnb.decision import bayes_theorem
     >>> bayes_theorem({"man": 0.5, "woman": 0.5}, {"man": 0.05, "woman": 0.0025})["man"]
@@ -271,7 +303,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
 
 
 def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
-    """Actions × classes, in the order of `classes`, rejection last."""
+    """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last."""
     import pandas as pd
 
     labels = np.asarray(classes).tolist()
@@ -317,9 +349,9 @@ def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd
 
 def _warn_dominated(table: pd.DataFrame) -> None:
     costs = table.to_numpy()
-    for a, mine in enumerate(costs):
-        for b, other in enumerate(costs):
-            if (other <= mine).all() and ((other < mine).any() or b < a):
+    for a, dominated in enumerate(costs):
+        for b, better in enumerate(costs):
+            if (better <= dominated).all() and ((better < dominated).any() or b < a):
                 warn(
                     f"loss: the action {shown(table.index[a])} is dominated: {shown(table.index[b])} never costs "
                     "more, and will always be preferred."
@@ -328,7 +360,7 @@ def _warn_dominated(table: pd.DataFrame) -> None:
 
 
 def _positions(labels: Sequence[Hashable], known: Any, message: str) -> np.ndarray:
-    position = known.get_indexer(list(labels))
+    position: np.ndarray = known.get_indexer(list(labels))
     if (position < 0).any():
         raise ValueError(message.format(labels[int(np.argmax(position < 0))]) + f"; there are {list(known)}.")
     return position

@@ -14,7 +14,7 @@ from bayesnb._util.extras import require
 from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, check_labels
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import n_rows
 from bayesnb.streaming import split_batch, unfitted_copy
@@ -116,7 +116,7 @@ def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = No
             else "X is empty: there was no row to fit to."
         )
     model = columns.with_counts(counting.declare(counted, observed.union(declared)))
-    return drafts.commit_counter(nb, draft, model)
+    return classifier_state.commit_counter(nb, draft, model)
 
 
 def _count_blocks(start: Any, blocks: Blocks) -> _BlockCounts:
@@ -157,9 +157,9 @@ def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
         return _BlockCounts(Levels(()))
     if np.shape(weight) in ((), (n,)) and weight is not None and not np.any(weight):
         return _BlockCounts(check_labels(y, n, type(start).__name__)[0])
-    columns = start if drafts.is_fitted(start) else drafts.counter(start, X)
-    counted = drafts.count_batch(columns, X, y, weight, Levels(()), grow=True)
-    if not drafts.is_fitted(columns):
+    columns = start if classifier_state.is_fitted(start) else classifier_state.counter(start, X)
+    counted = classifier_state.count_batch(columns, X, y, weight, Levels(()), grow=True)
+    if not classifier_state.is_fitted(columns):
         columns.fitted_ = _UncountedState(counted.encoding)
     return _BlockCounts(counted.encoding.classes, columns, counted)
 

@@ -1,4 +1,4 @@
-"""Expectation–maximisation: rows whose class is not known have a share in every class."""
+"""Expectation–maximisation: rows without a label count for every class by their responsibilities."""
 
 from __future__ import annotations
 
@@ -17,35 +17,58 @@ from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Rows, Table
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
-_NO_SHARE = 1e-100  # adds nothing to any sum, and its reciprocal is still a number
+_NEGLIGIBLE = 1e-100
+"""Responsibilities up to this are set to zero: they add nothing to any sum, and their reciprocals are finite."""
 
 
 @dataclass(frozen=True, eq=False)
 class Unlabeled:
-    """Rows without a label, encoded: `weight` (N,) of each, and `index` (N,), which rows of the argument `name`."""
+    """Encoded rows without a label.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument that had the rows.
+    rows : tuple of Rows
+        One entry per block.
+    weight : (N,) array
+        Weight of each row.
+    index : (N,) int array
+        Position of each row in the argument.
+    """
 
     name: str
     rows: tuple[Rows, ...]
     weight: np.ndarray
     index: np.ndarray
 
-    @classmethod
-    def of(cls, encoding: Encoding, name: str, table: Table, weight: np.ndarray) -> Unlabeled:
-        """The rows of positive weight, under an encoding that knows their levels."""
-        some = weight > 0
-        return cls(name, encoding.rows(table.take(some), told_already), weight[some], np.flatnonzero(some))
+
+def encode_unlabeled(encoding: Encoding, name: str, table: Table, weight: np.ndarray) -> Unlabeled:
+    """Encode the rows of positive weight, under an encoding that knows their levels."""
+    positive = weight > 0
+    rows = encoding.rows(table.take(positive), ignore_unknown)
+    return Unlabeled(name, rows, weight[positive], np.flatnonzero(positive))
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """Statistics of the labelled rows with the others' expected counts, and the objective of each iteration."""
+    """Result of EM from one start.
+
+    Parameters
+    ----------
+    statistics : Statistics
+        Statistics of the labelled rows, and expected counts of the unlabelled ones.
+    objective : (n,) array
+        Penalised log likelihood at the start of each iteration.
+    converged : bool
+    """
 
     statistics: Statistics
     objective: np.ndarray
     converged: bool
 
 
-def runs(
+def run_starts(
     encoding: Encoding,
     prior: NaiveBayes,
     labeled: Statistics,
@@ -55,13 +78,13 @@ def runs(
     max_iter: int,
     tol: float,
 ) -> list[Run]:
-    """EM from the parameters that fit each of the statistics `starts` best."""
-    found = []
+    """Run EM from each of the statistics `starts`, which determine the first parameters."""
+    runs = []
     with progress("EM: iterations", n_starts * max_iter) as tick:
         for start in starts:
-            found.append(_run(encoding, prior, labeled, unlabeled, start, max_iter, tol, tick))
-            tick(max_iter - len(found[-1].objective))  # that were not needed
-    return found
+            runs.append(_run(encoding, prior, labeled, unlabeled, start, max_iter, tol, tick))
+            tick(max_iter - len(runs[-1].objective))  # The bar counts iterations that were not needed as done.
+    return runs
 
 
 @float64
@@ -75,22 +98,24 @@ def _run(
     tol: float,
     tick: Callable[..., object],
 ) -> Run:
-    parts = [list(map(jax.device_put, _blocks(part))) for part in unlabeled]
-    least = tol * (labeled.class_count.sum() + sum(part.weight.sum() for part in unlabeled))
+    batches = [list(map(jax.device_put, _batches(rows))) for rows in unlabeled]
+    least = tol * (labeled.class_count.sum() + sum(rows.weight.sum() for rows in unlabeled))
     padded, padded_labeled = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, labeled)
     widths = [len(encoding.classes), *(s.count.shape[1] for s in labeled.blocks)]
     statistics, objective = start, [-np.inf]
     while len(objective) <= max_iter:
-        reading, own, penalties = _maximize(padded, padded_labeled, scoring.pad_statistics(encoding, statistics))
-        value = float(own) + sum(
+        parameters, log_labeled, penalties = _maximize(
+            padded, padded_labeled, scoring.pad_statistics(encoding, statistics)
+        )
+        value = float(log_labeled) + sum(
             float(np.asarray(penalty)[..., :width].sum()) for penalty, width in zip(penalties, widths, strict=True)
         )
         statistics = labeled
-        for part, blocks in zip(unlabeled, parts, strict=True):
-            shares, log_row = _shares(encoding, part, blocks, reading)
-            value += part.weight @ log_row + float(shares.log_base)
-            _require_finite(value, part, log_row)
-            statistics = statistics.merge(shares)
+        for rows, row_batches in zip(unlabeled, batches, strict=True):
+            expected, log_row = _expect(encoding, rows, row_batches, parameters)
+            value += rows.weight @ log_row + float(expected.log_base)
+            _require_finite(value, rows, log_row)
+            statistics = statistics.merge(expected)
         _require_finite(value)
         objective.append(value)
         tick()
@@ -100,21 +125,22 @@ def _run(
 
 
 def random_start(encoding: Encoding, unlabeled: Sequence[Unlabeled], rng: np.random.Generator) -> Statistics:
-    """Each class has its part of the rows' weight, half of it on one row drawn at random.
+    """Draw expected counts for a start of EM, in which all classes have the same weight.
 
-    The other half is on all rows, in random shares, so that no level is without a count and no two classes are alike.
+    Half of the weight of a class is on one row drawn at random. The other half is on all rows, in random proportions,
+    so that every observed level has a count and no two classes are the same.
     """
     n_classes = len(encoding.classes)
-    weight = np.concatenate([part.weight for part in unlabeled])
-    seeds = rng.choice(len(weight), n_classes, replace=len(weight) < n_classes)
-    share = rng.exponential(size=(len(weight), n_classes)) * weight[:, None]
-    share = share / share.sum(axis=0)
-    share[seeds, np.arange(n_classes)] += 1.0
-    share *= weight.sum() / (2 * n_classes)
-    bounds = np.cumsum([len(part.weight) for part in unlabeled])[:-1]
+    weight = np.concatenate([rows.weight for rows in unlabeled])
+    chosen = rng.choice(len(weight), n_classes, replace=len(weight) < n_classes)
+    assigned = rng.exponential(size=(len(weight), n_classes)) * weight[:, None]
+    assigned = assigned / assigned.sum(axis=0)
+    assigned[chosen, np.arange(n_classes)] += 1.0
+    assigned *= weight.sum() / (2 * n_classes)
+    bounds = np.cumsum([len(rows.weight) for rows in unlabeled])[:-1]
     counted = [
-        counting.expected_counts(encoding, part.rows, own)
-        for part, own in zip(unlabeled, np.split(share, bounds), strict=True)
+        counting.expected_counts(encoding, rows.rows, weights)
+        for rows, weights in zip(unlabeled, np.split(assigned, bounds), strict=True)
     ]
     total = counted[0]
     for statistics in counted[1:]:
@@ -123,7 +149,7 @@ def random_start(encoding: Encoding, unlabeled: Sequence[Unlabeled], rng: np.ran
 
 
 def check_options(max_iter: Any, tol: Any, seed: Any) -> None:
-    """Raise ValueError unless these can be used."""
+    """Raise ValueError unless the options of EM are a positive integer, a number of at least 0 and a seed."""
     require_integer("max_iter", max_iter)
     require_seed(seed)
     require_number("tol", tol, "a number of at least 0, in nats for each row", lambda t: t >= 0)
@@ -133,53 +159,54 @@ def check_options(max_iter: Any, tol: Any, seed: Any) -> None:
 def _maximize(
     prior: NaiveBayes, labeled: Statistics, statistics: Statistics
 ) -> tuple[JointLikelihood, jax.Array, tuple[jax.Array, ...]]:
-    """The M-step; with log p(labelled rows | θ) and the terms of log penalty(θ)."""
-    reading = prior.update(statistics).penalized_mle()
-    return reading, reading.log_prob(labeled), prior.log_penalty(reading)
+    """Do the M-step: return the parameters θ, log p(labelled rows | θ) and the terms of log penalty(θ)."""
+    parameters = prior.update(statistics).penalized_mle()
+    return parameters, parameters.log_prob(labeled), prior.log_penalty(parameters)
 
 
-def _shares(
-    encoding: Encoding, part: Unlabeled, blocks: list[Any], reading: JointLikelihood
+def _expect(
+    encoding: Encoding, unlabeled: Unlabeled, batches: Sequence[Any], parameters: JointLikelihood
 ) -> tuple[Statistics, np.ndarray]:
-    """The E-step: statistics of the rows' shares in each class, and (N,) log p(row | θ) without base measure."""
-    total, found = counting.empty(part.rows, len(encoding.classes)), []
-    for block in blocks:
-        total, log_row = _share(total, reading, *block)
-        found.append(log_row)
-    return counting.finish(encoding, total), np.concatenate(found)[: len(part.weight)]
+    """Do the E-step: return the expected counts of the rows, and (N,) log p(row | θ) without base measure."""
+    total, log_rows = counting.empty(unlabeled.rows, len(encoding.classes)), []
+    for batch in batches:
+        total, log_row = _add_expected_counts(total, parameters, *batch)
+        log_rows.append(log_row)
+    return counting.finish(encoding, total), np.concatenate(log_rows)[: len(unlabeled.weight)]
 
 
 @jax.jit(donate_argnums=0)
-def _share(
-    total: Statistics, reading: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
+def _add_expected_counts(
+    total: Statistics, parameters: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
-    joint = reading.log_joint(x)
+    joint = parameters.log_joint(x)
     log_row = scoring.row(joint)
-    share = jnp.exp(joint - log_row[:, None])
-    own = weight[:, None] * jnp.where(share > _NO_SHARE, share, 0.0)
-    return total.observe_responsibilities(x, own, log_base + kernel_log_base(total.blocks, x)), log_row
+    responsibility = jnp.exp(joint - log_row[:, None])
+    expected = weight[:, None] * jnp.where(responsibility > _NEGLIGIBLE, responsibility, 0.0)
+    return total.observe_responsibilities(x, expected, log_base + kernel_log_base(total.blocks, x)), log_row
 
 
-def _blocks(part: Unlabeled) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
-    for rows in part.rows:
+def _batches(unlabeled: Unlabeled) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
+    """Yield batches of rows, their weights, and their base measures, of the shapes that the kernels take."""
+    for rows in unlabeled.rows:
         rows.require_finite()
-    for _, x, (weight,), log_base in counting.row_blocks(part.rows, part.weight):
+    for _, x, (weight,), log_base in counting.row_blocks(unlabeled.rows, unlabeled.weight):
         yield x, weight, log_base
 
 
-def _require_finite(value: float, part: Unlabeled | None = None, log_row: np.ndarray | None = None) -> None:
+def _require_finite(value: float, unlabeled: Unlabeled | None = None, log_row: np.ndarray | None = None) -> None:
     if np.isfinite(value):
         return
     where = ""
-    if part is not None and log_row is not None and not np.isfinite(log_row).all():
+    if unlabeled is not None and log_row is not None and not np.isfinite(log_row).all():
         i = int(np.argmax(~np.isfinite(log_row)))
-        where = f" (row {part.index[i]} of {part.name} has log p(row) = {log_row[i]})"
+        where = f" (row {unlabeled.index[i]} of {unlabeled.name} has log p(row) = {log_row[i]})"
     raise ValueError(
-        f"EM: the objective is {value}{where}. Under a prior of no weight (alpha = 0, rate = 0) what no row of a class "
-        "has is impossible there, a variance may become zero, and a parameter without observed cells does not exist; "
-        "use a prior of positive weight."
+        f"EM: the objective is {value}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no row of a "
+        "class has is impossible in the class, a variance may become zero, and a parameter without observed cells does "
+        "not exist. Use a proper prior."
     )
 
 
-def told_already(columns: Any, unknown: Any) -> None:
-    """Of values that are no level the count has warned."""
+def ignore_unknown(columns: Any, unknown: Any) -> None:
+    """Ignore values that are not among the levels: a warning was given when the rows were counted."""

@@ -1,4 +1,4 @@
-"""State of a fitted classifier, which analyses read: counts, prior and posterior."""
+"""State of a fitted classifier, which predictions and analyses read: counts, prior and posterior."""
 
 from __future__ import annotations
 
@@ -23,109 +23,128 @@ from bayesnb.families.protocol import MeanReading
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
 _ESTIMATES = ("mle", "map", "mean", "predictive")
-_ROUNDING = 1e-9  # of sums of fractional weights
+_ROUNDING = 1e-9
+"""Relative rounding error of sums of fractional weights."""
 
 Output = Callable[[jax.Array], jax.Array]
-"""What is asked of joint scores (n, C), such as `scoring.log_proba`."""
+"""Function of joint log probabilities (n, C), such as `scoring.log_proba`."""
 
 
 class NotOfferedError(NotImplementedError, AttributeError):
-    """An attribute that other classifiers have and this one does not, with the reason: to `hasattr` it is not there."""
+    """Error of an attribute that a classifier does not offer, with the reason; `hasattr` is false then."""
 
 
 class Classifier(Protocol):
-    """What analyses ask of a classifier of bayesnb."""
+    """Interface of the classifiers of bayesnb for analyses."""
 
     estimate: Estimate
 
     @property
     def fitted_(self) -> Fitted:
-        """State, which `fit`, `partial_fit`, `forget`, `decay` and `load` make."""
+        """State that `fit`, `partial_fit`, `forget`, `decay` or `load` has made."""
         ...
 
     @property
     def no_posterior(self) -> str | None:
-        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
         ...
 
     @property
     def no_evidence(self) -> str | None:
-        """Why there is a posterior but no evidence, where that is so."""
+        """Reason why there is a posterior but no evidence, or None."""
         ...
 
     @property
     def unweighted(self) -> Classifier:
-        """The classifier whose terms these are, with the same counts: itself, where they have no weights."""
+        """Classifier with the same counts and without weights of terms; the classifier itself if it has none."""
         ...
 
     @property
-    def classes_(self) -> np.ndarray: ...
+    def classes_(self) -> np.ndarray:
+        """(C,) class labels."""
+        ...
 
     @property
-    def class_log_prior_(self) -> np.ndarray: ...
+    def class_log_prior_(self) -> np.ndarray:
+        """(C,) log posterior mean of each class probability."""
+        ...
 
     @property
-    def log_evidence_(self) -> float: ...
+    def log_evidence_(self) -> float:
+        """Log evidence log p(X, y), with the parameters integrated out."""
+        ...
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Any:
         """Return a copy with the same counts, under other hyperparameters."""
         ...
 
     def with_counts(self, counted: Counted) -> Any:
-        """Return a copy that has other counts, under the same hyperparameters and weights."""
+        """Return a copy with other counts, under the same hyperparameters and weights."""
         ...
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any: ...
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Count the rows of X, with labels y; return the classifier."""
+        ...
 
     def fit_parts(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[np.ndarray], Any]:
-        """Return a function of other weights (N,) of these rows, to a copy fitted to them, without weights of terms."""
+        """Return a function that fits a copy, without weights of terms, to these rows under other row weights (N,)."""
         ...
 
     def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """Return a copy fitted to other rows, weights of terms included, with the levels that this one knows."""
+        """Return a copy fitted to other rows, weights of terms included, with the levels of this classifier."""
         ...
 
-    def predict(self, X: Any) -> np.ndarray: ...
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the (N,) most probable class of each row."""
+        ...
 
-    def predict_proba(self, X: Any, *, estimate: Estimate | None = None) -> np.ndarray: ...
+    def predict_proba(self, X: Any, *, estimate: Estimate | None = None) -> np.ndarray:
+        """Compute (N, C) P(class | row)."""
+        ...
 
-    def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> np.ndarray: ...
+    def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> np.ndarray:
+        """Compute (N, C) log P(class | row)."""
+        ...
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the hyperparameters by name."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """State of a fitted classifier: what was counted, and the posterior that follows.
+    """State of a fitted classifier: the counts, and the posterior that follows from these.
 
-    Prior and posterior are computed when they are first asked for, and once.
+    Prior and posterior are computed at their first use, and once.
 
     Parameters
     ----------
     name : str
-        Name of the classifier's type, for messages.
-    encoding, statistics
-        What was counted, and what its axes mean.
+        Name of the type of the classifier, for messages.
+    encoding : Encoding
+        Meaning of the axes of the statistics: classes, and the columns with their levels.
+    statistics : Statistics
+        Sufficient statistics of the counted rows.
     empirical_prior : NaiveBayes
-        Prior, in which blocks that are derived from the data are functions of the statistics; with the weights of terms
-        where there are any.
+        Prior, in which blocks that are derived from the data are functions of the statistics; with the weights of
+        terms, if any.
     prior_arguments : tuple of str
-        For each block the hyperparameter of the classifier that has its prior.
+        Name of the hyperparameter that holds the prior of each block.
     estimate : {"predictive", "mean", "map", "mle"}
-        How predictions read the posterior.
+        Reading of the posterior in predictions.
     chosen : tuple of str
-        What beside the parameters was chosen on the rows that were counted.
+        Names of the choices besides the parameters that were made on the counted rows.
     no_posterior : str or None
-        The reason, where there is none. `posterior` is then what predictions read: after EM that of expected counts, of
-        an average of models nothing that any of them has.
+        Reason why there is no exact posterior, or None. After EM `posterior` is that of the expected counts; for an
+        average of models it belongs to none of them, and is not used.
     no_evidence_as_such : str or None
-        The reason, where a classifier of this type has no evidence whatever was counted.
+        Reason why classifiers of this type have no evidence, whatever was counted, or None.
     table : function of X
-        Returns X as a `Table`; refuses one whose columns are not those of `fit`.
+        Returns X as a `Table`; raises ValueError if its columns are not those of `fit`.
     prior_alone : function of columns with parents and of their family
         Returns the prior of the same features given the class alone.
-    average_of : function of what was counted
-        Returns the models whose probabilities a classifier averages, in place of the posterior, or None.
+    average_of : function of Counted
+        Returns the models whose probabilities the classifier averages, in place of the posterior, or None.
     """
 
     name: str
@@ -142,7 +161,7 @@ class Fitted:
     average_of: Callable[[Counted], Average | None]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # all else follows from these
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # Cached values are computed again.
 
     @cached_property
     def average(self) -> Average | None:
@@ -151,12 +170,12 @@ class Fitted:
 
     @cached_property
     def prior(self) -> NaiveBayes:
-        """Prior with one entry a class and level; priors derived from the data as these have them."""
+        """Prior with one entry per class and level; blocks derived from the data are those of the counted rows."""
         return self.empirical_prior.derive(self.statistics)
 
     @cached_property
     def posterior(self) -> NaiveBayes:
-        """`prior.update(statistics)`."""
+        """Posterior distribution of all parameters, `prior.update(statistics)`."""
         return scoring.update(self.prior, self.statistics)
 
     @cached_property
@@ -166,23 +185,23 @@ class Fitted:
 
     @property
     def counted(self) -> Counted:
-        """Encoding and statistics, as what merges."""
+        """Encoding and statistics, the pair that `counting.merge` takes."""
         return Counted(self.encoding, self.statistics)
 
     @property
     def weights(self) -> TermWeights | None:
-        """Weights of the terms of rows."""
+        """Weights of the terms of rows, or None."""
         return self.empirical_prior.weights
 
     @cached_property
     def no_evidence(self) -> str | None:
-        """Why there is a posterior but no evidence, where that is so."""
+        """Reason why there is a posterior but no evidence, or None."""
         if self.no_posterior is not None or self.no_evidence_as_such is not None:
             return self.no_evidence_as_such
         if any(self.encoding.term_map.plus < 0):
             return (
-                "numbers have densities, and ratios of tables of their cells beside them, and this product has no "
-                "evidence in closed form; numbers='gaussian' leaves them out of the structure."
+                "the likelihood of numbers is a density times a ratio of tables of their cells, and this product has "
+                "no evidence in closed form; numbers='gaussian' leaves them out of the structure."
             )
         missing = [
             name
@@ -193,13 +212,13 @@ class Fitted:
         if not missing:
             return None
         return (
-            f"cells are missing on the arcs to {missing[:8]}, and their sum over what they may have been has no closed "
-            "form; drop those rows, or give the missing cells a level of their own."
+            f"cells are missing on the arcs to {missing[:8]}, and the sum over their values has no closed form; drop "
+            "those rows, or give the missing cells a level of their own."
         )
 
     @cached_property
     def log_evidence(self) -> float:
-        """log p(X, y), parameters integrated out; a `NotOfferedError` where there is none in closed form."""
+        """Log evidence log p(X, y), with the parameters integrated out; NotOfferedError if it has no closed form."""
         if reason := self.no_posterior or self.no_evidence:
             raise NotOfferedError(f"log_evidence_: {reason}")
         return float(scoring.log_evidence(self.encoding, self.prior, self.statistics))
@@ -210,7 +229,11 @@ class Fitted:
         return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
 
     def read(self, estimate: Estimate | None = None, class_prior: Any = None) -> tuple[NaiveBayes, Estimate]:
-        """Return what scores rows, and how it is read; `class_prior` (C,) stands in place of the learned one."""
+        """Return the model that scores rows, and the reading of its parameters.
+
+        The maximum likelihood estimate is the mean of the posterior under an improper prior. `class_prior` (C,)
+        replaces the learned class probabilities.
+        """
         estimate = self.estimate if estimate is None else estimate
         require_estimate(estimate)
         model = self.improper_posterior if estimate == "mle" else self.posterior
@@ -220,24 +243,24 @@ class Fitted:
         return model, "mean" if estimate == "mle" else estimate
 
     def encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
-        """Return the encoded rows of X, and their number."""
+        """Encode the rows of X; return them, and their number."""
         table = self.table(X)
         return self.rows(table), table.n_rows
 
     def rows(self, table: Table, *, alone: bool = False) -> tuple[Rows, ...]:
-        """Return the rows of a table under the encoding, and warn of values that are no level.
+        """Encode the rows of a table, and warn of values that are not among the levels.
 
-        `alone` are features without their parents.
+        With `alone` features are encoded without their parents.
         """
         blocks = tuple(block.base for block in self.encoding.blocks) if alone else self.encoding.blocks
         return replace(self.encoding, blocks=blocks).rows(table, self._report_unknown)
 
     def label_index(self, y: Any, n_rows: int) -> np.ndarray:
-        """Return (N,) the index of the class of each row; refuse labels that are no class."""
+        """Return (N,) the index of the class of each row; raise ValueError for labels that are no class."""
         return self.encoding.label_index(y, n_rows, self.name)
 
     def log_proba(self, X: Any) -> np.ndarray:
-        """Compute (N, C) log P(class | row), as `predict_log_proba` has it."""
+        """Compute (N, C) log P(class | row), the result of `predict_log_proba`."""
         log_proba = self.score(X, scoring.log_proba)
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
@@ -247,17 +270,19 @@ class Fitted:
 
         Parameters
         ----------
-        X : rows
-        output : function of joint scores (n, C)
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        output : function of joint log probabilities (n, C)
+            Function of `scoring`, such as `scoring.log_proba`.
         estimate : {"predictive", "mean", "map", "mle"}, optional
-            Default: the classifier's.
+            Reading of the posterior; default: `estimate` of the state.
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones.
         """
         if self.average is None:
             return self.score_rows(*self.encode(X), output, estimate, class_prior)
-        each = self.weights is not None and self.weights.of_members
-        joint = self.score_members(X, estimate, class_prior, each=each)
+        weights_per_member = self.weights is not None and self.weights.of_members
+        joint = self.score_members(X, estimate, class_prior, each=weights_per_member)
         if self.weights is not None:
             joint = self.weights.of_average(joint, self.log_class(estimate, class_prior))
         return scoring.read_scores(joint, output)
@@ -265,7 +290,7 @@ class Fitted:
     def score_rows(
         self, rows: tuple[Rows, ...], n: int, output: Output, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
-        """Apply `output` to the joint log probabilities of n encoded rows, by the posterior; arguments as `score`."""
+        """Apply `output` to the joint log probabilities of n encoded rows; see `score` for arguments."""
         estimate, encoding = self.estimate if estimate is None else estimate, self.encoding
         require_estimate(estimate)
         likelihood = self._likelihood(estimate, class_prior)
@@ -275,18 +300,18 @@ class Fitted:
         scores = scoring.score_by(likelihood, rows, n, scoring.joint)
         if np.isnan(scores).any():
             model, reading = self.read(estimate, class_prior)
-            # Where a class never had a value of a parent, there is no estimate for the child, and none is needed if
-            # something else makes the row impossible, such as the parent itself.
+            # For a value of a parent that a class never had, there is no estimate for the child. The row is impossible,
+            # not undefined, if another factor is zero, such as that of the parent.
             blocks = tuple(
                 family if columns.network is None else fill_empty_tables(columns.network, family, reading)
                 for columns, family in zip(encoding.blocks, model.blocks, strict=True)
             )
-            others = scoring.score_rows(encoding, replace(model, blocks=blocks), rows, n, reading, scoring.joint)
-            scores = np.where(np.isnan(scores) & np.isneginf(others), -np.inf, scores)
+            filled = scoring.score_rows(encoding, replace(model, blocks=blocks), rows, n, reading, scoring.joint)
+            scores = np.where(np.isnan(scores) & np.isneginf(filled), -np.inf, scores)
         return scoring.read_scores(scores, output)
 
     def _likelihood(self, estimate: Estimate, class_prior: Any) -> JointLikelihood:
-        """Return what scores rows; it is computed once for each reading of the posterior."""
+        """Return the likelihood that scores rows; it is computed once for each reading of the posterior."""
         if estimate not in self._likelihoods:
             self._likelihoods[estimate] = scoring.read(self.encoding, *self.read(estimate))
         likelihood = self._likelihoods[estimate]
@@ -301,7 +326,7 @@ class Fitted:
     def score_members(
         self, X: Any, estimate: Estimate | None = None, class_prior: Any = None, *, each: bool
     ) -> np.ndarray:
-        """Compute log p(class, row) of an average: its own, (N, C), or that of `each` member, (N, C, M)."""
+        """Compute log p(class, row) of an average (N, C), or with `each` that of its members (N, C, M)."""
         table, average = self.table(X), self.average
         assert average is not None
 
@@ -312,7 +337,7 @@ class Fitted:
         return average.each(table, rows, joint) if each else average.mean(table, rows, joint)
 
     def log_class(self, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
-        """Compute (C,) log P(class) under a reading, without biases."""
+        """Compute (C,) log P(class) under a reading of the posterior, without the biases of weights."""
         model, reading = self.read(estimate, class_prior)
         return scoring.log_class(replace(model, weights=None), reading)
 
@@ -320,35 +345,36 @@ class Fitted:
         note = ""
         family = next(f for b, f in zip(self.encoding.blocks, self.prior.blocks, strict=True) if b.base is columns)
         if columns.unknown == "level" and self.no_posterior is None and supports(family, MeanReading):
-            # Of a structure the columns are those without parents, and a level has a share given each of their values.
+            # `columns` have no parents; in a structure the reserved level has a probability given each parent value.
             blocks: Any = self.encoding.blocks
-            own = [block.base for block in blocks].index(columns)
-            theta = np.exp(scoring.plug_in(self.posterior.blocks[own]).log_theta)
-            of = dict(zip(blocks[own].index, blocks[own].tables(theta), strict=True))
-            at = [columns.index[u.feature] for u in unknown]
-            shares = [of[j][..., -1] for j in at if j in of]
-            odds = max(((s.max(axis=0) / s.min(axis=0)).max() for s in shares if s.min() > 0), default=np.inf)
+            position = [block.base for block in blocks].index(columns)
+            theta = np.exp(scoring.plug_in(self.posterior.blocks[position]).log_theta)
+            tables = dict(zip(blocks[position].index, blocks[position].tables(theta), strict=True))
+            features = [columns.index[u.feature] for u in unknown]
+            probabilities = [tables[j][..., -1] for j in features if j in tables]
+            odds = max(((p.max(axis=0) / p.min(axis=0)).max() for p in probabilities if p.min() > 0), default=np.inf)
             note = f" (each multiplies the odds of some class against another by up to {odds:.3g})"
         report_unknown(columns, unknown, note)
 
 
 Joint = Callable[[Fitted, tuple[Rows, ...], np.ndarray], np.ndarray]
-"""log p(class, row) by a member of an average, of encoded rows, and which rows of the table those are (N,)."""
+"""Function of a member, encoded rows and a mask (N,) of their positions in the table: log p(class, row) (n, C)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Average:
-    """Models with one parent for all columns, whose probabilities are averaged row by row.
+    """Average of models with one parent for all columns, over the members that vote on each row.
 
     Parameters
     ----------
     names : (M,) tuple of str
-        Names of the members' parents.
+        Name of the parent of each member.
     members : (M,) tuple of Fitted
+        State of each member.
     occurrences : (M,) tuple of (L + 1,) arrays
-        Weight of the rows with each value of the member's parent; the last entry, -inf, is that of a missing cell.
+        Weight of the rows with each value of the parent of a member; the last entry, for a missing cell, is -inf.
     min_count : float
-        A member votes on a row whose value of the parent occurred in rows of this weight.
+        A member votes on a row if the value of its parent in the row occurred in rows of at least this weight.
     without_members : Fitted
         Naive Bayes, for rows on which no member votes.
     """
@@ -364,11 +390,14 @@ class Average:
 
         Parameters
         ----------
-        table, rows
-            Rows, as they are and under the encoding of the average.
+        table : Table
+            Rows as given.
+        rows : tuple of Rows
+            Rows under the encoding of the average.
         joint : Joint
+            Function that scores rows by a member.
         less : (N,) array, optional
-            What to take off the occurrences of a row's values: the weight of a row that is left out.
+            Weight to subtract from the occurrences of the values of a row, such as that of a row that is left out.
         """
         shape = table.n_rows, len(self.without_members.encoding.classes)
         total, votes = np.full(shape, -np.inf), np.zeros(table.n_rows)
@@ -382,14 +411,14 @@ class Average:
         return total - np.log(votes)[:, None]
 
     def each(self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float = 0.0) -> np.ndarray:
-        """Compute (N, C, M) log p(class, row) by each member, or the mean of these where a member does not vote."""
-        everyone = np.ones(table.n_rows, bool)
+        """Compute (N, C, M) log p(class, row) by each member; the mean of the others if a member does not vote."""
+        all_rows = np.ones(table.n_rows, bool)
         if not self.members:
-            return self._without_members(table, joint, everyone)[..., None]
+            return self._without_members(table, joint, all_rows)[..., None]
         votes, scores = zip(*self._votes(table, rows, joint, less), strict=True)
         vote: np.ndarray = np.stack(votes, axis=-1)
         nothing = np.zeros((table.n_rows, len(self.without_members.encoding.classes)))
-        joints = np.stack([nothing if each is None else each for each in scores], axis=-1)
+        joints = np.stack([nothing if member is None else member for member in scores], axis=-1)
         none = np.logical_not(vote.any(axis=1))
         if none.any():
             joints[none], vote[none] = self._without_members(table, joint, none)[..., None], True
@@ -405,24 +434,24 @@ class Average:
     def _votes(
         self, table: Table, rows: tuple[Rows, ...], joint: Joint, less: np.ndarray | float
     ) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
-        """Yield for each member which rows it votes on (N,), and its log p(class, row) (N, C) if it votes on any."""
+        """Yield the mask (N,) of rows on which each member votes, and the member's log p(class, row) (N, C) or None."""
         if not self.members:
             return
         cells: Any
         cells, *rest = rows
-        base, everyone = cells.base.coded(table.n_rows), np.ones(table.n_rows, bool)
+        base, all_rows = cells.base.coded(table.n_rows), np.ones(table.n_rows, bool)
         with progress("AODE", len(self.members), "members") as tick:
             for p, (member, occurrences) in enumerate(zip(self.members, self.occurrences, strict=True)):
                 columns: Any = member.encoding.blocks[0]
                 seen = occurrences[base.factors.raw[:, p]]
                 vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                yield vote, joint(member, (columns.coded(base), *rest), everyone) if vote.any() else None
+                yield vote, joint(member, (columns.coded(base), *rest), all_rows) if vote.any() else None
                 tick()
 
 
 @float64
 def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate) -> Dirichlet:
-    """Return the posterior, uniform given those values of parents for which there is no estimate."""
+    """Return the posterior with uniform tables for the values of parents for which there is no estimate."""
     log_theta = (family.mode() if reading == "map" else family.mean()).log_theta
     if not np.isnan(log_theta).any():
         return family
@@ -431,13 +460,13 @@ def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate
 
 
 def require_estimate(estimate: Any) -> None:
-    """Raise ValueError unless it is a reading of the posterior."""
+    """Raise ValueError unless `estimate` is "mle", "map", "mean" or "predictive"."""
     if not isinstance(estimate, str) or estimate not in _ESTIMATES:
         raise ValueError(f"estimate={shown(estimate)} is unknown; use one of {_ESTIMATES}.")
 
 
 def warn_undefined(undefined: np.ndarray) -> None:
-    """Tell of rows (N,) without class probabilities."""
+    """Warn of rows without class probabilities; `undefined` is a mask (N,)."""
     if undefined.any():
         warn(
             f"{int(undefined.sum())} of {len(undefined)} rows have no class probabilities: under this estimate "
@@ -455,22 +484,22 @@ def require_classifier(nb: object, who: str) -> None:
 
 
 def require_fitted(nb: object, who: str) -> None:
-    """As `require_classifier`; raise scikit-learn's NotFittedError unless it is fitted."""
+    """Raise TypeError unless `nb` is a classifier of bayesnb, and scikit-learn's NotFittedError unless it is fitted."""
     require_classifier(nb, who)
     check_is_fitted(nb)
 
 
 def require_posterior(nb: Classifier, who: str) -> Fitted:
-    """What was fitted; raise unless its parameters have an exact posterior.
+    """Return the state of a fitted classifier; raise unless its parameters have an exact posterior.
 
     Raises
     ------
     NotFittedError
-        If nothing was fitted.
+        If the classifier is not fitted.
     NotImplementedError
-        With the reason that the classifier gives, `nb.no_posterior`.
+        If the classifier has no exact posterior, with the reason `nb.no_posterior`.
     TypeError
-        If it is no classifier of bayesnb.
+        If `nb` is no classifier of bayesnb.
     """
     require_fitted(nb, who)
     if nb.no_posterior is not None:
@@ -479,7 +508,7 @@ def require_posterior(nb: Classifier, who: str) -> Fitted:
 
 
 def require_evidence(nb: Classifier, who: str) -> Fitted:
-    """As `require_posterior`, where log p(X, y) is needed in closed form too."""
+    """Return the state of a fitted classifier; raise unless log p(X, y) has a closed form, see `require_posterior`."""
     fitted = require_posterior(nb, who)
     if fitted.no_evidence is not None:
         raise NotImplementedError(f"{who}: {fitted.no_evidence}")

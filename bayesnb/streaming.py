@@ -17,7 +17,7 @@ from bayesnb._util.files import require_writable
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.fingerprint import FirstRows, n_rows, take_rows
 from bayesnb.fitted import require_classifier
@@ -124,14 +124,14 @@ def fit_stream(
                 X, y, weight = (take_rows(part, slice(skip, None)) for part in (X, y, weight))
                 n, skip = n - skip, 0
             if weight is None or np.any(weight):
-                drafts.count_on(draft, X, y, weight, declared)
+                classifier_state.count_further(draft, X, y, weight, declared)
             else:  # Rows of weight zero leave their classes, as in `fit`.
                 declared = declared.union(check_labels(y, n, type(nb).__name__)[0])
             if not is_counted:
                 first_rows.compare(X, y, weight)
             counted += n
             tick(n)
-            if checkpoint is not None and counted - saved >= every and drafts.is_fitted(draft):
+            if checkpoint is not None and counted - saved >= every and classifier_state.is_fitted(draft):
                 saved = _save(draft, declared, checkpoint, counted, first_rows.digests)
     if skip:
         raise ValueError(
@@ -140,13 +140,13 @@ def fit_stream(
         )
     if not counted:
         raise ValueError("batches is empty: there was no row to fit to.")
-    if not drafts.is_fitted(draft):
+    if not classifier_state.is_fitted(draft):
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
     if checkpoint is not None and counted > saved:
         _save(draft, declared, checkpoint, counted, first_rows.digests)
     for name in (_ROWS_COUNTED, _FIRST_ROWS):
         vars(draft).pop(name, None)
-    return drafts.take_over(nb, draft.with_counts(declare(draft.fitted_.counted, declared)))
+    return classifier_state.replace_state(nb, draft.with_counts(declare(draft.fitted_.counted, declared)))
 
 
 def read_table(
@@ -368,7 +368,7 @@ def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
         If statistics of several batches cannot be added, as the classifier has no `partial_fit`.
     """
     require_classifier(nb, who)
-    draft = drafts.blank(nb)
+    draft = classifier_state.copy_unfitted(nb)
     if not hasattr(draft, "partial_fit"):
         raise TypeError(
             f"{who} needs partial_fit, which {type(nb).__name__} does not have before fit: give a classifier "
@@ -394,7 +394,7 @@ def _save(
     draft: Any, declared: Levels, checkpoint: str | os.PathLike[str], rows: int, first_rows: Sequence[str]
 ) -> int:
     """Write a checkpoint, and return the number of rows that it has counted."""
-    drafts.take_over(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
+    classifier_state.replace_state(draft, draft.with_counts(declare(draft.fitted_.counted, declared)))
     draft.rows_counted_, draft.first_rows_ = rows, tuple(first_rows)
     save(draft, checkpoint)
     return rows

@@ -403,7 +403,7 @@ def test_it_predicts_and_has_no_posterior():
     assert nb.unlabeled_weight_ == 0.5
     for estimate in ("map", "mean", "predictive"):
         assert np.isfinite(nb.predict_proba(X, estimate=estimate)).all()
-    refused("counted in shares by EM", bnb.posterior_draws, nb, error=NotImplementedError)
+    refused("counted with responsibilities by EM", bnb.posterior_draws, nb, error=NotImplementedError)
     decided = bnb.decide(nb, X, bnb.decision.zero_one(nb.classes_))
     assert np.isnan(decided.p_optimal).all()
     assert np.isnan(decided.regret).all()
@@ -424,7 +424,7 @@ X8, Y8 = LEVELS[:8], np.array([0, 1, 2, 0, -1, -1, -1, -1])
     ("nb", "y", "options", "error", "message"),
     [
         (bnb.FeatureAveragedNB(), Y8, {}, NotImplementedError, "Two models of unlike number"),
-        (bnb.AODE(), Y8, {}, NotImplementedError, "counts rows in shares, and cannot"),
+        (bnb.AODE(), Y8, {}, NotImplementedError, "counts rows with responsibilities, and cannot"),
         (bnb.CategoricalNB(), np.where(Y8 == 1, 1, -1), {}, ValueError, "the only label is 1"),
         (bnb.CategoricalNB(), np.full(8, -1), {}, ValueError, "no row has a label"),
         (bnb.CategoricalNB(), Y8, {"sample_weight": (Y8 < 0) * 1.0}, ValueError, "no row has a label and positive"),

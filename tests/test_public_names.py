@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import bayesnb
-from bayesnb.estimators.base import NaiveBayesClassifier
+from bayesnb.fitted import Fitted
 
 # contracts of the project, as far as they are there; a name that leaves this list is a broken promise.
 FIXED = """
@@ -79,7 +79,8 @@ def test_completion_in_a_notebook_computes_nothing(name, monkeypatch):
     def computed(self):
         raise AssertionError("computed")
 
-    monkeypatch.setattr(NaiveBayesClassifier, "fitted_", property(computed))
+    for attribute in ("prior", "posterior", "log_evidence", "class_log_prior"):
+        monkeypatch.setattr(Fitted, attribute, property(computed))
     offered = {found.name for found in jedi.Interpreter("nb.", [{"nb": nb}]).complete(1, 3)}
     assert {"predict_proba", "classes_"} <= offered
     assert not REFUSED.get(name, set()) & offered

@@ -1,11 +1,11 @@
-"""Averaged one-dependence estimators."""
+"""Averaged one-dependence estimators (AODE)."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
 from numbers import Number
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import CellColumns, Encoding, Node, NodeColumns, Rows
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.binned import most_probable_cuts
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.network_base import StructuredNB
@@ -23,43 +23,86 @@ from bayesnb.families import LevelCounts
 from bayesnb.fitted import Average, NotOfferedError
 from bayesnb.model import Estimate, NaiveBayes
 
+NB = TypeVar("NB", bound=StructuredNB)
 _LEVELS = "levels"
 
 
 class AODE(StructuredNB):
-    """Averaged one-dependence estimators: each column in turn is the parent of all others, and the members vote.
+    """Averaged one-dependence estimators: each column in turn is the parent of all others, and members are averaged.
 
-    P(c, x) ∝ Σ_p p_p(c, x), over the members p (a `SPODE` each) whose parent's value occurred in `min_count` rows;
-    where there is none, naive Bayes.
+    P(c, x) ∝ Σ_p p_p(c, x), over the members p (a `SPODE` each) whose parent has a value in the row that occurred in
+    `min_count` rows or more; naive Bayes for rows without such a member.
 
     Parameters
     ----------
     min_count : int, default 1
-        Weight of the rows that must have had a row's value of a column for that column to be a parent.
-    alpha : scalar or (F,) array
-        As for `NetworkNB`: of each level of a column given each value of a member's parent, as in Weka.
-    class_alpha : scalar, (C,) array or "levels"
-        Concentration of the class probabilities of each member. "levels": the number of levels of its parent, so that
-        P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
-    class_prior, estimate, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells, tables
-        As for `NetworkNB`.
+        Smallest weight of the rows that share the value of a column in a row to be predicted, for that column to be a
+        parent.
+    alpha : scalar or (F,) array, default 1
+        Dirichlet concentration of each level of a column given each value of the parent of a member, as in Weka.
+    class_alpha : scalar, (C,) array or "levels", default 1
+        Dirichlet concentration of the class probabilities of each member. "levels": the number of levels of its parent,
+        so that P(class, x_p) = (n + 1)/(N + C · levels) at alpha = 1, as in Weka.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "gaussian"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
+        number then counts as its cell; the ends of cells are the cuts of the most probable binning of the first counted
+        rows, which depends on their labels.
+    cells : int, default 64
+        Largest number of cells of a column of numbers, 2 to 256.
+    tables : {"full", "context"}, default "full"
+        Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
+        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
+        levels of a column together; a missing parent is one more value.
 
     Attributes
     ----------
     members_ : list of SPODE
-        One for each categorical column as the parent: fitted classifiers, with posteriors, tables and draws.
-    categories_, classes_, class_count_, class_log_prior_, statistics_, n_parameters_
-        As for `NetworkNB`; the statistics are those of all pairs of columns, so that members share them, and what they
-        share is counted once. `class_log_prior_` takes "levels" for 1.
+        Fitted classifiers, one for each categorical column as the parent, with posteriors, tables and draws.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability; `class_alpha="levels"` counts as 1 here.
+    statistics_ : Statistics
+        Counts of all pairs of columns, each pair once, which all members share.
+    n_parameters_ : int
+        Number of free parameters.
 
     Notes
     -----
-    Weights are equal. Weights by evidence would fall to one member as rows come (the joint evidences differ by
-    hundreds of nats), and the average would be lost. The average has no posterior of its own: draws, intervals and
-    evidence are those of members. `loo` has labels only. A row leaves out the members whose parent is missing there:
-    that is an omission, not a sum over what the cell may be, and which members vote differs from row to row.
+    Weights are equal. Weights by evidence would concentrate on one member as rows come (the joint evidences differ by
+    hundreds of nats), and the average would be lost. The average has no posterior: draws, intervals and evidence are
+    those of members. `loo` has labels only. Members whose parent is missing in a row are left out of its average, which
+    is not a sum over the values of the missing cell; the members of the average differ from row to row.
 
     References
     ----------
@@ -73,7 +116,7 @@ class AODE(StructuredNB):
     array(['out'], dtype='<U3')
     """
 
-    prior = None  # of each member
+    prior = None
     _has_margins = False
 
     def __init__(
@@ -109,13 +152,13 @@ class AODE(StructuredNB):
 
     @property
     def members_(self) -> list[SPODE]:
-        """A fitted classifier for each categorical column as the parent of all others."""
+        """Fitted classifiers, one for each categorical column as the parent of all others."""
         self._require_fitted("members_")
         n = 0 if self._nodes is None else len(self._nodes.base.index)
         return [self._member(self.fitted_.counted, p) for p in range(n)]
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
-        """Return the categorical columns, and (C, L, L) weight of the rows of each class with both of two levels.
+        """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
 
         Examples
         --------
@@ -135,14 +178,17 @@ class AODE(StructuredNB):
 
     @property
     def parents_(self) -> NoReturn:
+        """Not offered: each member has parents."""
         self._refuse("parents_")
 
     @property
     def prior_(self) -> NoReturn:
+        """Not offered: each member has a prior."""
         self._refuse("prior_")
 
     @property
     def posterior_(self) -> NoReturn:
+        """Not offered: each member has a posterior."""
         self._refuse("posterior_")
 
     # -- shared machinery ------------------------------------------------------------------------
@@ -153,8 +199,9 @@ class AODE(StructuredNB):
 
     @property
     def no_posterior(self) -> str | None:
+        """Reason why the average has no posterior."""
         return (
-            "AODE averages several classifiers, each of which has a posterior of its own, and the average has none; "
+            "AODE averages several classifiers. Each of them has a posterior, and the average has none; "
             "ask its members_, or use TAN or SPODE."
         )
 
@@ -169,19 +216,19 @@ class AODE(StructuredNB):
         return Average(
             names=("naive Bayes",) if columns is None else tuple(columns.base.names),
             members=tuple(self._member(counted, p).fitted_ for p in range(n)),
-            occurrences=tuple(np.append(_counts_of(counted, p).sum(axis=0), -np.inf) for p in range(n)),
+            occurrences=tuple(np.append(_level_counts(counted, p).sum(axis=0), -np.inf) for p in range(n)),
             min_count=self.min_count,
-            without_members=self._naive(counted).fitted_,
+            without_members=self._make_naive_bayes(counted).fitted_,
         )
 
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        """Each column given each other one, and alone: what the members need."""
+        """Return the nodes of all members: each column given each other column, and alone."""
         return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
 
     def _warn_of_counts(self) -> None:
-        """Nothing: other members know of a class what one of them does not."""
+        """Give no warning: a table that one member lacks for a class does not matter in the average."""
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         nothing = np.zeros(0)
@@ -200,49 +247,47 @@ class AODE(StructuredNB):
             return super()._empirical_prior(counted)
         if self.class_alpha != _LEVELS:
             raise ValueError(f"class_alpha={shown(self.class_alpha)} is unknown; use a concentration, or 'levels'.")
-        own = copy.copy(self)
-        own.class_alpha = 1.0
-        return super(AODE, own)._empirical_prior(counted)
+        with_alpha = copy.copy(self)
+        with_alpha.class_alpha = 1.0
+        return super(AODE, with_alpha)._empirical_prior(counted)
 
     def _member(self, counted: Counted, p: int) -> SPODE:
         """Return the member whose parent is column p of the network."""
         columns: Any = counted.encoding.blocks[0].network
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
-        member = SPODE(columns.base.names[p], **self._shared(int(columns.base.sizes()[p])))
+        member = SPODE(columns.base.names[p], **self._member_params(int(columns.base.sizes()[p])))
         nodes = replace(columns, nodes=columns.nodes[p * n : (p + 1) * n])
-        return self._fitted(member, counted, nodes, slice(bounds[p * n], bounds[(p + 1) * n]))
+        return self._fit_member(member, counted, nodes, slice(bounds[p * n], bounds[(p + 1) * n]))
 
-    def _naive(self, counted: Counted) -> NetworkNB:
-        """Return what is left where no column may be a parent."""
-        naive, columns = NetworkNB(**self._shared(1)), counted.encoding.blocks[0].network
+    def _make_naive_bayes(self, counted: Counted) -> NetworkNB:
+        """Return naive Bayes, for rows without a member."""
+        naive, columns = NetworkNB(**self._member_params(1)), counted.encoding.blocks[0].network
         if columns is None:
-            return self._with_features(naive, counted)
+            return self._set_state(naive, counted)
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
-        return self._fitted(naive, counted, self._of_tables.without_parents(columns.base), np.concatenate(alone))
+        return self._fit_member(naive, counted, self._table_type.without_parents(columns.base), np.concatenate(alone))
 
-    def _shared(self, n_levels: int) -> dict[str, Any]:
-        """Hyperparameters of a member whose parent has so many levels."""
-        own = {name: value for name, value in self.get_params(deep=False).items() if name != "min_count"}
-        return own | ({"class_alpha": float(n_levels)} if isinstance(self.class_alpha, str) else {})
+    def _member_params(self, n_levels: int) -> dict[str, Any]:
+        """Return the hyperparameters of a member whose parent has `n_levels` levels."""
+        params = {name: value for name, value in self.get_params(deep=False).items() if name != "min_count"}
+        return params | ({"class_alpha": float(n_levels)} if isinstance(self.class_alpha, str) else {})
 
-    def _fitted(self, member: Any, counted: Counted, columns: NodeColumns, levels: Any) -> Any:
-        """Return a member with its part of the counts, those of these `levels` of the pairs."""
+    def _fit_member(self, member: NB, counted: Counted, columns: NodeColumns, levels: Any) -> NB:
+        """Return a member fitted to the counts of some levels of the pairs, an index array or a slice."""
         encoding, (pairs, *rest) = counted.encoding, counted.statistics.blocks
         blocks = LevelCounts(pairs.count[:, levels]), *rest
         statistics = replace(counted.statistics, blocks=blocks)
-        return self._with_features(
-            member, Counted(replace(encoding, blocks=(columns, *encoding.blocks[1:])), statistics)
-        )
+        return self._set_state(member, Counted(replace(encoding, blocks=(columns, *encoding.blocks[1:])), statistics))
 
-    def _with_features(self, member: Any, counted: Counted) -> Any:
-        drafts.copy_features(member, self)
+    def _set_state(self, member: NB, counted: Counted) -> NB:
+        classifier_state.copy_features(member, self)
         member.fitted_ = member._state(counted)
         return member
 
 
-def _counts_of(counted: Counted, p: int) -> np.ndarray:
+def _level_counts(counted: Counted, p: int) -> np.ndarray:
     """Return (C, L) counts of the levels of a column alone."""
     columns: Any = counted.encoding.blocks[0].network
-    at = columns.start()[p * (len(columns.base.index) + 1)]
-    return counted.statistics.blocks[0].count[:, at : at + columns.base.sizes()[p]]
+    start = columns.start()[p * (len(columns.base.index) + 1)]
+    return np.asarray(counted.statistics.blocks[0].count[:, start : start + columns.base.sizes()[p]])

@@ -1,4 +1,4 @@
-"""What every classifier shares: scikit-learn's conventions around one posterior."""
+"""Base class of the classifiers: scikit-learn's conventions around one posterior."""
 
 from __future__ import annotations
 
@@ -27,23 +27,24 @@ from bayesnb.encoding import (
     priors,
     report_unknown,
 )
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted import Average, Fitted, require_estimate
 from bayesnb.model import NaiveBayes
 
 
 class NaiveBayesClassifier(FittedClassifier):
-    """Base of the classifiers; `fit` counts, all else is a function of the posterior.
+    """Base class of the classifiers: `fit` counts rows, and all else is a function of the posterior.
 
-    A subclass says which columns it reads, `_columns`, and has its hyperparameters in `__init__`.
+    A subclass makes its columns in `_columns`, and sets its hyperparameters in `__init__`.
     """
 
     alpha: Any
     class_alpha: Any
     class_prior: Any
     prior: Any
-    _counts_margins = False  # whether columns that have parents are counted by themselves, too
+    _counts_margins = False
+    """Whether columns with parents are counted given the class alone too."""
 
     # -- fitting ---------------------------------------------------------------------------------
 
@@ -53,6 +54,7 @@ class NaiveBayesClassifier(FittedClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
         y : array-like of shape (N,)
             Labels of any hashable type.
         sample_weight : array-like of shape (N,), optional
@@ -75,8 +77,8 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.classes_, nb.class_count_
         (array(['in', 'out'], dtype='<U3'), array([1., 2.]))
         """
-        draft = drafts.fit(drafts.blank(self), X, y, sample_weight)
-        drafts.take_over(self, draft)
+        updated = classifier_state.fit(classifier_state.copy_unfitted(self), X, y, sample_weight)
+        classifier_state.replace_state(self, updated)
         self._warn_of_counts()
         return self
 
@@ -85,15 +87,24 @@ class NaiveBayesClassifier(FittedClassifier):
 
         Parameters
         ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of any hashable type.
         classes : array-like, optional
             All labels that may come; required at the first call. Later calls may declare more.
-        X, y, sample_weight
-            As for `fit`.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
         ValueError
-            As `fit`; if `classes` is missing at the first call; if a label was not declared.
+            If the data or a hyperparameter cannot be used; if `classes` is missing at the first call; if a label was
+            not declared.
         RuntimeError
             If another thread has changed the estimator since the call began; these rows were not counted.
 
@@ -107,11 +118,11 @@ class NaiveBayesClassifier(FittedClassifier):
         first = not self.__sklearn_is_fitted__()
         if first and classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit.")
-        draft = drafts.blank(self) if first else copy.copy(self)
-        known = Levels(()) if first else draft.encoding_.classes
+        updated = classifier_state.copy_unfitted(self) if first else copy.copy(self)
+        known = Levels(()) if first else updated.encoding_.classes
         if classes is not None:
             known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
-        return drafts.add(self, draft, X, y, sample_weight, known, grow=False)
+        return classifier_state.add_rows(self, updated, X, y, sample_weight, known, grow=False)
 
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
@@ -119,12 +130,25 @@ class NaiveBayesClassifier(FittedClassifier):
         Levels and classes stay. A row that was never counted is refused if a count would become
         negative; otherwise it cannot be told from a counted one, and is removed too.
 
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of the rows.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows.
+
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
             If a count would become negative, or a value was never counted; nothing is changed.
         RuntimeError
-            As `partial_fit`.
+            If another thread has changed the estimator since the call began; nothing is changed.
 
         Examples
         --------
@@ -135,8 +159,8 @@ class NaiveBayesClassifier(FittedClassifier):
                [0., 1.]])]
         """
         check_is_fitted(self)
-        draft = copy.copy(self)
-        table, encoding = draft._table(X), draft.encoding_
+        updated = copy.copy(self)
+        table, encoding = updated._table(X), updated.encoding_
         label = encoding.label_index(y, table.n_rows, type(self).__name__)
         weight = check_weights(sample_weight, table.n_rows)
         keep = weight > 0
@@ -145,15 +169,24 @@ class NaiveBayesClassifier(FittedClassifier):
         def policy(columns: LevelColumns, unknown: list[Unknown]) -> None:
             grown = [u for u in unknown if not columns.declared[u.feature]]
             if grown:
-                found = describe_unknown(columns, grown)
-                raise ValueError(f"forget: {found}; rows with them were never counted. Nothing was changed.")
+                values = describe_unknown(columns, grown)
+                raise ValueError(f"forget: {values}; rows with them were never counted. Nothing was changed.")
             report_unknown(columns, unknown)
 
         counted = Counted(encoding, counting.count_rows(encoding, encoding.rows(table, policy), label, weight))
-        return drafts.commit(self, draft, counting.remove(draft.fitted_.counted, counted), on_top=True)
+        return classifier_state.commit(self, updated, counting.remove(updated.fitted_.counted, counted), on_top=True)
 
     def decay(self, factor: float) -> Self:
-        """Let every counted row weigh `factor` times as much, 0 < factor <= 1: old data fade.
+        """Multiply the weight of every counted row by a factor, so that old data fade.
+
+        Parameters
+        ----------
+        factor : float
+            Greater than 0, at most 1.
+
+        Returns
+        -------
+        self
 
         Examples
         --------
@@ -164,14 +197,15 @@ class NaiveBayesClassifier(FittedClassifier):
         """
         check_is_fitted(self)
         require_number("factor", factor, "a number in (0, 1]", lambda value: 0 < value <= 1)
-        draft = copy.copy(self)
-        return drafts.commit(self, draft, Counted(draft.encoding_, draft.statistics_.scale(factor)), on_top=True)
+        updated = copy.copy(self)
+        scaled = Counted(updated.encoding_, updated.statistics_.scale(factor))
+        return classifier_state.commit(self, updated, scaled, on_top=True)
 
     # -- the posterior ---------------------------------------------------------------------------
 
     def _state(self, counted: Counted) -> Fitted:
-        """Return what is fitted if rows have left these counts."""
-        unfitted = drafts.without_state(self)
+        """Return the state of a classifier fitted to these counts."""
+        unfitted = classifier_state.copy_without_state(self)
         return Fitted(
             name=type(self).__name__,
             encoding=counted.encoding,
@@ -188,43 +222,44 @@ class NaiveBayesClassifier(FittedClassifier):
         )
 
     def _average(self, counted: Counted) -> Average | None:
-        """Return the models whose probabilities a classifier averages."""
+        """Return the models whose probabilities the classifier averages; default: None."""
         return None
 
     @property
     def no_posterior(self) -> str | None:
-        """Why there are no draws, intervals, evidence or leave-one-out scores, where there are none."""
+        """Reason why there is no exact posterior, nor draws, intervals, evidence and leave-one-out scores, or None."""
         if "unlabeled_weight_" in vars(self):
-            return "rows without a label were counted in shares by EM, and such counts give no exact posterior."
+            return "rows without a label were counted with responsibilities by EM, which gives no exact posterior."
         return None
 
-    #: Why the rows cannot be counted with responsibilities, as EM does, where that is so.
     no_em: str | None = None
+    """Reason why EM cannot count rows with responsibilities, or None."""
 
-    #: Why counts of the levels of each feature, and moments of numbers, do not suffice, where that is so.
     no_counts: str | None = None
+    """Reason why counts of the levels of each feature, and moments of numbers, do not suffice, or None."""
 
     @property
     def unweighted(self) -> NaiveBayesClassifier:
-        """The classifier whose terms these are, with the same counts: itself, where they have no weights."""
+        """Classifier with the same counts and without weights of terms: the classifier itself."""
         return self
 
     # -- for subclasses --------------------------------------------------------------------------
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
-        """Blocks of columns, with declared levels only."""
+        """Return the blocks of columns of a table, before anything is learned but declared levels."""
         raise NotImplementedError
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
-        """Return a copy with the same counts, under other hyperparameters, by their names.
+        """Return a copy with the same counts under other hyperparameters.
 
-        What the classifier has chosen of the columns is named in the copy, so that a later fit chooses no other.
+        The copy keeps the kinds of columns that `fit` has chosen, also in a later fit.
 
         Parameters
         ----------
         priors : dict {name: value}
+            Values of hyperparameters.
         chosen : tuple of str
-            What of these was chosen on the rows that were counted.
+            Names of the hyperparameters that were chosen on the counted rows.
 
         Examples
         --------
@@ -233,20 +268,20 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> [float(nb.with_priors({"alpha": a}).predict_proba([["sun"]])[0, 1].round(2)) for a in (0.1, 1, 10)]
         [0.94, 0.77, 0.63]
         """
-        other = copy.copy(self)
+        changed = copy.copy(self)
         for name, value in priors.items():
-            setattr(other, name, value)
+            setattr(changed, name, value)
         if chosen:
-            other.tuned_ = chosen
-        return other.with_counts(self.fitted_.counted) if drafts.is_fitted(self) else other
+            changed.tuned_ = chosen
+        return changed.with_counts(self.fitted_.counted) if classifier_state.is_fitted(self) else changed
 
     def with_counts(self, counted: Counted) -> Self:
-        """Return a copy that has other counts, such as those of one more row, under the same hyperparameters.
+        """Return a copy with other counts, such as those of one more row, under the same hyperparameters.
 
         Parameters
         ----------
         counted : Counted
-            Encoding and statistics, of the same columns.
+            Encoding and statistics of the same columns.
 
         Examples
         --------
@@ -256,36 +291,40 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> nb.with_counts(twice).class_count_
         array([2., 2.])
         """
-        other = copy.copy(self)
-        other.fitted_ = other._state(counted)
-        return other
+        changed = copy.copy(self)
+        changed.fitted_ = changed._state(counted)
+        return changed
 
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """The encoding and its rows once more, with what else labelled rows say of it."""
+        """Return the encoding with the structure that labelled rows determine, and its rows; default: unchanged."""
         return encoding, rows
 
     def _warn_of_counts(self) -> None:
-        """Warn of what the counted rows do not tell; default: nothing."""
+        """Warn of parameters that the counted rows do not determine; default: nothing."""
 
     def _settled(self) -> Self:
-        """Return an unfitted copy, whose hyperparameters say what `fit` has chosen by scores, such as k of `KDB`."""
-        return drafts.blank(self)
+        """Return an unfitted copy with the hyperparameters that `fit` has chosen by scores, such as k of `KDB`."""
+        return classifier_state.copy_unfitted(self)
 
     def fit_parts(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[np.ndarray], Self]:
         """Return a function that fits copies to some of these rows, for halves and folds.
 
         Parameters
         ----------
-        X, y, sample_weight
-            Rows. Rows of weight zero take no part in any copy.
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of the rows.
+        sample_weight : array-like of shape (N,), optional
+            Rows of weight zero take no part in any copy.
 
         Returns
         -------
         function of weights (N,) of the rows
-            Returns a copy that is fitted to them. Levels are those that this classifier knows; structure, cells and
-            densities are found anew.
+            Returns a copy that is fitted to the rows with these weights. Its levels are those of this classifier;
+            structure, cells and densities are learned anew.
 
         Examples
         --------
@@ -296,10 +335,19 @@ class NaiveBayesClassifier(FittedClassifier):
         >>> fit(np.array([1.0, 0.0, 0.0])).class_count_  # in, out
         array([0., 1.])
         """
-        return drafts.parts(self._settled(), self, X, y, sample_weight)
+        return classifier_state.subset_fitter(self._settled(), self, X, y, sample_weight)
 
     def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Return a copy that is fitted to other rows, with the levels that this classifier knows.
+        """Return a copy that is fitted to other rows, with the levels of this classifier.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of the rows.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows.
 
         Examples
         --------
@@ -312,31 +360,31 @@ class NaiveBayesClassifier(FittedClassifier):
 
     def _candidates(self) -> list[Self]:
         """Return the unfitted classifiers that `WeightedNB` chooses from by their expected loss, simplest first."""
-        return [drafts.blank(self)]
+        return [classifier_state.copy_unfitted(self)]
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        """The prior of the features of a block given the class alone, from the one given their parents too."""
+        """Return the prior of the features of a block given the class alone, from the prior given the parents too."""
         return columns.without_arcs(family)
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
-        """Prior of one block, or a function of the statistics to it."""
+        """Return the prior of one block, or a function from the statistics to the prior."""
         argument = self._prior_argument(columns)
         return columns.prior(getattr(self, argument), argument, n_classes)
 
     def _prior_argument(self, columns: Columns) -> str:
-        """The hyperparameter that has the prior of a block."""
+        """Return the name of the hyperparameter that holds the prior of a block."""
         return columns.hyperparameter if hasattr(self, columns.hyperparameter) else "prior"
 
     # -- shared machinery ------------------------------------------------------------------------
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
-        """Return what beside the parameters was chosen on the rows that were counted, such as by `tune_alpha`."""
+        """Return what was chosen on the counted rows besides the parameters, such as by `tune_alpha`."""
         return getattr(self, "tuned_", ())
 
     def _check(self) -> None:
-        """Raise ValueError unless what was fitted fits together: what `save` asks of a model, and `load` of a file.
+        """Raise ValueError if the fitted state contradicts itself or the hyperparameters, for `save` and `load`.
 
-        Hyperparameters pass the checks of `fit`: they make the columns, and the prior.
+        Hyperparameters pass the checks of `fit`: they make the columns and the prior.
         """
         counted = self.fitted_.counted
         counting.check(counted)
@@ -355,19 +403,20 @@ class NaiveBayesClassifier(FittedClassifier):
         rows, texts = getattr(self, "rows_counted_", 0), [getattr(self, name, ()) for name in ("tuned_", "first_rows_")]
         if type(rows) is not int or rows < 0:
             raise ValueError(f"rows_counted_ is {shown(rows)}.")
-        if not all(type(own) is tuple and all(type(text) is str for text in own) for own in texts):
+        if not all(type(names) is tuple and all(type(name) is str for name in names) for names in texts):
             raise ValueError("tuned_ or first_rows_ is no tuple of texts.")
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
-        """Return whether what was fitted has such columns, as they are before anything is learned."""
+        """Return whether the fitted columns are these, which are not learned yet."""
         return same_layout(columns, self.encoding_.blocks)
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        """The prior, in which blocks that are derived from the data are functions of the statistics."""
+        """Return the prior, in which blocks that are derived from the data are functions of the statistics."""
         encoding, statistics = counted
         require_estimate(self.estimate)
         if isinstance(self.prior, NaiveBayes):
-            return priors.matching(self.prior, encoding, statistics)
+            prior: NaiveBayes = priors.matching(self.prior, encoding, statistics)
+            return prior
         if self.prior is not None and hasattr(self, "alpha"):
             raise ValueError(f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
         n_classes = len(encoding.classes)
@@ -375,13 +424,13 @@ class NaiveBayesClassifier(FittedClassifier):
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
     def _counter(self, X: Any) -> Self:
-        return drafts.blank(self)
+        return classifier_state.copy_unfitted(self)
 
     def _with_counter(self, model: Self) -> Self:
         return model
 
-    def _count_on(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
-        drafts.add(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
+    def _count_further(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+        classifier_state.add_rows(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
 
     def _stored(self) -> dict[str, Any]:
         state = {name: value for name, value in vars(self).items() if name.endswith("_")}
@@ -398,15 +447,15 @@ class NaiveBayesClassifier(FittedClassifier):
         self.fitted_ = self._state(counted)
 
 
-def require_same_prior(said: NaiveBayes, used: NaiveBayes) -> None:
-    """Raise ValueError if the hyperparameters say another prior than the one that predictions use."""
-    leaves, expected = jax.tree.leaves(said), jax.tree.leaves(used)
+def require_same_prior(stated: NaiveBayes, used: NaiveBayes) -> None:
+    """Raise ValueError unless the prior that hyperparameters state is the one that predictions use."""
+    leaves, expected = jax.tree.leaves(stated), jax.tree.leaves(used)
     if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
         raise ValueError("a hyperparameter was set after fit, and says another prior: fit again.")
 
 
 def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
-    """Raise ValueError unless scikit-learn's attributes are those of the columns."""
+    """Raise ValueError unless `n_features_in_` and `feature_names_in_` are those of the columns of the encoding."""
     if type(nb.n_features_in_) is not int or nb.n_features_in_ != encoding.n_features:
         raise ValueError(f"n_features_in_ is {shown(nb.n_features_in_)}, and there are {encoding.n_features} columns.")
     names = getattr(nb, "feature_names_in_", None)
@@ -415,11 +464,10 @@ def check_features(nb: NaiveBayesClassifier, encoding: Encoding) -> None:
 
 
 def same_layout(a: tuple[Columns, ...], b: tuple[Columns, ...]) -> bool:
-    """Whether the blocks are of the same kinds, and have the same columns of the table."""
+    """Return whether two tuples of blocks have the same kinds, and the same columns of the table."""
 
-    def alike(one: Any, other: Any) -> bool:
-        mine, theirs = one.base.index, other.base.index
-        same = type(one) is type(other) and one.kind == other.kind
-        return same and (mine == theirs or list(mine) == list(theirs))
+    def alike(x: Columns, y: Columns) -> bool:
+        same_index = x.base.index == y.base.index or list(x.base.index) == list(y.base.index)
+        return type(x) is type(y) and x.kind == y.kind and same_index
 
     return len(a) == len(b) and all(map(alike, a, b))

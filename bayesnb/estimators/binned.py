@@ -1,8 +1,8 @@
-"""The classifier for numbers of any distribution: all binnings at once."""
+"""Naive Bayes for numbers of any distribution: the average over all binnings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -24,44 +24,56 @@ _MOST_CELLS = 256
 class BinnedNB(NaiveBayesClassifier):
     """Naive Bayes for numbers with densities of any shape: piecewise constant, averaged over all binnings.
 
-    A feature is cut into cells, and cells are joined to bins: each of the G - 1 ends of cells is a cut or not, the same
-    for all classes, which makes 2^(G - 1) binnings. All of them are averaged, exactly, each by its posterior
-    probability.
+    A feature is divided into G cells, and neighbouring cells are joined to bins: each of the G - 1 ends of cells is a
+    cut or not, in all classes alike, which makes 2^(G - 1) binnings. The density is the exact average over all of these
+    binnings, weighted by their posterior probabilities.
 
     Parameters
     ----------
     cells : int, default 64
-        At most how many cells a feature has, 2 to 256. Their ends are quantiles of the rows that are counted first,
-        between values that occur, and stay as they are in `partial_fit`; what lies beyond is in the outer cells.
-    edges : dict {column: edges}, or list with an entry a column, optional
-        Ends of the cells in place of those; a number on an edge is in the lower cell. `edges_` of another classifier
-        can be given, so that counts of both add up (in streams, on dask).
+        Largest number of cells of a feature, 2 to 256. The ends of cells are quantiles of the rows that are counted
+        first, between values that occur; `partial_fit` keeps them, and the outer cells extend to infinity.
+    edges : dict {column: edges}, or list with an entry per column, optional
+        Ends of the cells, in place of quantiles; a number on an edge is in the lower cell. `edges_` of another
+        classifier can be given, so that counts of both add up (in streams, on dask).
     prior : "independent", IndependentCuts or NaiveBayes, default "independent"
-        `IndependentCuts(concentration=4.0, cuts=1.0)`: each end is a cut with the odds cuts/(G - 1), so that about one
-        is expected, and given the cuts the bins' probabilities are Dirichlet, the cells sharing the concentration.
-    class_alpha, class_prior
-        As for `CategoricalNB`.
-    estimate : {"predictive", "mean", "map", "mle"}
-        Here "predictive" and "mean" are the same. "map" has the most probable cuts, and heights at their mean given
-        these, the mode in the softmax basis; "mle" is the histogram of the cells.
+        Prior of the cuts and of the probabilities of bins, or a complete prior of the classifier. "independent" is
+        `IndependentCuts(concentration=4.0, cuts=1.0)`: each of the G - 1 ends is a cut with the odds cuts/(G - 1), so
+        that about one cut is expected; given the cuts, the probabilities of bins are Dirichlet, with the concentration
+        shared among the cells.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" and "mean" are the average over all binnings. "map" has
+        the most probable cuts, and heights at their mean given these cuts, which is the mode in the softmax basis.
+        "mle" is the histogram of the cells.
 
     Attributes
     ----------
     edges_ : dict {column: (G - 1,) array}
         Ends of the cells.
-    classes_, class_count_, class_log_prior_ : (C,) arrays
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
     statistics_ : Statistics
-        How many rows are in each cell.
+        Weight of the rows in each cell.
     log_evidence_ : float
-        Log probability of the labels and of the *cells* of the numbers: to be compared with that of other models of the
-        same cells only, not with densities.
+        Log probability of the labels and of the *cells* of the numbers. It can be compared with other models of the
+        same cells, not with densities.
 
     Notes
     -----
-    NaN is a missing cell, marginalised. Densities are relative to the first rows' own: within a bin cells are equally
-    probable. Quantiles do not know the labels, and a feature with as few values as cells has a cell a value. Costs grow
-    with the square of the number of cells, not with the rows. `density_table` and `cut_table` say what was learned.
+    NaN is a missing cell, marginalised. Densities are relative to the density of the first rows: within a bin cells are
+    equally probable. Quantiles do not depend on labels, and a feature with no more values than cells has one cell per
+    value. Costs grow with the square of the number of cells, not with the number of rows. `density_table` and
+    `cut_table` show the posterior.
 
     References
     ----------
@@ -96,7 +108,7 @@ class BinnedNB(NaiveBayesClassifier):
 
     no_counts = "numbers are counted in cells, whose ends are taken from rows."
     no_em = (
-        "densities with more and fewer bins are averaged, and EM has no density to climb that compares them; give it "
+        "densities with more and fewer bins are averaged, and EM has no objective that compares them; give it "
         "GaussianNB(), or MixedNB(numbers='gaussian')."
     )
 
@@ -107,7 +119,7 @@ class BinnedNB(NaiveBayesClassifier):
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each column."""
         self._require_fitted("edges_")
-        return edges_of(self.encoding_.blocks)
+        return cell_edges(self.encoding_.blocks)
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:
         return (*chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
@@ -118,11 +130,11 @@ class BinnedNB(NaiveBayesClassifier):
         return tags
 
 
-def cell_columns(table: Table, index: Any, cells: Any, edges: Any) -> CellColumns:
-    """Binned columns of a table, with the edges that are given for them."""
+def cell_columns(table: Table, index: Sequence[int], cells: Any, edges: Any) -> CellColumns:
+    """Make binned columns of a table, with the given edges."""
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
     given = given_edges(edges, table, index)
-    widest = max((len(own) + 1 for own in given if own is not None), default=0)
+    widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(
             f"edges make {widest} cells of a column; the most is {_MOST_CELLS}, as costs grow with its square."
@@ -135,11 +147,14 @@ def cell_columns(table: Table, index: Any, cells: Any, edges: Any) -> CellColumn
 def most_probable_cuts(
     classes: Levels, columns: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
 ) -> list[np.ndarray]:
-    """For each column the edges that are cuts in the most probable binning of these rows, under the default prior."""
+    """Return for each column the edges that are cuts in the most probable binning, under the default prior."""
     counted = counting.count_rows(Encoding(classes, (columns,)), (rows,), label, weight)
     cut = np.asarray(_best_cuts(columns.prior("independent", "numbers", len(classes)), counted.blocks[0]))
-    each = zip(columns.edges, np.split(cut, columns.start()[1:]), strict=True)
-    return [np.zeros(0) if edges is None else edges[own[1:]] for edges, own in each]
+    cuts_by_column = np.split(cut, columns.start()[1:])
+    return [
+        np.zeros(0) if edges is None else edges[is_cut[1:]]
+        for edges, is_cut in zip(columns.edges, cuts_by_column, strict=True)
+    ]
 
 
 @jax.jit
@@ -147,8 +162,8 @@ def _best_cuts(prior: Binned, statistics: LevelCounts) -> jax.Array:
     return prior.update(statistics).best_cuts()
 
 
-def edges_of(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
-    """Ends of the cells of each binned column; of one without an observed cell there are none."""
+def cell_edges(blocks: tuple[Columns, ...]) -> dict[str, np.ndarray]:
+    """Return the ends of the cells of each binned column, by name; none for a column without observed cells."""
     return {
         name: np.zeros(0) if edges is None else edges
         for columns in blocks
@@ -164,4 +179,4 @@ def chosen_cells(edges: Any, encoding: Encoding) -> tuple[str, ...]:
     return ("the cells of numbers",) if binned > given else ()
 
 
-__all__ = ["BinnedNB", "cell_columns", "chosen_cells", "edges_of", "most_probable_cuts"]
+__all__ = ["BinnedNB", "cell_columns", "cell_edges", "chosen_cells", "most_probable_cuts"]

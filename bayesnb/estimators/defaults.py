@@ -1,10 +1,10 @@
-"""Defaults that several classifiers share."""
+"""Default hyperparameters of several classifiers."""
 
 ALPHA = 1.0
-"""Concentration of a level; 1 is Laplace smoothing."""
+"""Dirichlet concentration of a level; 1 is Laplace smoothing."""
 CLASS_ALPHA = 1.0
-"""Concentration of a class."""
+"""Dirichlet concentration of a class."""
 CELLS = 64
-"""At most how many cells a column of numbers is cut into."""
+"""Largest number of cells of a column of numbers."""
 DEPENDENCE_CELLS = 6
-"""At most how many cells a number has where it depends on other columns, or they on it."""
+"""Largest number of cells of a column of numbers that takes part in a structure."""

@@ -1,4 +1,4 @@
-"""Classifiers whose features have Dirichlet priors: categorical, Bernoulli, multinomial."""
+"""Classifiers whose features have Dirichlet priors: categorical, Bernoulli and multinomial."""
 
 from __future__ import annotations
 
@@ -30,37 +30,55 @@ class CategoricalNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet
-        Concentration. The posterior mean under α is Laplace smoothing with λ = α. Levels stand in
-        sorted order, see `categories_`.
-    class_alpha : scalar or (C,) array
-        Concentration of the class probabilities.
+    alpha : scalar, (F,) array, list of F arrays, (C, L) array or Dirichlet, default 1
+        Dirichlet concentration of the levels: one number for all, one per feature, one per level, or one per class and
+        level of the concatenated levels. The posterior mean under alpha is Laplace smoothing with λ = alpha. Levels are
+        sorted, see `categories_`.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or their prior.
-    estimate : {"predictive", "mean", "map", "mle"}
-        Reading of the posterior that predictions use. Here "predictive" and "mean" are the same.
-    categories : "auto", list of F lists, or dict {feature: list}
-        Declared levels belong to the model whether or not they occur, and do not grow. "auto" levels
-        are those seen, and grow in `partial_fit`; so do a pandas categorical's not.
-    handle_unknown : {"ignore", "error", "level"}
-        What an unseen value is: a missing cell (with a warning), an error, or one reserved level.
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" and "mean"
+        are the same.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
     missing_values : value or list of values, optional
-        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are
-        marginalised: they contribute nothing, which assumes them missing at random.
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
     prior : NaiveBayes, optional
-        A complete prior, such as another model's `prior_`, in place of the above.
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
 
     Attributes
     ----------
-    classes_, class_count_, class_log_prior_ : (C,) arrays
     categories_ : list of arrays
         Levels of each feature.
-    category_count_, feature_log_prob_ : list of (C, L_j) arrays
-        Counts, and log posterior means.
+    category_count_ : list of (C, L_j) arrays
+        Weight of the rows with each level of each feature.
+    feature_log_prob_ : list of (C, L_j) arrays
+        Log posterior mean of the probability of each level.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
     statistics_ : Statistics
+        Sufficient statistics of the counted rows.
     log_evidence_ : float
-    n_parameters_, n_features_in_ : int
+        log p(X, y), with the parameters integrated out.
+    n_parameters_ : int
+        Number of free parameters.
+    n_features_in_ : int
+        Number of columns of X.
 
     Examples
     --------
@@ -104,17 +122,17 @@ class CategoricalNB(NaiveBayesClassifier):
 
     @property
     def category_count_(self) -> list[np.ndarray]:
-        """For each feature (C, L_j) weight of the rows with each level."""
+        """(C, L_j) weight of the rows with each level, one array per feature."""
         self._require_fitted("category_count_")
-        return self._by_feature(self.statistics_.blocks[0].count)
+        return self._split_by_feature(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> list[np.ndarray]:
-        """For each feature (C, L_j) log posterior mean of P(level | class)."""
+        """(C, L_j) log posterior mean of P(level | class), one array per feature."""
         self._require_fitted("feature_log_prob_")
-        return self._by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
+        return self._split_by_feature(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
-    def _by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
+    def _split_by_feature(self, flat: np.ndarray) -> list[np.ndarray]:
         columns: Any = self.encoding_.blocks[0]
         return np.split(flat, columns.start()[1:], axis=1)
 
@@ -131,22 +149,40 @@ class BernoulliNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet
-        Concentration; a pair is (absent, present).
-    class_alpha, class_prior, estimate, prior
-        As for `CategoricalNB`.
+    alpha : scalar, (F,) array, list of F pairs, (C, 2F) array or Dirichlet, default 1
+        Beta concentrations of each feature; a pair is (absent, present).
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" and "mean"
+        are the same.
     binarize : float or None, default 0
-        A cell is present where it exceeds this; None: cells are 0 or 1 already. In a dense array NaN
-        is a missing cell, looked at first.
+        A feature is present where its cell exceeds this threshold. None: cells are 0 or 1 already. NaN in a dense array
+        is a missing cell, whatever the threshold.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Weight of the rows in which the feature is present.
+        Weight of the rows in which each feature is present.
     feature_log_prob_ : (C, F) array
         Log posterior mean of P(present | class).
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Examples
     --------
@@ -154,7 +190,7 @@ class BernoulliNB(NaiveBayesClassifier):
     >>> nb = BernoulliNB().fit([[1, 0], [1, 1], [0, 1]], ["spam", "spam", "ham"])
     >>> nb.predict_proba([[1, 0]]).round(2)
     array([[0.16, 0.84]])
-    >>> nb.predict_proba([[1, float("nan")]]).round(2)  # of the second cell nothing is known
+    >>> nb.predict_proba([[1, float("nan")]]).round(2)  # the second cell is missing
     array([[0.23, 0.77]])
     """
 
@@ -183,13 +219,13 @@ class BernoulliNB(NaiveBayesClassifier):
     def feature_count_(self) -> np.ndarray:
         """(C, F) weight of the rows in which the feature is present."""
         self._require_fitted("feature_count_")
-        return self.statistics_.blocks[0].count[:, 1::2]
+        return np.asarray(self.statistics_.blocks[0].count[:, 1::2])
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of P(present | class)."""
         self._require_fitted("feature_log_prob_")
-        return scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2]
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta[:, 1::2])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -204,25 +240,43 @@ class MultinomialNB(NaiveBayesClassifier):
 
     Parameters
     ----------
-    alpha : scalar, (F,) array, (C, F) array or Dirichlet
-        Concentration of each word.
-    class_alpha, class_prior, estimate, prior
-        As for `CategoricalNB`. "predictive" is the Dirichlet-multinomial: a word that occurred once in
-        a row makes itself more probable the second time, as parameters are integrated out per row.
+    alpha : scalar, (F,) array, (C, F) array or Dirichlet, default 1
+        Dirichlet concentration of each word.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
+        Dirichlet-multinomial: parameters are integrated out per row, so that a word that occurred once in a row is more
+        probable the second time.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `class_alpha` and `class_prior`.
 
     Attributes
     ----------
     feature_count_ : (C, F) array
-        Counts of each word in each class.
+        Count of each word in each class.
     feature_log_prob_ : (C, F) array
-        Log posterior mean of each word's probability.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`.
+        Log posterior mean of the probability of each word.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----
-    Fractional counts (tf-idf) are accepted as scikit-learn's are; the evidence is then that of a
-    pseudo-likelihood, factorials read as gamma functions.
+    Fractional counts (tf-idf) are accepted, as in scikit-learn; the evidence is then that of a pseudo-likelihood, with
+    gamma functions for factorials.
 
     Examples
     --------
@@ -255,15 +309,15 @@ class MultinomialNB(NaiveBayesClassifier):
 
     @property
     def feature_count_(self) -> np.ndarray:
-        """(C, F) count of each word."""
+        """(C, F) count of each word in each class."""
         self._require_fitted("feature_count_")
-        return self.statistics_.blocks[0].count
+        return np.asarray(self.statistics_.blocks[0].count)
 
     @property
     def feature_log_prob_(self) -> np.ndarray:
         """(C, F) log posterior mean of the probability of each word."""
         self._require_fitted("feature_log_prob_")
-        return scoring.plug_in(self.posterior_.blocks[0]).log_theta
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).log_theta)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -274,7 +328,7 @@ class MultinomialNB(NaiveBayesClassifier):
 
 
 def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryColumns:
-    """Bernoulli columns of a table, cut at `binarize`."""
+    """Make Bernoulli columns of a table, with the threshold `binarize`."""
     if binarize is not None:
         require_number("binarize", binarize, "a finite number, or None where cells are 0 or 1", lambda _: True)
     names = table.names if len(index) == len(table.names) else tuple(table.names[j] for j in index)
@@ -284,10 +338,12 @@ def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryC
 def level_columns(
     table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
 ) -> LevelColumns:
-    """Categorical columns of a table with the levels that are declared for them."""
+    """Make categorical columns of a table, with the levels that are declared for them."""
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
     marks = () if missing_values is None else _as_tuple(missing_values)
-    marks = tuple(mark for mark in marks if type(mark).__name__ != "NAType")  # pd.NA is missing, and equals nothing
+    marks = tuple(
+        mark for mark in marks if type(mark).__name__ != "NAType"
+    )  # pd.NA is missing anyway, and equals nothing.
     for mark in marks:
         if not isinstance(mark, Hashable):
             raise ValueError(
@@ -296,13 +352,13 @@ def level_columns(
     marked, declared = Levels.of(marks), []
     if isinstance(categories, Mapping):
         features = {*table.names, *range(len(table.names))}
-        strange = [key for key in categories if key not in features]
-        if strange:
+        unknown = [key for key in categories if key not in features]
+        if unknown:
             raise ValueError(
-                f"categories names a feature {shown(strange[0])} that X does not have: {list(table.names)}."
+                f"categories names a feature {shown(unknown[0])} that X does not have: {list(table.names)}."
             )
     for position, j in enumerate(index):
-        levels = _declared(categories, position, j, table, len(index))
+        levels = _read_declared_levels(categories, position, j, table, len(index))
         declared.append(declared_categories(table.column(j)) if levels is None and not table.is_sparse else levels)
     levels = tuple(Levels.of(v for v in (d if d is not None else ()) if v not in marked) for d in declared)
     for j, d, known in zip(index, declared, levels, strict=True):
@@ -313,7 +369,7 @@ def level_columns(
     return LevelColumns(index, names, len(table.names), levels, flags, handle_unknown, marks)  # type: ignore[arg-type]
 
 
-def _declared(categories: Any, position: int, j: int, table: Table, n: int) -> Any:
+def _read_declared_levels(categories: Any, position: int, j: int, table: Table, n: int) -> Any:
     if isinstance(categories, str):
         if categories != "auto":
             raise ValueError(f"categories={shown(categories)} is unknown; use 'auto' or the levels of each feature.")

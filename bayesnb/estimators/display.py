@@ -1,4 +1,4 @@
-"""What an estimator shows of itself."""
+"""Base class of estimators whose displays compute nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesnb.estimators.summary import summary
 def require_unnested(nb: BaseEstimator) -> None:
     """Raise ValueError if a classifier wraps another one of its class, at any depth.
 
-    scikit-learn's `repr` takes twice as long with each estimator that stands in another.
+    The time of scikit-learn's `repr` doubles with each level of nesting.
     """
     inner = nb
     while isinstance(inner := getattr(inner, "estimator", None), BaseEstimator):
@@ -24,11 +24,10 @@ def require_unnested(nb: BaseEstimator) -> None:
 
 
 class Displayed(BaseEstimator):
-    """An estimator of which displays and completion compute nothing.
+    """Estimator whose displays and completion do not compute its properties, such as the posterior.
 
-    Its posterior and all that follows from it are properties. scikit-learn reads every attribute to list those that are
-    there, and to show those of a fitted estimator in HTML; here the former are listed unread, and the latter are what
-    is stored.
+    scikit-learn reads every attribute to list those that exist, and to show those of a fitted estimator in HTML. This
+    class lists properties without reading them, and shows stored attributes only.
     """
 
     def __dir__(self) -> list[str]:
@@ -38,29 +37,30 @@ class Displayed(BaseEstimator):
         return [name for name in names if name not in refused and (name in unread or hasattr(self, name))]
 
     def _refused(self) -> frozenset[str]:
-        """What other classifiers have, and this one says that it does not."""
-        found = {name for name in dir(type(self)) if name[0] != "_" and _is_refusal(type(self), name)}
-        with suppress(Exception):  # whatever was set after `fit`
+        """Return the names of attributes that other classifiers have, and this one refuses."""
+        refused = {name for name in dir(type(self)) if name[0] != "_" and _is_refusal(type(self), name)}
+        with suppress(Exception):  # Completion must not fail, whatever was set after `fit`.
             nb: Any = self
             if nb.no_posterior is not None or nb.no_evidence is not None:
-                found.add("log_evidence_")
-        return frozenset(found)
+                refused.add("log_evidence_")
+        return frozenset(refused)
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + summary(self)
+        html: str = super()._repr_html_inner()
+        return html + summary(self)
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = super()._repr_mimebundle_(**kwargs)
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
             bundle["text/html"] += summary(self)
         return bundle
 
     def _get_fitted_attr_html(self, doc_link: str = "") -> Any:
-        shown = BaseEstimator()
+        displayed = BaseEstimator()
         for name in {*vars(self), "classes_", "class_count_"} - {"fitted_", "model_"}:
             if hasattr(self, name):
-                setattr(shown, name, getattr(self, name))
-        return BaseEstimator._get_fitted_attr_html(shown, doc_link)
+                setattr(displayed, name, getattr(self, name))
+        return BaseEstimator._get_fitted_attr_html(displayed, doc_link)
 
 
 def _is_property(owner: type, name: str) -> bool:
@@ -68,7 +68,7 @@ def _is_property(owner: type, name: str) -> bool:
 
 
 def _is_refusal(owner: type, name: str) -> bool:
-    """Whether it is a property, or a method, that never returns."""
-    own = inspect.getattr_static(owner, name, None)
-    read = own.fget if isinstance(own, property) else own
-    return getattr(read, "__annotations__", {}).get("return") == "NoReturn"
+    """Return whether a property or method is annotated as never returning."""
+    attribute = inspect.getattr_static(owner, name, None)
+    function = attribute.fget if isinstance(attribute, property) else attribute
+    return getattr(function, "__annotations__", {}).get("return") == "NoReturn"

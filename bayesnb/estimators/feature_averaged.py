@@ -1,4 +1,4 @@
-"""Naive Bayes averaged over which features depend on the class."""
+"""Naive Bayes averaged over the sets of features that depend on the class."""
 
 from __future__ import annotations
 
@@ -25,26 +25,38 @@ if TYPE_CHECKING:
 class FeatureAveragedNB(NaiveBayesClassifier):
     """Exact Bayesian average over all 2^F sets of features that depend on the class.
 
-    A feature outside the set has the same distribution in every class, and says nothing of it.
+    A feature outside the set has the same distribution in every class.
 
     Parameters
     ----------
-    estimator : classifier of bayesnb, default CategoricalNB()
-        Its columns, options and priors: those of each class, and that of all classes together. Categorical, Bernoulli,
-        Gaussian, Poisson or mixed, without multinomial columns.
+    estimator : classifier of bayesnb, optional
+        Classifier whose columns, options and priors are used, both for each class and for all classes together.
+        Default: `CategoricalNB()`. Its features may be categorical, Bernoulli, Gaussian, Poisson or mixed, but not
+        multinomial.
     inclusion : scalar or (F,) array, default 0.5
         Prior probability that a feature depends on the class.
     expected_features : float, optional
-        Expected number of features that depend on the class, in place of `inclusion`: each with probability
-        expected_features / F.
-    estimate : {"predictive", "mean"}
+        Prior expectation of the number of features that depend on the class, in place of `inclusion`: each feature is
+        included with probability expected_features / F.
+    estimate : {"predictive", "mean"}, default "predictive"
+        Reading of the posterior in predictions: parameters integrated out, or at their posterior mean.
 
     Attributes
     ----------
     inclusion_probability_ : (F,) array
         Posterior probability that each feature depends on the class, in the order of the columns of X.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`; blocks are `bayesnb.families.Averaged`.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters; blocks are `bayesnb.families.Averaged`.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----
@@ -53,7 +65,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
         P(c, x | D) = P(c | D) Π_f [ρ_f p(x_f | c, D) + (1 - ρ_f) p(x_f | D)].
 
-    Inclusion is a matter of the prior too: for Gaussian features it follows κ, see `inclusion_by_kappa`.
+    Inclusion depends on the prior of the parameters too: for Gaussian features on κ, see `inclusion_by_kappa`.
 
     References
     ----------
@@ -87,13 +99,23 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     def inclusion_probability_(self) -> np.ndarray:
         """(F,) posterior probability that each feature depends on the class, in the order of the columns of X."""
         self._require_fitted("inclusion_probability_")
-        return expit(self._log_odds_of(self.posterior_))
+        return np.asarray(expit(self._dependence_log_odds(self.posterior_)))
 
     def inclusion_by_kappa(self, kappa: tuple[float, ...] = (0.01, 0.1, 1.0)) -> pd.DataFrame:
-        """Posterior inclusion of the Gaussian features, a column for each κ of their prior.
+        """Posterior inclusion probability of the Gaussian features for several strengths κ of their prior.
 
-        A vague prior of the means (small κ) is held against the model that has more of them, by the same factor however
-        many the data are.
+        A vague prior of the means (small κ) lowers the evidence of dependence, by a factor that does not vanish with
+        more rows.
+
+        Parameters
+        ----------
+        kappa : tuple of float
+            Prior strengths of the means, in rows.
+
+        Returns
+        -------
+        DataFrame
+            Inclusion probabilities: one row per feature, one column per κ.
 
         Examples
         --------
@@ -111,18 +133,18 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         import pandas as pd
 
         check_is_fitted(self)
-        found = {}
+        inclusion = {}
         for value in kappa:
             for columns, block, statistics in zip(
                 self.encoding_.blocks, self.prior_.blocks, self.statistics_.blocks, strict=True
             ):
                 if "kappa" in block.dependent.tunable:
                     vague = averaged(block.dependent.with_hyperparameters({"kappa": value}), block.log_odds)
-                    found[value] = expit(float64(vague.update)(statistics).log_odds)
+                    inclusion[value] = expit(float64(vague.update)(statistics).log_odds)
                     names = columns.names
-        if not found:
+        if not inclusion:
             raise ValueError("inclusion_by_kappa is about Gaussian features, and there are none.")
-        return pd.DataFrame(found, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
+        return pd.DataFrame(inclusion, index=pd.Index(names, name="feature")).rename_axis(columns="kappa")
 
     def __sklearn_tags__(self) -> Any:
         return self._base().__sklearn_tags__()
@@ -148,8 +170,8 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         for block in columns:
             if block.network is not None:
                 raise NotImplementedError(
-                    "FeatureAveragedNB averages over which features depend on the class, each by itself: arcs between "
-                    "features have no place in it. Use CategoricalNB as its estimator."
+                    "FeatureAveragedNB averages over sets of features that are independent given the class, and cannot "
+                    "have arcs between features. Use CategoricalNB as its estimator."
                 )
             if getattr(block.family, "classes_share_parameters", False):
                 raise NotImplementedError(
@@ -167,18 +189,18 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         if not isinstance(self.estimate, str) or self.estimate not in ("predictive", "mean"):
             raise ValueError(f"estimate={shown(self.estimate)} has no average over models; use 'predictive' or 'mean'.")
         base = self._base()._empirical_prior(counted)
-        log_odds = self._log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
+        log_odds = self._prior_log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
         blocks = [
             (EmpiricalAveraged if callable(family) else averaged)(family, log_odds[list(columns.index)])
             for columns, family in zip(counted.encoding.blocks, base.blocks, strict=True)
         ]
         return NaiveBayes(base.class_prior, tuple(blocks))
 
-    def _log_odds_of(self, model: NaiveBayes) -> np.ndarray:
-        """(F,) of dependence, in the order of the columns of X."""
+    def _dependence_log_odds(self, model: NaiveBayes) -> np.ndarray:
+        """Return the (F,) log odds that each feature depends on the class, in the order of the columns of X."""
         return self.encoding_.in_order(block.log_odds for block in model.blocks)
 
-    def _log_odds(self, n_features: int) -> np.ndarray:
+    def _prior_log_odds(self, n_features: int) -> np.ndarray:
         inclusion = self.inclusion
         if self.expected_features is not None:
             wanted = f"between 0 and {n_features}, the number of features"
@@ -196,4 +218,4 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         if not ((inclusion > 0) & (inclusion < 1)).all():
             j = int(np.argmax(~((inclusion > 0) & (inclusion < 1))))
             raise ValueError(f"inclusion of feature {j} is {inclusion[j]}; it must be between 0 and 1, ends excluded.")
-        return logit(inclusion)
+        return np.asarray(logit(inclusion))

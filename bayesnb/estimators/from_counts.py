@@ -1,4 +1,4 @@
-"""An estimator from a table of counts: what a grouping query leaves of rows that stay where they lie."""
+"""Fits to a table of counts, the result of a grouping query in a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesnb import counting
 from bayesnb._util.arguments import require_iterable, require_number, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, Encoding, Levels, Rows, check_labels
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import NotOfferedError
@@ -27,42 +27,44 @@ NB = TypeVar("NB", bound=NaiveBayesClassifier)
 
 _COLUMNS = ("class", "feature", "type", "level", "count", "mean", "m2")
 _TRUE, _FALSE = ("true", "t", "1", "1.0"), ("false", "f", "0", "0.0")
-_TYPES: dict[str, Any] = {"str": str, "int": lambda level: _integer(level), "bool": lambda level: _boolean(level)}
+_TYPES: dict[str, Any] = {"str": str, "int": lambda level: _to_integer(level), "bool": lambda level: _to_boolean(level)}
 _WHOLE = re.compile(r"\s*([+-]?\d{1,1000})(\.0*)?\s*", re.ASCII)
-_EXACT = 2**53  # up to which every integer is a number of float64
+_EXACT = 2**53
+"""Largest integer up to which float64 represents every integer."""
 
 
 def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
-    """Fit a classifier to a table of counts, such as a database makes of `bayesnb.sql.counts`.
+    """Fit a classifier to a table of counts, such as the result of the query `bayesnb.sql.counts`.
 
     Parameters
     ----------
-    nb
-        Is fitted anew: a naive Bayes classifier whose features are independent given the class.
+    nb : naive Bayes classifier
+        Classifier whose features are independent given the class. It is fitted anew.
     table : DataFrame, or list of tuples
         Columns class, feature, type, level, count, mean, m2, in this order if they have no names. A row without a
-        feature has the weight of its class: of all of its rows. A row with a level has the weight of those that have
-        it. A row without one is of numbers: their weight, mean and centred sum of squares; of words (`MultinomialNB`)
-        the count is how often the word occurred, and mean and m2 are empty. `type` (str, int or bool) says what the
-        level is where a query made text of it, and float that the row is of numbers; without a type a level is taken
-        as it is. Rows of the same class, feature and level are added up, and their moments merged: tables of
-        partitions may stand one after the other.
+        feature has as count the weight of all rows of its class. A row with a level has the weight of the rows with
+        this level. A row without a level is about a feature of numbers: their weight, mean and centred sum of squares;
+        for a word (`MultinomialNB`) the count is the number of occurrences, and mean and m2 are empty. `type` is the
+        type of the level, str, int or bool, where a query has made text of it, or float for numbers; a level without a
+        type is taken as it is. Rows of the same class, feature and level are added up, and their moments merged, so
+        that tables of partitions can be concatenated.
     log_base : float, optional
-        Σ of the log multinomial coefficients of the rows, or of -log x! (Poisson). Counts do not tell them, and
-        `log_evidence_` has them: needed for such classifiers, and 0 will do to compare priors on the same rows.
+        Sum of the log multinomial coefficients of the rows, or of -log x! (Poisson). It is part of `log_evidence_`,
+        cannot be computed from counts, and is required for such classifiers; 0 suffices to compare priors on the same
+        rows.
 
     Returns
     -------
-    nb
-        With the posterior of `fit` on the rows themselves.
+    nb : the classifier
+        Its posterior is that of `fit` on the rows themselves.
 
     Raises
     ------
     ValueError
-        If a column is absent, a count is none, a class has no weight of its own or less than its cells; if a level is
-        not of its type, or a row has a level and no feature; if `log_base` is needed. `nb` is left as it was.
+        If a column is absent; if a count is no number; if a class has no weight, or less weight than its cells; if a
+        level is not of its type, or a row has a level and no feature; if `log_base` is needed. `nb` is left as it was.
     NotOfferedError
-        If the classifier needs more of the rows than these counts; a NotImplementedError.
+        If the posterior of the classifier needs more than these counts; a NotImplementedError.
 
     Examples
     --------
@@ -74,48 +76,46 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
     array([[0.19, 0.81]])
     """
     _require_countable(nb)
-    frame = _frame(table)
-    of_class = frame[frame["feature"].isna()]
-    of_feature = frame[frame["feature"].notna()]
-    if not len(of_class) or not len(of_feature):
-        lacks = "feature" if len(of_class) else "class by itself (a row whose feature is empty)"
+    frame = _read_frame(table)
+    class_rows = frame[frame["feature"].isna()]
+    feature_rows = frame[frame["feature"].notna()]
+    if not len(class_rows) or not len(feature_rows):
+        lacks = "feature" if len(class_rows) else "class by itself (a row whose feature is empty)"
         raise ValueError(f"table has no row of a {lacks}; see bayesnb.sql.counts.")
-    classes, label = check_labels(of_class["class"], len(of_class), type(nb).__name__, "table['class']")
+    classes, label = check_labels(class_rows["class"], len(class_rows), type(nb).__name__, "table['class']")
     try:
-        own = classes.index(of_feature["class"])
+        class_index = classes.index(feature_rows["class"])
     except TypeError as error:
         raise ValueError(f"table: a class is not hashable: {error}.") from None
-    if (own < 0).any():
-        i = int(np.argmax(own < 0))
-        row = of_feature.iloc[i]
+    if (class_index < 0).any():
+        row = feature_rows.iloc[int(np.argmax(class_index < 0))]
         raise ValueError(
             f"table: class {shown(row['class'])} of feature {shown(row['feature'])} has no row of its own, whose "
             "feature is empty; its count is the weight of all rows of the class."
         )
     for name in ("type", "level", "mean", "m2"):
-        given = of_class[name].notna().to_numpy()
+        given = class_rows[name].notna().to_numpy()
         if given.any():
-            row = of_class.iloc[int(np.argmax(given))]
+            row = class_rows.iloc[int(np.argmax(given))]
             raise ValueError(
                 f"table: a row of class {shown(row['class'])} has the {name} {shown(row[name])} and no feature. A row "
                 "without a feature has the weight of its class. Name the feature, or leave that cell empty."
             )
-    class_count = np.bincount(label, _numbers(of_class, "count"), minlength=len(classes))
-    draft = drafts.blank(nb)
-    cells = _Cells(of_feature, own)
+    class_count = np.bincount(label, _read_numbers(class_rows, "count"), minlength=len(classes))
+    unfitted = classifier_state.copy_unfitted(nb)
+    cells = _Cells(feature_rows, class_index)
     levels = cells.levels()
-    sample = drafts.checked(draft, _rows_with(levels))
-    encoding, rows = Encoding(classes, draft._columns(sample)).learn(sample)
+    sample = unfitted._table(_make_sample(levels), reset=True)
+    encoding, rows = Encoding(classes, unfitted._columns(sample)).learn(sample)
     blocks = tuple(
-        _statistics(columns, own_rows, levels, cells, len(classes))
-        for columns, own_rows in zip(encoding.blocks, rows, strict=True)
+        _block_statistics(columns, block_rows, levels, cells, len(classes))
+        for columns, block_rows in zip(encoding.blocks, rows, strict=True)
     )
-    if any(_has_base(columns) for columns in encoding.blocks):
+    if any(_has_base_measure(columns) for columns in encoding.blocks):
         if log_base is None:
             raise ValueError(
-                f"{type(nb).__name__}: counts do not tell the base measures of the rows, Σ log multinomial "
-                "coefficients or -log x!, which log_evidence_ has. Give log_base=; 0 if it is to be compared on the "
-                "same rows only."
+                f"{type(nb).__name__}: log_evidence_ has the base measures of the rows, Σ log multinomial coefficients "
+                "or -log x!, and counts do not tell them. Give log_base=; 0 suffices for comparisons on the same rows."
             )
         require_number("log_base", log_base, "a number", np.isfinite)
     counted = Counted(encoding, Statistics(class_count, blocks, np.array(float(log_base or 0.0))))
@@ -123,61 +123,64 @@ def from_counts(nb: NB, table: Any, *, log_base: float | None = None) -> NB:
         counting.check(counted)
     except ValueError as error:
         raise ValueError(f"table: {error}") from None
-    return drafts.commit(nb, draft, counted)
+    return classifier_state.commit(nb, unfitted, counted)
 
 
 class _Cells:
-    """Rows of the table that are about features: classes, levels as their types say, and weights."""
+    """Rows of the table about features: index of the class, level of the stated type, and weight of each."""
 
-    def __init__(self, frame: pd.DataFrame, own: np.ndarray) -> None:
-        self.level = _typed(frame)
-        self.count = _numbers(frame, "count")
-        self.frame, self.own = frame, own
-        self._at = frame.groupby("feature", sort=False).indices
+    def __init__(self, frame: pd.DataFrame, class_index: np.ndarray) -> None:
+        self.level = _read_levels(frame)
+        self.count = _read_numbers(frame, "count")
+        self.frame, self.class_index = frame, class_index
+        self._rows_by_feature = frame.groupby("feature", sort=False).indices
 
     def rows_of(self, name: str, *, with_levels: bool, kind: str) -> np.ndarray:
-        """Positions of the rows about a feature, all of which must have a level, or none."""
-        at = np.asarray(self._at[name])
-        other = np.array([(level is not None) != with_levels for level in self.level[at]])
-        if other.any():
-            label = self.frame["class"].iloc[at[int(np.argmax(other))]]
+        """Return the positions of the rows about a feature; raise ValueError unless all have a level, or none has."""
+        rows = np.asarray(self._rows_by_feature[name])
+        wrong = np.array([(level is not None) != with_levels for level in self.level[rows]])
+        if wrong.any():
+            label = self.frame["class"].iloc[rows[int(np.argmax(wrong))]]
             has, wanted = ("no level", "levels") if with_levels else ("a level", "numbers or words, which have none")
             raise ValueError(
                 f"table: a row of class {shown(label)}, feature {shown(name)} has {has}. Columns that are {kind} count "
                 f"{wanted}. Give all rows of the feature one form, or choose another classifier."
             )
-        return at
+        return rows
 
     def levels(self) -> dict[str, list[Hashable]]:
-        """Levels of each feature, each once; empty for features of numbers."""
+        """Return the distinct levels of each feature, by name; none for features of numbers."""
         return {
-            str(name): list(dict.fromkeys(level for level in self.level[at] if level is not None))
-            for name, at in self._at.items()
+            str(name): list(dict.fromkeys(level for level in self.level[rows] if level is not None))
+            for name, rows in self._rows_by_feature.items()
         }
 
     def moments(self, family: Any, names: Sequence[str], kind: str, n_classes: int) -> Any:
-        """Statistics of features of numbers; rows of the same class and feature are merged."""
+        """Compute the statistics of features of numbers; rows of the same class and feature are merged."""
         total = family.from_moments(*np.zeros((3, n_classes, len(names))))
-        at = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
-        rows, feature = np.concatenate(at), np.repeat(np.arange(len(names)), list(map(len, at)))
+        positions = [self.rows_of(name, with_levels=False, kind=kind) for name in names]
+        rows, feature = np.concatenate(positions), np.repeat(np.arange(len(names)), list(map(len, positions)))
         frame = self.frame.iloc[rows]
-        given = np.stack([self.count[rows], _numbers(frame, "mean"), _numbers(frame, "m2")])
-        part = frame.groupby([self.own[rows], feature]).cumcount().to_numpy()
-        for k in range(int(part.max()) + 1):
-            fields, chosen = np.zeros((3, n_classes, len(names))), part == k
-            fields[:, self.own[rows[chosen]], feature[chosen]] = given[:, chosen]
-            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as not finite
+        given = np.stack([self.count[rows], _read_numbers(frame, "mean"), _read_numbers(frame, "m2")])
+        repetition = frame.groupby([self.class_index[rows], feature]).cumcount().to_numpy()
+        for k in range(int(repetition.max()) + 1):
+            fields, chosen = np.zeros((3, n_classes, len(names))), repetition == k
+            fields[:, self.class_index[rows[chosen]], feature[chosen]] = given[:, chosen]
+            with np.errstate(over="ignore", invalid="ignore"):  # `counting.check` refuses moments that overflow.
                 total = total.merge(family.from_moments(*fields))
         return total
 
 
-def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]], cells: _Cells, n_classes: int) -> Any:
+def _block_statistics(
+    columns: Columns, rows: Rows, levels: dict[str, list[Hashable]], cells: _Cells, n_classes: int
+) -> Any:
+    """Return the sufficient statistics of one block; `rows` are those of the sample."""
     kind = columns.kind
     if columns.one_simplex:
         count = np.zeros((n_classes, len(columns.names)))
         for j, name in enumerate(columns.names):
-            at = cells.rows_of(name, with_levels=False, kind=kind)
-            np.add.at(count, (cells.own[at], j), cells.count[at])
+            positions = cells.rows_of(name, with_levels=False, kind=kind)
+            np.add.at(count, (cells.class_index[positions], j), cells.count[positions])
         return LevelCounts(count)
     if hasattr(columns.family.statistics, "from_moments"):
         return cells.moments(columns.family.statistics, columns.names, kind, n_classes)
@@ -187,7 +190,7 @@ def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]],
                 f"table: feature {shown(name)} has no levels, and {columns.kind} columns count levels; numbers are of "
                 "GaussianNB, ExponentialNB and others, or of MixedNB."
             )
-    # A row of the sample is a class of its own here: what it counts shows where its levels are.
+    # Each row of the sample is counted separately, so that its counts show the positions of its levels.
     encoding = Encoding(Levels((0,)), (columns,))
     n = max(map(len, levels.values()))
     (single,) = counting.single_rows(encoding, (rows,), n).blocks
@@ -195,7 +198,7 @@ def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]],
     count = np.zeros((n_classes, single.count.shape[1]))
     for j, name in enumerate(columns.names):
         index = {level: i for i, level in enumerate(levels[name])}
-        at = cells.rows_of(name, with_levels=True, kind=kind)
+        positions = cells.rows_of(name, with_levels=True, kind=kind)
         row, position = np.nonzero(single.count[: len(index)] * (feature == j))
         place = np.full(len(index), -1)
         place[row] = position
@@ -205,7 +208,8 @@ def _statistics(columns: Columns, rows: Rows, levels: dict[str, list[Hashable]],
                 f"table: level {shown(level)} of feature {shown(name)} is none that the classifier counts: it is "
                 "missing, or not among the declared ones."
             )
-        np.add.at(count, (cells.own[at], place[[index[level] for level in cells.level[at]]]), cells.count[at])
+        level_positions = place[[index[level] for level in cells.level[positions]]]
+        np.add.at(count, (cells.class_index[positions], level_positions), cells.count[positions])
     return LevelCounts(count)
 
 
@@ -216,7 +220,7 @@ def _require_countable(nb: Any) -> None:
         raise TypeError(f"from_counts fits the classifiers of this package, and nb is {shown(nb)}.")
 
 
-def _frame(table: Any) -> pd.DataFrame:
+def _read_frame(table: Any) -> pd.DataFrame:
     import pandas as pd
 
     require_iterable("table", table, "a DataFrame or a list of tuples")
@@ -235,13 +239,14 @@ def _frame(table: Any) -> pd.DataFrame:
             raise ValueError(f"table has {times} {shown(name)}, only {shown(names)}.")
     table = table.reindex(columns=list(_COLUMNS)).reset_index(drop=True)
     feature = table["feature"].astype(object)
-    return table.assign(feature=feature.where(feature.isna(), feature.map(str)))
+    frame: pd.DataFrame = table.assign(feature=feature.where(feature.isna(), feature.map(str)))
+    return frame
 
 
-def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
+def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     series = frame[column]
-    fast = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
-    values = series.to_numpy(np.float64) if fast else np.array([_number(value) for value in series], np.float64)
+    numeric = isinstance(series.dtype, np.dtype) and series.dtype.kind in "iuf"
+    values = series.to_numpy(np.float64) if numeric else np.array([_to_float(value) for value in series], np.float64)
     bad = ~np.isfinite(values) | ((column != "mean") & (values < 0))
     if bad.any():
         row = frame.iloc[int(np.argmax(bad))]
@@ -254,8 +259,8 @@ def _numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     return values
 
 
-def _number(value: Any) -> float:
-    """The number that a cell of the table has; NaN if it has none."""
+def _to_float(value: Any) -> float:
+    """Convert a cell of the table to a number; NaN if it is none."""
     try:
         return float(value) if isinstance(value, Real | Decimal | str) else float("nan")
     except (ValueError, OverflowError):
@@ -268,7 +273,7 @@ def _is_missing(value: Any) -> bool:
     return bool(pd.api.types.is_scalar(value) and pd.isna(value))
 
 
-def _typed(frame: pd.DataFrame) -> np.ndarray:
+def _read_levels(frame: pd.DataFrame) -> np.ndarray:
     """Levels as their types say, None for rows without one."""
     levels = np.empty(len(frame), object)
     for i, (feature, kind, level) in enumerate(zip(frame["feature"], frame["type"], frame["level"], strict=True)):
@@ -297,8 +302,8 @@ def _typed(frame: pd.DataFrame) -> np.ndarray:
     return levels
 
 
-def _integer(level: Any) -> int:
-    """The integer that a level is, or is written as: exactly."""
+def _to_integer(level: Any) -> int:
+    """Convert a level, an integer or its text, to exactly that integer; raise ValueError for others."""
     if isinstance(level, Integral):
         return int(level)
     text = str(level)
@@ -309,30 +314,31 @@ def _integer(level: Any) -> int:
     return int(whole[1])
 
 
-def _boolean(level: Any) -> bool:
+def _to_boolean(level: Any) -> bool:
     text = str(level).lower()
     if text not in (*_TRUE, *_FALSE):
         raise ValueError
     return text in _TRUE
 
 
-def _rows_with(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
-    """Rows in which each level stands once or more, and some number in each column of numbers."""
+def _make_sample(levels: dict[str, list[Hashable]]) -> pd.DataFrame:
+    """Make rows in which each level occurs, and two numbers in each column of numbers."""
     import pandas as pd
 
     n = max(2, *map(len, levels.values()))
     cells: dict[str, Any] = {}
-    for name, own in levels.items():
-        if own:
+    for name, values in levels.items():
+        if values:
             column = np.empty(n, object)
-            column[:] = [own[i % len(own)] for i in range(n)]
+            column[:] = [values[i % len(values)] for i in range(n)]
             cells[name] = column
         else:
             cells[name] = np.arange(n) % 2 + 0.0
     return pd.DataFrame(cells)
 
 
-def _has_base(columns: Columns) -> bool:
+def _has_base_measure(columns: Columns) -> bool:
+    """Return whether the likelihood of a block has a base measure that depends on the rows."""
     if columns.one_simplex:
         return True
     family: Any = columns.family.statistics

@@ -1,4 +1,4 @@
-"""k-dependence: each feature given up to k others, as many as predict the labels of other rows best."""
+"""k-dependence Bayes: features with up to k parents, where held-out labels choose k."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.fitted import Fitted
@@ -30,42 +30,90 @@ _CHUNK = 2**24
 
 
 class KDB(StructuredNB):
-    """k-dependence Bayes: each column may have up to k others as parents, and the rows say which and how many.
+    """k-dependence Bayes: each column has up to k other columns as parents, learned from the rows.
 
-    Columns are put in the order of what they say of the class, I(x_j; c), and have as parents those up to k before
-    them that say most of them given the class, I(x_j; x_p | c). How many parents, k, and how many columns, the first n
-    of them, is what predicts the labels best of rows that were not counted.
+    Columns are sorted by their mutual information with the class, I(x_j; c). The parents of a column are the up to k
+    columns before it with the largest conditional mutual information I(x_j; x_p | c). The number of parents, k, and the
+    number of columns are those that predict the labels of held-out rows best.
 
     Parameters
     ----------
     k : "auto" or int, default "auto"
-        Most parents of a column. "auto": of 0 to 4 that with the least loss of the labels of one half of the rows, by
-        networks that were found in the other half, in three random splits; within a `WeightedNB` the fewest whose
-        expected loss is within a standard error of the least. A parent is passed over with which a table would have
-        more than 65,536 cells a class, or more than 1,024 and eight a row.
+        Largest number of parents of a column. "auto": the number from 0 to 4 with the smallest log loss of the labels
+        of one half of the rows, by networks learned from the other half, in three random splits; within a `WeightedNB`
+        the smallest number whose expected loss is within a standard error of the least. A parent is passed over if the
+        table would have more than 65,536 cells per class, or more than 1,024 and eight per row.
     max_features : "auto", int or None, default "auto"
-        Number of columns that the network has. "auto": as `k`, within a `WeightedNB` all of them. None: all.
-    alpha : scalar or (F,) array
-        As for `NetworkNB`.
-    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
-        As for `NetworkNB`; by default numbers take part, with cells and densities.
+        Number of columns in the network, the most informative ones first. "auto": chosen together with `k`; within a
+        `WeightedNB` all columns. None: all columns.
+    alpha : scalar or (F,) array, default 1
+        Dirichlet concentration of each level of a column given each context of its parents, one for all columns or one
+        per column.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "binned"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
+        See `NetworkNB` for the density of such a number.
+    cells : int, default 6
+        Largest number of cells of a column of numbers, 2 to 256.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
     k_ : int
-        Most parents that a column may have.
+        Largest number of parents of a column in the network.
     order_ : tuple of str
-        Names of the columns of the network, what says most of the class first.
-    parents_, categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`. Columns that are left out have no parents, and no part in the evidence either.
+        Names of the columns of the network, the most informative about the class first.
+    parents_ : dict {name: name, tuple of names, or None}
+        Parents of each column besides the class; a column that is left out of the network has none.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out, of the columns in the network and the Gaussian ones.
 
     Notes
     -----
-    Counts of all pairs of levels give the order and the parents, one more pass the tables; those of fewer parents are
-    sums of theirs. What is said of parameters and predictions is given the network, as for `TAN`. Gaussian columns
-    are beside the network, and are never left out.
+    Counts of all pairs of levels determine the order and the parents; one more pass counts the tables, of which the
+    tables of fewer parents are sums. Results about parameters and predictions are conditional on the network, as in
+    `TAN`. Gaussian columns are outside the network, and are never left out.
 
     References
     ----------
@@ -120,33 +168,34 @@ class KDB(StructuredNB):
 
     @property
     def k_(self) -> int:
-        """Most parents of a column."""
+        """Largest number of parents of a column in the network."""
         self._require_fitted("k_")
         return 0 if self._nodes is None else max((len(node) - 1 for node in self._nodes.nodes), default=0)
 
     @property
     def order_(self) -> tuple[str, ...]:
-        """Names of the columns of the network, what says most of the class first."""
+        """Names of the columns of the network, the most informative about the class first."""
         self._require_fitted("order_")
         return () if self._nodes is None else tuple(self._nodes.names)
 
     @staticmethod
     def parents_from(pairs: Any, k: int = 2) -> dict[str, tuple[str, ...]]:
-        """The parents that a `KDB` would give the columns, from counts of all pairs of them.
+        """Return the parents that a `KDB` would learn, from counts of all pairs of columns.
 
-        `AODE` and `TreeAveragedNB` count pairs in one pass over any stream, or with dask; what this returns is for
-        another pass, as `parents` of `NetworkNB(parents, tables="context")`.
+        `AODE` and `TreeAveragedNB` count pairs in one pass over any stream, or with dask. A second pass can then count
+        the tables of `NetworkNB(parents, tables="context")`.
 
         Parameters
         ----------
         pairs : fitted AODE or TreeAveragedNB
+            Classifier that has counted pairs of columns.
         k : int, default 2
-            Most parents of a column.
+            Largest number of parents of a column.
 
         Returns
         -------
         dict {name: tuple of names}
-            The columns, what says most of the class first, with their parents.
+            Parents of each column, the columns most informative about the class first.
 
         Raises
         ------
@@ -170,11 +219,11 @@ class KDB(StructuredNB):
         require_integer("k", k, least=0)
         columns, counts = pairs.pair_counts()
         names = columns.base.names
-        found = _network(counts, columns.base.sizes(), k) if columns.nodes else ()
-        return {names[child]: tuple(names[p] for p in parents) for child, *parents in found}
+        nodes = _learn_network(counts, columns.base.sizes(), k) if columns.nodes else ()
+        return {names[child]: tuple(names[p] for p in parents) for child, *parents in nodes}
 
     def _undecided(self) -> tuple[bool, bool]:
-        """Whether the number of parents, and that of columns, is to be chosen; refuses what is no number."""
+        """Return whether `fit` chooses the number of parents, and the number of columns; raise for invalid numbers."""
         chosen = []
         for name, value, least in (("k", self.k, 0), ("max_features", self.max_features, 1)):
             chosen.append(isinstance(value, str) and value == "auto")
@@ -190,33 +239,35 @@ class KDB(StructuredNB):
             return ()
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
         counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
-        nodes = _network(counts, sizes, _MOST_PARENTS if any_k else self.k)
+        nodes = _learn_network(counts, sizes, _MOST_PARENTS if any_k else self.k)
         return nodes if any_number else nodes[: self.max_features]
 
-    def _chosen_structure(
+    def _choose_structure(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         any_k, any_number = self._undecided()
         if not (any_k or any_number):
             return encoding, rows
         columns: Any
-        columns, *others = encoding.blocks
+        columns, *gaussian = encoding.blocks
         most = max((len(node) - 1 for node in columns.nodes), default=0)
-        full = drafts.blank(self)
+        full = classifier_state.copy_unfitted(self)
         full.k, full.max_features = most if any_k else self.k, None if any_number else self.max_features
         levels = columns.known_levels()
         fresh = tuple(block.learn(block.open(table)).with_levels(levels) for block in self._columns(table))
         losses = np.zeros(())
         sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
         with progress("halves of networks", len(sides)) as tick, warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the fit to all rows tells
+            warnings.simplefilter("ignore", UserWarning)  # The fit to all rows gives the same warnings.
             for side in sides:
-                part = copy.copy(full)
-                part.fitted_ = part._state(
-                    drafts.count_table(part, encoding.classes, table, label, weight * side, fresh)
+                half_model = copy.copy(full)
+                half_model.fitted_ = half_model._state(
+                    classifier_state.count_table(half_model, encoding.classes, table, label, weight * side, fresh)
                 )
-                of_limits = range(most + 1) if any_k else [most]
-                losses = losses + _losses(part.fitted_, of_limits, table.take(~side), label[~side], weight[~side])
+                limits = range(most + 1) if any_k else [most]
+                losses = losses + _held_out_losses(
+                    half_model.fitted_, limits, table.take(~side), label[~side], weight[~side]
+                )
                 tick()
         if not any_number:
             losses = losses[:, -1:]
@@ -226,22 +277,22 @@ class KDB(StructuredNB):
         nodes = columns.nodes[: n + 1] if any_number else columns.nodes
         columns = replace(columns, nodes=tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
         cells: Any = replace(rows[0], nodes=columns.nodes, capacity=columns.capacity)  # type: ignore[type-var]
-        return replace(encoding, blocks=(columns, *others)), (cells, *rows[1:])
+        return replace(encoding, blocks=(columns, *gaussian)), (cells, *rows[1:])
 
     def _settled(self) -> Self:
-        copied = drafts.blank(self)
+        copied = classifier_state.copy_unfitted(self)
         if self.k == "auto":
             copied.k, copied.max_features = self.k_, None if self.max_features == "auto" else self.max_features
         return copied
 
     def _candidates(self) -> list[Self]:
         any_k, any_number = self._undecided()
-        found = []
+        candidates = []
         for k in range(1 + _MOST_PARENTS) if any_k else [self.k]:
-            candidate = drafts.blank(self)
+            candidate = classifier_state.copy_unfitted(self)
             candidate.k, candidate.max_features = k, None if any_number else self.max_features
-            found.append(candidate)
-        return found
+            candidates.append(candidate)
+        return candidates
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         self._undecided()
@@ -254,53 +305,56 @@ class KDB(StructuredNB):
             before.add(child)
 
 
-def _network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node, ...]:
-    """The nodes of up to k parents, from (C, L, L) counts of pairs of levels; with a missing parent for a value."""
+def _learn_network(counts: np.ndarray, sizes: np.ndarray, k: int) -> tuple[Node, ...]:
+    """Learn nodes with up to k parents from (C, L, L) counts of pairs of levels; a missing parent is one more value."""
     n_classes = len(counts)
-    together = structure.observed_pairs(counts, sizes)
-    # What is there by chance alone, half the degrees of freedom, is no reason for an arc.
+    n_both = structure.observed_pairs(counts, sizes)
+    # Half the degrees of freedom is the information expected by chance, which is no reason for an arc.
     free = np.maximum(sizes - 1, 0)
-    relevance = np.diag(together) * structure.class_information(counts, sizes) - free * (n_classes - 1) / 2
-    dependence = together * structure.mutual_information(counts, sizes) - n_classes * np.outer(free, free) / 2
-    n_rows = float(np.diag(together).max(initial=0.0))
+    relevance = np.diag(n_both) * structure.class_information(counts, sizes) - free * (n_classes - 1) / 2
+    dependence = n_both * structure.mutual_information(counts, sizes) - n_classes * np.outer(free, free) / 2
+    n_rows = float(np.diag(n_both).max(initial=0.0))
     most = min(_MOST_CELLS, MOST_COUNTS // (n_classes * len(sizes)), max(_FEW_CELLS, int(_CELLS_A_ROW * n_rows)))
     return structure.k_dependence(relevance, dependence, sizes + 1, k, most)
 
 
-def _losses(fitted: Fitted, most: Sequence[int], table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Compute (K, F) losses of the labels of rows that were not counted, in nats, of parts of a network.
+def _held_out_losses(
+    fitted: Fitted, limits: Sequence[int], table: Table, label: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Compute (K, F) log losses of held-out labels, in nats, under parts of a network.
 
-    `most` (K,) are numbers of parents; of columns they are 1, 2, … F. The counts of all parents serve them all.
+    The parts have at most `limits` (K,) parents per column, and the first 1, 2, … F columns. The tables of the full
+    network contain the counts of all of these.
     """
     encoding = fitted.encoding
     nodes = list(encoding.blocks[0].index)
-    of_term = np.concatenate([np.asarray(columns.index) for columns in encoding.blocks])
+    column_of_term = np.concatenate([np.asarray(columns.index) for columns in encoding.blocks])
     sizes = [len(columns.index) for columns in encoding.blocks]
-    total = np.zeros((len(most), len(nodes)))
+    total = np.zeros((len(limits), len(nodes)))
     size = max(1, _CHUNK // (len(encoding.classes) * encoding.n_terms))
-    limited = [replace(fitted, empirical_prior=_limited(fitted.empirical_prior, k)).posterior for k in most]
+    limited = [replace(fitted, empirical_prior=_limited(fitted.empirical_prior, k)).posterior for k in limits]
     for start in range(0, len(label), size):
-        part = np.zeros(len(label), bool)
-        part[start : start + size] = True
-        rows, own = encoding.rows(table.take(part), lambda columns, unknown: None), label[part, None]
+        chunk = np.zeros(len(label), bool)
+        chunk[start : start + size] = True
+        rows, true_class = encoding.rows(table.take(chunk), lambda columns, unknown: None), label[chunk, None]
         for loss, model in zip(total, limited, strict=True):
-            weights = np.ones(len(of_term)) if model.weights is None else model.weights.of_terms(sizes)
+            weights = np.ones(len(column_of_term)) if model.weights is None else model.weights.of_terms(sizes)
             plain = replace(model, weights=None)
-            terms = scoring.terms_of_rows(encoding, plain, rows, len(own), "predictive") * weights
-            each = np.stack([terms[..., of_term == j].sum(axis=-1) for j in nodes], axis=-1)
-            beside = scoring.log_class(plain, "predictive") + terms[..., ~np.isin(of_term, nodes)].sum(axis=-1)
-            joint = beside[..., None] + np.cumsum(each, axis=-1)
-            of_label = np.take_along_axis(joint, own[..., None], axis=1)[:, 0]
-            # A label that is impossible by its class prior is so in all networks, and does not tell them apart.
-            possible = np.isfinite(np.take_along_axis(beside, own, axis=1)[:, 0])
-            loss += weight[part][possible] @ (np.logaddexp.reduce(joint, axis=1) - of_label)[possible]
+            terms = scoring.terms_of_rows(encoding, plain, rows, len(true_class), "predictive") * weights
+            node_terms = np.stack([terms[..., column_of_term == j].sum(axis=-1) for j in nodes], axis=-1)
+            outside = scoring.log_class(plain, "predictive") + terms[..., ~np.isin(column_of_term, nodes)].sum(axis=-1)
+            joint = outside[..., None] + np.cumsum(node_terms, axis=-1)
+            true_joint = np.take_along_axis(joint, true_class[..., None], axis=1)[:, 0]
+            # A label that is impossible by its class prior is impossible in all networks, and would not compare them.
+            possible = np.isfinite(np.take_along_axis(outside, true_class, axis=1)[:, 0])
+            loss += weight[chunk][possible] @ (np.logaddexp.reduce(joint, axis=1) - true_joint)[possible]
     return np.where(np.isnan(total), np.inf, total)
 
 
 def _limited(prior: NaiveBayes, most: int) -> NaiveBayes:
     """Return the prior under which no feature of the network has more than `most` parents."""
-    tree, *others = prior.blocks
-    return replace(prior, blocks=(tree.limit(most), *others))
+    network, *margins = prior.blocks
+    return replace(prior, blocks=(network.limit(most), *margins))
 
 
 __all__ = ["KDB"]

@@ -12,9 +12,9 @@ from bayesnb import counting, families
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb.counting import Counted
 from bayesnb.encoding import Columns, CountColumns, Encoding, RealColumns, Rows, Table
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
-from bayesnb.estimators.binned import BinnedNB, cell_columns, chosen_cells, edges_of
+from bayesnb.estimators.binned import BinnedNB, cell_columns, cell_edges, chosen_cells
 from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
@@ -22,7 +22,7 @@ from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.densities import gains
 
 KINDS = ("categorical", "gaussian", "binned", "bernoulli", "poisson", "exponential", "multinomial")
-"""In the order in which their blocks stand."""
+"""Kinds of columns, in the order of their blocks."""
 _NUMBERS = ("gaussian", "binned", "auto")
 _ROUNDING = 1e-9
 
@@ -30,48 +30,78 @@ _ROUNDING = 1e-9
 class MixedNB(NaiveBayesClassifier):
     """Naive Bayes for tables with columns of several kinds, such as the watermelon table.
 
-    A column that no list names is decided by its dtype: floats and integers are numbers, see `numbers`; Booleans,
-    strings, objects and categoricals are categorical. Columns of other kinds must be named.
+    The kind of a column that no list names follows from its dtype: floats and integers are numbers, see `numbers`;
+    Booleans, strings, objects and categoricals are categorical. Columns of other kinds must be named.
 
     Parameters
     ----------
     categorical, gaussian, binned, bernoulli, poisson, exponential, multinomial : list of columns, optional
-        By name or index. The multinomial columns are one count vector.
-    numbers : {"auto", "gaussian", "binned"}
-        What columns of numbers are that no list names. "binned": densities of any shape, as in `BinnedNB`. "auto": of
-        each column that density which tells more of the class, by its exact leave-one-out score on the rows that are
-        counted first, log P(y | x_j, the other rows). Where fewer than ten rows are outside the largest class they are
-        Gaussian, as they are under a complete `prior` without binned columns. The choice, `kinds_`, stays in
-        `partial_fit`, and what is said of the model is given it.
-    alpha : scalar, (F,) array, list with an entry a column, or Dirichlet
-        Concentration of the categorical, Bernoulli and multinomial columns.
-    class_alpha, class_prior, estimate
-        As for `CategoricalNB`.
-    categories, handle_unknown, missing_values
-        As for `CategoricalNB`; for the categorical columns.
+        Columns of each kind, by name or index. The multinomial columns are one count vector.
+    numbers : {"auto", "gaussian", "binned"}, default "auto"
+        Kind of the columns of numbers that no list names. "binned": densities of any shape, as in `BinnedNB`. "auto":
+        for each column the kind of density with the higher exact leave-one-out score of the labels, log P(y | x_j, the
+        other rows), on the rows that are counted first. With fewer than ten rows outside the largest class, or a
+        complete `prior` without binned columns, "auto" is "gaussian". `partial_fit` keeps the choice, `kinds_`, and all
+        results are conditional on it.
+    alpha : scalar, (F,) array, list with an entry per column, or Dirichlet, default 1
+        Dirichlet concentration of the categorical, Bernoulli and multinomial columns.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
     binarize : float or None, default 0
-        As for `BernoulliNB`.
+        A Bernoulli column is present where its cell exceeds this threshold. None: cells are 0 or 1 already.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        As `prior` of `GaussianNB`.
-    binned_prior : "independent" or IndependentCuts
-        As `prior` of `BinnedNB`.
-    cells, edges
-        As for `BinnedNB`; of the binned columns.
-    poisson_prior : "pooled" or GammaPoisson
-        As `prior` of `PoissonNB`.
-    exponential_prior : "pooled" or GammaExponential
-        As `prior` of `ExponentialNB`.
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    binned_prior : "independent" or IndependentCuts, default "independent"
+        Prior of the cuts of the binned columns, and of the probabilities of their bins. "independent" is
+        `IndependentCuts(concentration=4.0, cuts=1.0)`.
+    cells : int, default 64
+        Largest number of cells of a binned column, 2 to 256.
+    edges : dict {column: edges}, or list with an entry per binned column, optional
+        Ends of the cells of the binned columns, in place of quantiles.
+    poisson_prior : "pooled" or GammaPoisson, default "pooled"
+        Prior of the rates of the Poisson columns. "pooled" is Gamma(1, 1/mean), with the mean of the column over all
+        rows.
+    exponential_prior : "pooled", GammaExponential or EmpiricalDuration, default "pooled"
+        Prior of the rates of the exponential columns. "pooled" is Gamma(1, mean), with the mean of the column over all
+        rows.
     prior : NaiveBayes, optional
-        A complete prior in place of the above.
+        Complete prior in place of `alpha`, `class_alpha`, `class_prior` and the priors of each kind.
 
     Attributes
     ----------
     kinds_ : dict {column name: kind}
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`; the blocks stand in the order categorical, Gaussian, binned, Bernoulli, Poisson,
-        exponential, multinomial, kinds without a column left out.
+        Kind of each column, in the order of the columns.
     edges_ : dict {column name: array}
         Ends of the cells of the binned columns.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters. Blocks are in the order categorical, Gaussian, binned,
+        Bernoulli, Poisson, exponential, multinomial; kinds without a column have none.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Examples
     --------
@@ -139,12 +169,14 @@ class MixedNB(NaiveBayesClassifier):
 
     @property
     def no_counts(self) -> str | None:  # type: ignore[override]
+        """Reason why counts of levels and moments of numbers do not suffice, or None."""
         if self.numbers == "gaussian" and not _as_list(self.binned):
             return None
         return f'{BinnedNB.no_counts} Or choose numbers="gaussian".'
 
     @property
     def no_em(self) -> str | None:  # type: ignore[override]
+        """Reason why EM cannot count rows with responsibilities, or None."""
         return BinnedNB.no_em if self.numbers == "binned" or _as_list(self.binned) else None
 
     @property
@@ -158,11 +190,27 @@ class MixedNB(NaiveBayesClassifier):
     def edges_(self) -> dict[str, np.ndarray]:
         """Ends of the cells of each binned column."""
         self._require_fitted("edges_")
-        return edges_of(self.encoding_.blocks)
+        return cell_edges(self.encoding_.blocks)
 
     def with_priors(self, priors: Mapping[str, Any], chosen: tuple[str, ...] = ()) -> Self:
+        """Return a copy with the same counts, and the same kinds of columns, under other hyperparameters.
+
+        Parameters
+        ----------
+        priors : dict {name: value}
+            Values of hyperparameters.
+        chosen : tuple of str
+            Names of the hyperparameters that were chosen on the counted rows.
+
+        Examples
+        --------
+        >>> from bayesnb import MixedNB
+        >>> nb = MixedNB().fit([[1.0], [2.0], [1.5], [2.5]], ["low", "high", "low", "high"])
+        >>> nb.with_priors({"gaussian_prior": "pooled"}).gaussian  # chosen by `fit`, and kept
+        ['0']
+        """
         kinds = {
-            kind: [name for name, of_column in self.kinds_.items() if of_column == kind] or None
+            kind: [name for name, column_kind in self.kinds_.items() if column_kind == kind] or None
             for kind in (("gaussian", "binned") if self.numbers == "auto" else ())
         }
         return super().with_priors({**kinds, **priors}, chosen)
@@ -171,7 +219,7 @@ class MixedNB(NaiveBayesClassifier):
         if table.is_sparse:
             raise TypeError("Sparse data was passed for X, but MixedNB takes dense data; use X.toarray().")
         require_choice("numbers", self.numbers, _NUMBERS)
-        # Options of columns that this table lacks: a misspelt one would be found out by later rows only.
+        # Options of kinds that this table lacks are checked too, as a misspelt one would fail with later rows only.
         require_choice("handle_unknown", self.handle_unknown, HANDLE_UNKNOWN)
         for family in families.OF_NUMBERS:
             if isinstance(prior := getattr(self, name := f"{family.kind}_prior"), str):
@@ -181,17 +229,17 @@ class MixedNB(NaiveBayesClassifier):
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        if not self._chooses_densities or drafts.is_fitted(self):
+        if not self._chooses_densities or classifier_state.is_fitted(self):
             return encoding, rows
         kinds, named = self._kinds(table), self._named(table)
         undecided = [j for j, kind in enumerate(named) if kind is None and kinds[j] == "gaussian"]
         if not undecided:
             return encoding, rows
-        for j in self._better_binned(encoding, table, undecided, label, weight):
+        for j in self._select_binned(encoding, table, undecided, label, weight):
             kinds[j] = "binned"
-        known = {block.kind: (block, own) for block, own in zip(encoding.blocks, rows, strict=True)}
+        known = {block.kind: (block, block_rows) for block, block_rows in zip(encoding.blocks, rows, strict=True)}
         decided = [
-            _learned(block, table) if block.kind in ("gaussian", "binned") else known[block.kind]
+            _learn_block(block, table) if block.kind in ("gaussian", "binned") else known[block.kind]
             for block in self._blocks(table, kinds)
         ]
         blocks, cells = zip(*decided, strict=True)
@@ -199,7 +247,7 @@ class MixedNB(NaiveBayesClassifier):
 
     @property
     def _chooses_densities(self) -> bool:
-        """Whether `fit` chooses between normal densities and binned ones, column by column."""
+        """Whether `fit` chooses between normal and binned densities for each column."""
         given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
         return self.numbers == "auto" and not given
 
@@ -209,30 +257,30 @@ class MixedNB(NaiveBayesClassifier):
         densities = ("the densities of numbers",) if undecided and self._chooses_densities else ()
         return (*densities, *chosen_cells(self.edges, encoding), *super()._made_choices(encoding))
 
-    def _better_binned(
+    def _select_binned(
         self, encoding: Encoding, table: Table, undecided: Sequence[int], label: np.ndarray, weight: np.ndarray
     ) -> list[int]:
-        """Columns of which cells tell more of the class than normal densities do."""
+        """Return the columns whose binned densities have better leave-one-out scores of the labels than normal ones."""
         names = tuple(table.names[j] for j in undecided)
         normal = RealColumns(tuple(undecided), names, len(table.names), NormalInverseGamma)
         fits = []
         for block in (normal, cell_columns(table, tuple(undecided), self.cells, self.edges)):
-            columns, rows = _learned(block, table)
-            alone = drafts.blank(self)
-            of_block = Encoding(encoding.classes, (columns,))
-            fits.append(alone._state(Counted(of_block, counting.count_rows(of_block, (rows,), label, weight))))
-        gain = gains(fits[0], fits[1], table, label, weight)
-        return [j for j, own in zip(undecided, gain, strict=True) if own > _ROUNDING]
+            columns, rows = _learn_block(block, table)
+            block_encoding = Encoding(encoding.classes, (columns,))
+            counted = Counted(block_encoding, counting.count_rows(block_encoding, (rows,), label, weight))
+            fits.append(classifier_state.copy_unfitted(self)._state(counted))
+        column_gains = gains(fits[0], fits[1], table, label, weight)
+        return [j for j, gain in zip(undecided, column_gains, strict=True) if gain > _ROUNDING]
 
     def _blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:
-        """Columns of these kinds."""
+        """Make the blocks of columns, given the kind of each column."""
         index = {kind: tuple(j for j, k in enumerate(kinds) if k == kind) for kind in KINDS}
         n = len(kinds)
 
         def names(kind: str) -> tuple[str, ...]:
             return tuple(table.names[j] for j in index[kind])
 
-        def of_numbers(family: Any) -> Callable[[tuple[int, ...], tuple[str, ...]], Columns]:
+        def number_columns(family: Any) -> Callable[[tuple[int, ...], tuple[str, ...]], Columns]:
             return lambda i, names: RealColumns(i, names, n, family)
 
         levels: dict[str, Callable[[tuple[int, ...], tuple[str, ...]], Columns]] = {
@@ -243,22 +291,22 @@ class MixedNB(NaiveBayesClassifier):
             "bernoulli": lambda i, _: binary_columns(table, i, self.binarize),
             "multinomial": lambda i, names: CountColumns(i, names, n),
         }
-        make = levels | {family.kind: of_numbers(family) for family in families.OF_NUMBERS}
+        make = levels | {family.kind: number_columns(family) for family in families.OF_NUMBERS}
         return tuple(make[kind](index[kind], names(kind)) for kind in KINDS if index[kind])
 
     def _kinds(self, table: Table) -> list[str]:
-        """Kind of each column: as named, else from its dtype; "gaussian" of numbers that are still to be decided."""
+        """Return the kind of each column, as named or by dtype; "gaussian" for numbers that `fit` may still bin."""
         named = self._named(table)
         numbers = "gaussian" if self.numbers == "auto" else self.numbers
-        found = [kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)]
-        if self.numbers == "auto" and drafts.is_fitted(self):
+        kinds = [kind or (numbers if is_number(table.column(j)) else "categorical") for j, kind in enumerate(named)]
+        if self.numbers == "auto" and classifier_state.is_fitted(self):
             decided = [j for block in self.encoding_.blocks if block.kind == "binned" for j in block.index]
             for j in decided:
-                found[j] = "binned" if named[j] is None else found[j]
-        return found
+                kinds[j] = "binned" if named[j] is None else kinds[j]
+        return kinds
 
     def _named(self, table: Table) -> list[str | None]:
-        """Kind of each column that some list names."""
+        """Return the kind of each column that a list names, None for other columns."""
         kinds: list[str | None] = [None] * len(table.names)
         for kind in KINDS:
             for column in _as_list(getattr(self, kind)):
@@ -283,13 +331,13 @@ def _as_list(columns: Any) -> list[Any]:
 
 
 def is_number(column: Any) -> bool:
-    """Return whether a column's type is that of numbers, whole ones included."""
+    """Return whether the dtype of a column is a type of numbers, integers included."""
     dtype = column.dtype
     return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"
 
 
-def _learned(columns: Any, table: Table) -> tuple[Columns, Rows]:
-    """Columns that have learned from the rows of a table, and those rows."""
+def _learn_block(columns: Any, table: Table) -> tuple[Columns, Rows]:
+    """Return columns that have learned their levels or edges from a table, and the encoded rows of the table."""
     opened = columns.open(table)
-    known = columns.learn(opened)
-    return known, known.rows(opened)
+    learned = columns.learn(opened)
+    return learned, learned.rows(opened)

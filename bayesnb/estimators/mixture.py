@@ -1,4 +1,4 @@
-"""Latent class models: naive Bayes whose classes nobody has seen."""
+"""Latent class models: mixtures of naive Bayes components, fitted by EM."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted, require_numbers
 from bayesnb.encoding import Levels, Rows, check_weights
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, check_features
 from bayesnb.estimators.display import Displayed, require_unnested
 from bayesnb.estimators.mixed import MixedNB
-from bayesnb.estimators.semi_supervised import in_first_class, of_unknown_classes, template
-from bayesnb.fitted import Fitted
+from bayesnb.estimators.semi_supervised import clone_for_em, count_in_first_class, use_pooled_priors
+from bayesnb.fitted import Fitted, Output
 
 
 class NaiveBayesMixture(DensityMixin, Displayed):
@@ -29,42 +29,49 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     Parameters
     ----------
     n_components : int, default 1
-    estimator : classifier of bayesnb, default MixedNB()
-        Its columns, options and priors. `MixedNB` takes numbers for Gaussian, as `GaussianMixture` with diagonal
-        covariances does, and strings for categorical; integers that are codes need `CategoricalNB`, and words
-        `MultinomialNB` or `BernoulliNB`, which take sparse matrices. Where its prior is "within", the variance within
-        classes, `estimator_` has "pooled", the variance over all rows: nobody knows the classes.
+        Number of components, K.
+    estimator : classifier of bayesnb, optional
+        Classifier whose columns, options and priors are used. Default: `MixedNB()`, which takes numbers for Gaussian,
+        as `GaussianMixture` with diagonal covariances does, and strings for categorical; integers that are codes need
+        `CategoricalNB`, and words `MultinomialNB` or `BernoulliNB`, which take sparse matrices. A prior with the
+        variance "within" classes becomes "pooled" in `estimator_`, with the variance over all rows, as the classes are
+        unknown.
     tol : float, default 1e-5
-        A start has converged when an iteration raises the objective by no more than this for each row, in nats.
+        A start has converged when an iteration raises the objective by no more than this per row, in nats.
     max_iter : int, default 200
-        Most iterations of a start.
+        Largest number of iterations of a start.
     n_init : int, default 10
-        Starts, of which the best is kept. In each, half of what a component begins with is one row drawn at random, and
-        half is all rows, in random shares.
-    seed : int
+        Number of starts, of which the best is kept. In each start half of the weight of a component is on one row drawn
+        at random, and half on all rows, in random proportions.
+    seed : int, default 0
+        Seed of the starts.
 
     Attributes
     ----------
     weights_ : (K,) array
         Probability of each component.
     estimator_ : classifier
-        As `estimator`, fitted to the rows' shares in the classes 0 … K - 1. Its parameters are those of the components;
-        it has no exact posterior.
+        Copy of `estimator`, fitted to the expected counts of the rows in the classes 0 … K - 1. Its parameters are
+        those of the components; it has no exact posterior.
     converged_ : bool
+        Whether the best start has converged.
     n_iter_ : int
-        Iterations of the best start.
+        Number of iterations of the best start.
     lower_bound_, lower_bounds_ : float, list
         (log likelihood + log penalty) / N, at the end and at each iteration, of the best start. It never falls.
     n_parameters_ : int
-        Free parameters.
-    n_features_in_, feature_names_in_
+        Number of free parameters.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : (F,) array
+        Names of the columns of X, if these are strings.
 
     Notes
     -----
-    EM climbs to a local maximum of Σ log Σ_c p(x, c | θ) + log penalty(θ), with the penalty of `fit_em`. All methods
-    read θ, the parameters there. Components are named in no order; missing cells are marginalised, which assumes them
-    missing at random. `bic` and `aic` take θ for the maximum likelihood estimate. `TAN` as `estimator` learns one tree
-    for all components, from all rows.
+    EM finds a local maximum of Σ log Σ_c p(x, c | θ) + log penalty(θ), with the penalty of `fit_em`. All methods use
+    the parameters θ of this maximum. The order of the components has no meaning. Missing cells are marginalised, on the
+    assumption that they are missing at random. `bic` and `aic` take θ for the maximum likelihood estimate. With `TAN`
+    as `estimator` one tree is learned for all components, from all rows.
 
     References
     ----------
@@ -79,7 +86,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     >>> bool(label[0] == label[1] != label[3] == label[4])
     True
 
-    How much better two components describe many such rows than one does: by log 2 nats a row, less what is not certain.
+    Two components describe many such rows better than one does, by about log 2 nats per row.
 
     >>> one, two = (NaiveBayesMixture(k, n_init=2).fit(X * 10) for k in (1, 2))
     >>> round(two.score(X) - one.score(X), 2), two.aic(X * 10) < one.aic(X * 10)
@@ -91,7 +98,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
     """
 
     no_posterior = (
-        "NaiveBayesMixture has the parameters at which EM came to rest, and no posterior of them: no draws, intervals, "
+        "NaiveBayesMixture has the parameters at which EM ended, and no posterior of them: no draws, intervals, "
         "evidence or leave-one-out scores. `bic` compares numbers of components."
     )
 
@@ -114,19 +121,21 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         require_unnested(self)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the components of the rows of X.
+        """Fit the components to the rows of X.
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (N, F)
-        y : ignored
+            Rows of features.
+        y : object
+            Ignored.
         sample_weight : array-like of shape (N,), optional
             Replication counts, such as the frequencies of patterns.
 
         Raises
         ------
         ValueError
-            If there are fewer rows than components; if under a prior of no weight the likelihood has no maximum, or a
+            If there are fewer rows than components; if under an improper prior the likelihood has no maximum, or a
             row is impossible. The estimator is left as it was.
 
         Warns
@@ -135,7 +144,8 @@ class NaiveBayesMixture(DensityMixin, Displayed):
             If the best start has not converged.
         """
         self._check_hyperparameters()
-        nb = of_unknown_classes(template(self._base(), "NaiveBayesMixture"))
+        nb = clone_for_em(self._base(), "NaiveBayesMixture")
+        use_pooled_priors(nb)
         table = nb._table(X, reset=True)
         weight = check_weights(sample_weight, table.n_rows)
         if (weight > 0).sum() < self.n_components:
@@ -143,21 +153,21 @@ class NaiveBayesMixture(DensityMixin, Displayed):
                 f"n_components={self.n_components}, but X has {(weight > 0).sum()} row(s) of positive weight; there "
                 "must be one for each component."
             )
-        counted = in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
-        encoding, prior = counted.encoding, drafts.derived_prior(nb, counted)
-        rows = [em.Unlabeled.of(encoding, "X", table, weight)]
+        counted = count_in_first_class(nb, Levels(tuple(range(self.n_components))), nb._columns(table), table, weight)
+        encoding, prior = counted.encoding, nb._empirical_prior(counted).derive(counted.statistics)
+        rows = [em.encode_unlabeled(encoding, "X", table, weight)]
         nothing = jax.tree.map(np.zeros_like, counted.statistics)
         rng = np.random.default_rng(self.seed)
         starts = (em.random_start(encoding, rows, rng) for _ in range(self.n_init))
-        runs = em.runs(encoding, prior, nothing, rows, starts, self.n_init, self.max_iter, self.tol)
-        best = max(runs, key=lambda found: found.objective[-1])
+        runs = em.run_starts(encoding, prior, nothing, rows, starts, self.n_init, self.max_iter, self.tol)
+        best = max(runs, key=lambda run: run.objective[-1])
         if not best.converged:
             warn(
                 f"EM has not converged after max_iter={self.max_iter} iterations; let it have more, or raise "
                 f"tol={self.tol}."
             )
         nb.unlabeled_weight_ = 1.0
-        drafts.commit(nb, nb, Counted(encoding, best.statistics))
+        classifier_state.commit(nb, nb, Counted(encoding, best.statistics))
         self.estimator_ = nb
         self.converged_ = best.converged
         self.n_iter_ = len(best.objective)
@@ -172,37 +182,39 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         return self
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
-        """`fit`, then the most probable component of each row."""
+        """Fit the components, and return the (N,) most probable component of each row."""
         return self.fit(X, y, sample_weight).predict(X)
 
     # -- rows ------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """(N,) most probable component; where a row is impossible in all, the most probable a priori."""
+        """Return the (N,) most probable component of each row; a priori for a row impossible in all components."""
         choice = self._score(X, scoring.decision).astype(np.int64)
         if (choice < 0).any():
-            many, row = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
-            warn(f"{many} are impossible in every component (first: row {row}); the most probable a priori is given.")
-        return np.where(choice < 0, int(np.argmax(self.weights_)), choice)
+            rows, first = f"{int((choice < 0).sum())} of {len(choice)} rows", int(np.argmax(choice < 0))
+            warn(f"{rows} are impossible in every component (first: row {first}); the most probable a priori is given.")
+        return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(N, K) P(component | row, θ); NaN in rows that are impossible in every component."""
-        return np.exp(self._score(X, scoring.log_proba))
+        """Compute (N, K) P(component | row, θ); NaN for rows that are impossible in every component."""
+        proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
+        return proba
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """(N,) log p(row | θ), multinomial coefficients, -½ log 2π and -log x! included."""
+        """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""
         check_is_fitted(self)
         fitted = self.estimator_.fitted_
         rows, n = fitted.encode(X)
-        return _score_rows(fitted, rows, n, scoring.row) + scoring.log_base(rows, n)
+        log_prob: np.ndarray = _score_rows(fitted, rows, n, scoring.row) + scoring.log_base(rows, n)
+        return log_prob
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean of `score_samples`."""
+        """Mean log-likelihood of the rows, weighted by `sample_weight`; see `score_samples`."""
         log_prob = self.score_samples(X)
         return float(np.average(log_prob, weights=check_weights(sample_weight, len(log_prob))))
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """-2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
+        """Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
 
         Examples
         --------
@@ -214,15 +226,16 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         return self._criterion(X, sample_weight, np.log)
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """-2 log p(X | θ) + 2 `n_parameters_`: the lower, the better."""
+        """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better."""
         return self._criterion(X, sample_weight, lambda _: 2.0)
 
     @property
     def n_parameters_(self) -> int:
-        """Free parameters: K - 1 of the components unless they are known, and those of each feature."""
+        """Number of free parameters: K - 1 of the components unless they are known, and those of each feature."""
         if not hasattr(self, "estimator_"):
             raise AttributeError("'NaiveBayesMixture' object has no attribute 'n_parameters_' before fit.")
-        return self.estimator_.n_parameters_
+        n_parameters: int = self.estimator_.n_parameters_
+        return n_parameters
 
     def _check_hyperparameters(self) -> None:
         require_integer("n_components", self.n_components)
@@ -238,7 +251,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
             setattr(self, name, value)
 
     def _check(self) -> None:
-        """Raise ValueError unless what was fitted fits together, as `NaiveBayesClassifier._check` does."""
+        """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""
         self._check_hyperparameters()
         nb = self.estimator_
         nb._check()
@@ -258,7 +271,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         weight = check_weights(sample_weight, len(log_prob))
         return float(-2.0 * (weight @ log_prob) + self.n_parameters_ * price(weight.sum()))
 
-    def _score(self, X: Any, output: Callable) -> np.ndarray:
+    def _score(self, X: Any, output: Output) -> np.ndarray:
         check_is_fitted(self)
         fitted = self.estimator_.fitted_
         return _score_rows(fitted, *fitted.encode(X), output)
@@ -278,5 +291,5 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         return tags
 
 
-def _score_rows(fitted: Fitted, rows: tuple[Rows, ...], n: int, output: Callable) -> np.ndarray:
+def _score_rows(fitted: Fitted, rows: tuple[Rows, ...], n: int, output: Output) -> np.ndarray:
     return scoring.score_rows(fitted.encoding, fitted.posterior, rows, n, "penalized_mle", output)

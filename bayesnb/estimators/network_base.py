@@ -1,4 +1,4 @@
-"""What classifiers with arcs between the features share."""
+"""Base class of classifiers with arcs between the features."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bayesnb.encoding import (
     Table,
     select_level_columns,
 )
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier, same_layout
 from bayesnb.estimators.binned import cell_columns
 from bayesnb.estimators.defaults import ALPHA
@@ -49,19 +49,19 @@ _TABLES: dict[str, type[NodeColumns]] = {"full": NodeColumns, "context": Context
 
 
 class StructuredNB(NaiveBayesClassifier):
-    """Base of the classifiers in which categorical features may depend on each other too.
+    """Base class of the classifiers in which categorical features may depend on each other given the class.
 
     A structure is an encoding: a feature with parents has the levels (parents, feature), grouped by the parents. A
-    subclass says which, in `_arcs`.
+    subclass chooses the parents in `_arcs`.
     """
 
     _needs_arcs = True
-
+    """Whether a warning is due if there are too few categorical columns for arcs."""
     binned_prior: ClassVar[str] = "independent"
     _has_margins: ClassVar[bool] = True
-    """Whether columns of the network have margins: densities of numbers, and tables given the class alone."""
+    """Whether columns of the network have densities of numbers, and tables given the class alone, as margins."""
     _learned: ClassVar[str | None] = None
-    """What of the structure `fit` finds in the rows; None where it is given."""
+    """Name of the structure that `fit` learns from the rows; None if the structure is given."""
 
     categories: Any
     handle_unknown: Any
@@ -74,7 +74,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     @property
     def edges_(self) -> dict[str, np.ndarray]:
-        """Where each column of numbers is cut that takes part in the structure."""
+        """Ends of the cells of each column of numbers that takes part in the structure."""
         self._require_fitted("edges_")
         if (columns := self._nodes) is None:
             return {}
@@ -83,25 +83,25 @@ class StructuredNB(NaiveBayesClassifier):
 
     @property
     def parents_(self) -> dict[str, str | tuple[str, ...] | None]:
-        """For each column its parent, several as a tuple, or None; Gaussian columns have none."""
+        """Parent of each column besides the class: a name, a tuple of several names, or None."""
         self._require_fitted("parents_")
-        found: dict[int, tuple[str, Any]] = {}
-        for columns in reversed(self.encoding_.blocks):  # a structure, which is first, has the last word
+        named_parents: dict[int, tuple[str, Any]] = {}
+        for columns in reversed(self.encoding_.blocks):  # The structure, the first block, overrides margins.
             nodes = [(j,) for j in columns.index] if columns.network is None else columns.network.nodes
             for j, name, (_, *parents) in zip(columns.index, columns.names, nodes, strict=True):
                 names = tuple(columns.base.names[p] for p in parents)
-                found[j] = name, names[0] if len(names) == 1 else names or None
-        return dict(found[j] for j in sorted(found))
+                named_parents[j] = name, names[0] if len(names) == 1 else names or None
+        return dict(named_parents[j] for j in sorted(named_parents))
 
     @property
     def categories_(self) -> list[np.ndarray | None]:
         """Levels of each column, None for a Gaussian one."""
         self._require_fitted("categories_")
-        found: list[np.ndarray | None] = [None] * self.n_features_in_
+        levels: list[np.ndarray | None] = [None] * self.n_features_in_
         if (columns := self._nodes) is not None:
-            for j, at in enumerate(columns.base.index):
-                found[at] = Levels(tuple(columns.base.level_names(j))).array()
-        return found
+            for j, column in enumerate(columns.base.index):
+                levels[column] = Levels(tuple(columns.base.level_names(j))).array()
+        return levels
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -110,42 +110,43 @@ class StructuredNB(NaiveBayesClassifier):
         tags.classifier_tags.poor_score = True
         return tags
 
-    no_counts = "features are counted together with their parents, and such a table has each by itself."
+    no_counts = "features are counted together with their parents, and such a table counts each feature by itself."
 
     @property
     def no_em(self) -> str | None:  # type: ignore[override]
-        if self._of_tables is NodeColumns:
+        """Reason why EM cannot count rows with responsibilities, or None."""
+        if self._table_type is NodeColumns:
             return None
         return (
-            "models with more and with fewer parameters are averaged, and EM has no density to climb that compares "
+            "models with more and with fewer parameters are averaged, and EM has no objective that compares "
             "them; give it a classifier with full tables."
         )
 
     def query(self, variables: Any, given: Mapping[Any, Any] | None = None) -> pd.Series:
-        """P(variables | given) under the posterior predictive of a row, exactly, for any variables of the network.
+        """Compute exact posterior predictive probabilities P(variables | given) of variables of the network.
 
         Parameters
         ----------
         variables : name or list of names
             Categorical columns, or "(class)".
         given : dict {name: value}, optional
-            Of columns or the class. What is neither asked nor given is summed out.
+            Values of columns or of the class. All other variables are summed out.
 
         Returns
         -------
         Series
-            Indexed by the values of what is asked: one level of the index a variable.
+            Probabilities, indexed by the values of `variables`: one level of the index per variable.
 
         Raises
         ------
         ValueError
-            If a name or value is unknown; if what is given has probability 0; if a table on the way would be too large.
+            If a name or value is unknown; if `given` has probability 0; if an intermediate table would be too large.
 
         Notes
         -----
-        A row's parameters are independent of each other, each used once, so that its predictive distribution is the
-        network with all probabilities at their posterior means. `predict_proba` is this of the class, given the cells
-        that a row has.
+        A row uses each parameter once, and the parameters are independent a posteriori, so that the predictive
+        distribution of a row is the network with all probabilities at their posterior means. `predict_proba` is the
+        query of the class given the observed cells of the row.
 
         Examples
         --------
@@ -161,24 +162,28 @@ class StructuredNB(NaiveBayesClassifier):
         check_is_fitted(self)
         return query(self.fitted_, variables, given)
 
-    def _may_count_on(self) -> bool:
-        if self._learned is not None and not drafts.is_fitted(self):
+    def _may_count(self) -> bool:
+        if self._learned is not None and not classifier_state.is_fitted(self):
             raise AttributeError(
                 f"{type(self).__name__} has partial_fit only once fit has found {self._learned}: later rows may want "
                 "another. NetworkNB(parents=...) counts for given parents from the start."
             )
         return True
 
-    @available_if(_may_count_on)
+    @available_if(_may_count)
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
-        """Count further rows, for the structure that is given, or that `fit` has found.
+        """Count further rows for the given structure, or for the structure that `fit` has learned.
 
         Parameters
         ----------
-        X, y, sample_weight
-            Rows, as for `fit`.
+        X : array-like, sparse matrix or DataFrame of shape (N, F)
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of any hashable type.
         classes : array-like, optional
             All labels that may come; required at the first call. Later calls may declare more.
+        sample_weight : array-like of shape (N,), optional
+            Replication counts of the rows.
 
         Raises
         ------
@@ -202,7 +207,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _arcs(
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
-        """The nodes of the network, from the categorical columns, or from labelled rows (`NodeRows` of them)."""
+        """Return the nodes of the network, from the categorical columns or from labelled rows, which are `NodeRows`."""
         raise NotImplementedError
 
     # -- shared machinery ------------------------------------------------------------------------
@@ -225,26 +230,31 @@ class StructuredNB(NaiveBayesClassifier):
         if blocks[0].network is None:
             return False
         network, numbers = blocks[0].network, list(columns[-1].index)
-        every = sorted(j for block in columns for j in block.base.index)
+        all_columns = sorted(j for block in columns for j in block.base.index)
         cut = [j for j, cuts in zip(network.base.index, network.base.cuts, strict=False) if cuts is not None]
         dense = [j for block in blocks[1:] for j in block.index]
         kinds = {block.kind for block in blocks[1:]}
-        return list(network.base.index) == every and cut == numbers and set(dense) <= set(cut) and kinds <= _DENSITIES
+        return (
+            list(network.base.index) == all_columns
+            and cut == numbers
+            and set(dense) <= set(cut)
+            and kinds <= _DENSITIES
+        )
 
     @property
     def _nodes(self) -> NodeColumns | None:
-        """The categorical columns, if there are any."""
+        """Categorical columns, or None if there are none."""
         return next((c.network for c in self.encoding_.blocks if c.network is not None), None)
 
     def _columns(self, table: Table) -> tuple[Columns, ...]:
-        """Blocks of columns before anything is learned: those of levels, and numbers."""
+        """Return the blocks of columns before anything is learned: levels, then numbers."""
         require_choice("numbers", self.numbers, ("gaussian", "binned"))
-        real = self._gaussian(table)
+        real = self._select_gaussian(table)
         index = [j for j in range(len(table.names)) if j not in real]
         blocks: list[Columns] = []
         if index:
             base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
-            blocks.append(self._of_tables.without_parents(base))
+            blocks.append(self._table_type.without_parents(base))
         if real and self._cuts_numbers:
             blocks.append(cell_columns(table, real, self.cells, None))
         elif real:
@@ -254,13 +264,13 @@ class StructuredNB(NaiveBayesClassifier):
     def _structured(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        if drafts.is_fitted(self):
+        if classifier_state.is_fitted(self):
             return encoding, rows
         if self._cuts_numbers:
             encoding, rows = self._cut(encoding, table, rows, label, weight)
         first = encoding.blocks[0]
         if first.network is None:
-            self._arcs(encoding, NO_COLUMNS, None, label, weight)  # which refuses arcs between what is not there
+            self._arcs(encoding, NO_COLUMNS, None, label, weight)  # It refuses arcs between columns that do not exist.
             self._warn_if_nothing_depends(encoding)
             return encoding, rows
         cells: Any = rows[0]
@@ -270,40 +280,40 @@ class StructuredNB(NaiveBayesClassifier):
         columns.require_memory(len(encoding.classes))
         cells = replace(cells, nodes=columns.nodes, capacity=columns.capacity)
         encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
-        encoding, rows = self._chosen_structure(encoding, table, (cells, *rows[1:]), label, weight)
+        encoding, rows = self._choose_structure(encoding, table, (cells, *rows[1:]), label, weight)
         if not self._has_margins:
             return encoding, rows
-        encoding, rows = self._with_densities(encoding, table, rows, label, weight)
+        encoding, rows = self._add_densities(encoding, table, rows, label, weight)
         network: Any = encoding.blocks[0].network
         encoding, rows = _add_columns(
-            RootColumns, encoding, rows, table, _numbers_of(network, _children(network, with_parents=True))
+            RootColumns, encoding, rows, table, _select_numbers(network, _select_children(network, with_parents=True))
         )
-        return self._with_margins(encoding, rows, table) if self._counts_margins else (encoding, rows)
+        return self._add_margins(encoding, rows, table) if self._counts_margins else (encoding, rows)
 
-    def _with_margins(
+    def _add_margins(
         self, encoding: Encoding, rows: tuple[Rows, ...], table: Table
     ) -> tuple[Encoding, tuple[Rows, ...]]:
         """Return the encoding and rows with the margins of levels that have parents, as `WeightedNB` counts them."""
         network: Any = encoding.blocks[0].network
         levels, children = (
-            [j for j in own if j not in _numbers_of(network, own)]
-            for own in (_children(network, with_parents=with_parents) for with_parents in (False, True))
+            [j for j in children if j not in _select_numbers(network, children)]
+            for children in (_select_children(network, with_parents=with_parents) for with_parents in (False, True))
         )
-        if self._of_tables is not NodeColumns:  # tables given parents have another prior than naive Bayes has
+        if self._table_type is not NodeColumns:  # Context tables have another prior than naive Bayes.
             encoding, rows = _add_columns(MarginColumns, encoding, rows, table, levels)
         return _add_columns(RootColumns, encoding, rows, table, children)
 
-    def _with_densities(
+    def _add_densities(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Add densities of the numbers that the network has as cells: normal ones or binned ones, as rows say."""
+        """Add normal or binned densities, chosen by the rows, of the numbers that are cells in the network."""
         network: Any = encoding.blocks[0].network
-        numbers = _numbers_of(network, (child for child, *_ in network.nodes))
+        numbers = _select_numbers(network, (child for child, *_ in network.nodes))
         if not numbers:
             return encoding, rows
         index = sorted(network.base.index[j] for j in numbers)
         margins = MixedNB(numbers="auto", gaussian_prior=self.gaussian_prior, class_alpha=self.class_alpha)
-        binned = margins._better_binned(encoding, table, index, label, weight)
+        binned = margins._select_binned(encoding, table, index, label, weight)
         normal = [j for j in index if j not in binned]
         blocks: list[Any] = [_normal_columns(table, normal)] if normal else []
         blocks += [cell_columns(table, binned, margins.cells, None)] if binned else []
@@ -311,8 +321,8 @@ class StructuredNB(NaiveBayesClassifier):
         return replace(encoding, blocks=(*encoding.blocks, *learned.blocks)), (*rows, *more)
 
     def _require_order(self, columns: NodeColumns) -> None:
-        """Refuse a cycle, by which scores would be no probabilities."""
-        if len(columns.nodes) > len(columns.base.index):  # pairs in both orders, which are no network
+        """Raise ValueError if the network has a cycle, with which scores would be no probabilities."""
+        if len(columns.nodes) > len(columns.base.index):  # AODE has pairs in both orders, which are no network.
             return
         try:
             columns.order()
@@ -320,24 +330,24 @@ class StructuredNB(NaiveBayesClassifier):
             cycle = " → ".join(repr(columns.base.names[j]) for j in error.args[1])
             raise ValueError(f"The structure has a cycle, {cycle}: no column may depend on itself.") from None
 
-    def _chosen_structure(
+    def _choose_structure(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """A part of the structure, where scores of the rows say which."""
+        """Return the part of the structure that scores of the rows choose; default: all of the structure."""
         return encoding, rows
 
     def _without_parents(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
-        """The prior of all categorical columns given the class alone."""
-        alone = self._of_tables.without_parents(columns.base)
+        """Return the prior of all categorical columns given the class alone."""
+        alone = self._table_type.without_parents(columns.base)
         return alone.without_arcs(super()._block_prior(alone, n_classes))
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
-        if columns.network is None or self._of_tables is NodeColumns:
+        if columns.network is None or self._table_type is NodeColumns:
             return super()._prior_alone(columns, family)
         return self._without_parents(columns.network, np.shape(family.concentration)[0])
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        """The prior; where numbers have densities beside cells, with weights by which cells count as a ratio."""
+        """Return the prior; if numbers have densities beside cells, with weights that make tables of cells a ratio."""
         encoding, statistics = counted
         roots: list[Any] = [columns for columns in encoding.blocks if columns.beside]
         n = len(encoding.blocks) - len(roots)
@@ -348,26 +358,26 @@ class StructuredNB(NaiveBayesClassifier):
         if roots:
             beside = [self._prior_beside(columns, encoding.blocks[0].network, prior.blocks[0]) for columns in roots]
             prior = replace(prior, blocks=(*prior.blocks, *beside))
-        of_terms, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
-        weight = of_terms.spread(np.ones(len(of_terms.names)))
+        term_map, sizes = encoding.term_map, [len(columns.term_names) for columns in encoding.blocks]
+        weight = term_map.spread(np.ones(len(term_map.names)))
         if (weight == 1.0).all():
             return prior
         return replace(prior, weights=TermWeights.split(np.zeros(len(encoding.classes)), weight, sizes))
 
     def _prior_beside(self, columns: Any, network: NodeColumns, family: Any) -> Any:
-        """Return the prior of columns given the class alone, which stand beside a network with this prior."""
+        """Return the prior of columns that are counted given the class alone, beside a network with prior `family`."""
         n_classes = np.shape(family.concentration)[0]
         if columns.beside == "margin":
             return columns.prior(ALPHA, "alpha", n_classes)
-        if self._of_tables is not NodeColumns and not isinstance(self.prior, NaiveBayes):
-            return self._of_tables.without_parents(columns).prior(self.alpha, "alpha", n_classes)
+        if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
+            return self._table_type.without_parents(columns).prior(self.alpha, "alpha", n_classes)
         alone = self._prior_alone(network, family)
         tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
         alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
         return Dirichlet(alpha, columns.groups(), len(columns.index))
 
     @property
-    def _of_tables(self) -> type[NodeColumns]:
+    def _table_type(self) -> type[NodeColumns]:
         require_choice("tables", self.tables, tuple(_TABLES))
         return _TABLES[self.tables]
 
@@ -385,20 +395,20 @@ class StructuredNB(NaiveBayesClassifier):
     def _cut(
         self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
     ) -> tuple[Encoding, tuple[Rows, ...]]:
-        """Return columns of numbers as levels, their cells."""
+        """Return the encoding and rows in which columns of numbers are categorical, with their cells as levels."""
         numbers: Any = encoding.blocks[-1]
         if numbers.kind != "binned":
             return encoding, rows
         cuts = self._cuts(encoding, numbers, rows[-1], label, weight)
         known = encoding.blocks[0].network
         base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
-        columns = self._of_tables.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
+        columns = self._table_type.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
         return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
 
     def _cuts(
         self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
     ) -> list[np.ndarray]:
-        """Return the ends of the cells of each column of numbers: quantiles, which do not know the labels."""
+        """Return the ends of the cells of each column of numbers: quantiles, which do not depend on labels."""
         return [np.zeros(0) if edges is None else edges for edges in numbers.edges]
 
     def _warn_if_nothing_depends(self, encoding: Encoding) -> None:
@@ -421,42 +431,43 @@ class StructuredNB(NaiveBayesClassifier):
         if never:
             warn(
                 f"{type(self).__name__}: no row of these classes has these columns together with all of their parents, "
-                f"so that their tables there are the prior, (class, column): {never[:8]}. What other rows of the class "
-                "say of the column counts for nothing; it would if missing cells had a level of their own."
+                f"so that their tables there are the prior, (class, column): {never[:8]}. Other rows of the class do "
+                "not count for the column; they would if missing cells had a level of their own."
             )
 
-    def _gaussian(self, table: Table) -> tuple[int, ...]:
+    def _select_gaussian(self, table: Table) -> tuple[int, ...]:
+        """Return the indices of the columns of numbers, in ascending order."""
         named = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
-            every = () if table.is_sparse else range(len(table.names))
+            candidates = () if table.is_sparse else range(len(table.names))
             if named == "dtype":
-                return tuple(j for j in every if is_number(table.column(j)))
-            return tuple(j for j in every if _is_continuous(table.column(j), table.is_frame))
+                return tuple(j for j in candidates if is_number(table.column(j)))
+            return tuple(j for j in candidates if _is_continuous(table.column(j), table.is_frame))
         if named is None:
             return ()
-        one = isinstance(named, str) or not isinstance(named, Iterable)
-        return tuple(sorted({table.position(column, "gaussian") for column in ([named] if one else named)}))
+        is_single = isinstance(named, str) or not isinstance(named, Iterable)
+        return tuple(sorted({table.position(column, "gaussian") for column in ([named] if is_single else named)}))
 
 
 def _normal_columns(table: Table, index: Sequence[int]) -> RealColumns:
     return RealColumns(tuple(index), tuple(table.names[j] for j in index), len(table.names), NormalInverseGamma)
 
 
-def _numbers_of(columns: NodeColumns, features: Iterable[int]) -> list[int]:
-    """Return those of the features, by their positions, that are numbers in cells."""
+def _select_numbers(columns: NodeColumns, features: Iterable[int]) -> list[int]:
+    """Return the features, by their positions, that are numbers in cells."""
     cuts = columns.base.cuts or (None,) * len(columns.base.index)
     return [j for j in features if cuts[j] is not None]
 
 
-def _children(network: NodeColumns, *, with_parents: bool) -> list[int]:
-    """Return the features that the network has, or those of them that have parents, by their positions."""
+def _select_children(network: NodeColumns, *, with_parents: bool) -> list[int]:
+    """Return the positions of the features in the network, or only of the features with parents."""
     return sorted(child for child, *parents in network.nodes if parents or not with_parents)
 
 
 def _add_columns(
     kind: type[RootColumns], encoding: Encoding, rows: tuple[Rows, ...], table: Table, features: Sequence[int]
 ) -> tuple[Encoding, tuple[Rows, ...]]:
-    """Add features of the network, by their positions, given the class alone; unless they are there."""
+    """Add columns of features of the network, by position, given the class alone, unless they exist."""
     base: Any = encoding.blocks[0].base
     known = {j for columns in encoding.blocks if columns.beside == kind.beside for j in columns.index}
     if not features or base.index[features[0]] in known:
@@ -466,7 +477,7 @@ def _add_columns(
 
 
 def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: str) -> int:
-    """Of a categorical column, named by name or index, within those columns."""
+    """Return the position of a column, given by name or index, among the categorical columns."""
     (j,) = encoding.positions([column], argument)
     if j not in columns.base.index:
         raise ValueError(f"{argument}: column {shown(column)} is Gaussian, and arcs are between categorical columns.")
@@ -474,7 +485,10 @@ def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: st
 
 
 def _is_continuous(column: Any, of_frame: bool) -> bool:
-    """Whether a column holds floats; of an array, whose columns share a type, floats with a value that is not whole."""
+    """Return whether a column is continuous: of floats, and in an array, not of whole numbers only.
+
+    The columns of an array share one type, so that integer codes are floats if any column is.
+    """
     dtype = column.dtype
     floats = dtype.is_float() if hasattr(dtype, "is_float") else getattr(dtype, "kind", "O") == "f"
     if of_frame or not floats:

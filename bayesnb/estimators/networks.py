@@ -1,4 +1,4 @@
-"""Classifiers in which features depend on each other: TAN, SPODE, and networks that the user gives."""
+"""Classifiers with given arcs between features: any network, and one parent of all others (SPODE)."""
 
 from __future__ import annotations
 
@@ -16,60 +16,93 @@ from bayesnb.model import Estimate
 
 
 class NetworkNB(StructuredNB):
-    """Any acyclic network of the categorical features below the class.
+    """Naive Bayes augmented by a given acyclic network of the categorical features.
 
     p(c, x) = π_c Π_j p(x_j | x_parents(j), c), with a Dirichlet for each value of the parents and the class.
 
     Parameters
     ----------
     parents : dict {column: parent, list of parents, or None}, optional
-        By name or index. Columns that are not mentioned have the class alone as their parent, so that without any
-        this is naive Bayes. `parents_` of another classifier can be given.
-    alpha : scalar or (F,) array
-        Concentration of each level of a column given each value of its parents: Laplace smoothing of each table. Or a
-        list of F arrays, or a (C, L) array, over the levels of parents and column together, the column's varying
-        fastest. It is taken as given; an array with each column's divided by its parents' number of values is the prior
-        of `TAN("evidence")`, which compares tables of different sizes.
-    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
-        As for `CategoricalNB`.
-    gaussian : "auto", "dtype", list of columns, or None
-        Columns of numbers. "auto": the float columns of a DataFrame; of an array, whose columns share one type, the
-        columns of floats with some value that is not whole, as whole numbers are codes. "dtype": all columns of floats
-        and integers, as in `MixedNB`. Columns of a list are Gaussian, beside the structure.
+        Parents of each column besides the class, by name or index. A column that is not mentioned has none, so that the
+        default is naive Bayes. `parents_` of another classifier can be given.
+    alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
+        Dirichlet concentration of each level of a column given each value of its parents: Laplace smoothing of each
+        table. A list of F arrays, or a (C, L) array, is over the joint levels of parents and column, the levels of the
+        column varying fastest. The concentration is taken as given; the prior of `TAN("evidence")`, which compares
+        tables of different sizes, divides the concentration of each column by the number of values of its parents.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
     gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
-        As `prior` of `GaussianNB`.
-    numbers : {"gaussian", "binned"}
-        What becomes of the columns that "auto" or "dtype" finds. "gaussian": they are Gaussian, beside the structure.
-        "binned": they take part in the structure with cells, `edges_`, whose ends are quantiles and do not depend on
-        labels. Where a number lies within its cell depends on the class alone, by a density that is normal or binned,
-        as in `MixedNB(numbers="auto")`: its log-likelihood is log p(x_j | c) + log p(q_j | c, parents) - log p(q_j | c)
-        for the cell q_j. What is said of the model is given the cells and the kinds of densities. There is no evidence
-        of such a model, nor `given="row"`.
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "gaussian"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
+        The ends of cells are quantiles and do not depend on labels. The position of a number within its cell depends on
+        the class alone, by a density that is normal or binned, as in `MixedNB(numbers="auto")`: the log-likelihood is
+        log p(x_j | c) + log p(q_j | c, parents) - log p(q_j | c), with q_j the cell. Such a model has no evidence and
+        no `given="row"`, and all results are conditional on the cells and on the kinds of densities.
     cells : int, default 6
-        At most how many cells a number has in the structure, 2 to 256.
-    tables : {"full", "context"}
-        "full": a Dirichlet for each value of the parents together. "context": of the parents, in their order, only as
-        many count as the rows speak for, differently from value to value: the exact average over all prunings of the
-        tree of contexts, each the last one with probability ½ a priori; `alpha` is then the concentration of all levels
-        of a column together, in every context. A missing parent is one more of its values, so that nothing is summed
-        out, and what is said is given which cells are missing. See `context_table`.
+        Largest number of cells of a column of numbers, 2 to 256.
+    tables : {"full", "context"}, default "full"
+        Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
+        "context": the exact average over all prunings of the tree of contexts, in which the parents are taken in their
+        order and each context is the last one with probability ½ a priori; `alpha` is then the concentration of all
+        levels of a column together, in every context. A missing parent is one more value, so that nothing is summed
+        out, and results are conditional on which cells are missing. See `context_table`.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
     parents_ : dict {name: name, tuple of names, or None}
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `CategoricalNB`.
-    categories_ : list
-        Levels of each column, None for a Gaussian one.
+        Parents of each column besides the class.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----
-    A cell counts where column and parents are observed; of a class that has no such row `fit` warns. A row scores with
-    its missing cells summed out, exactly: it is the density of what is observed, if cells are missing at random, and
-    `predict_proba` is `query` of the class. What θ | data, row says of such rows, `predict_interval` and its like, are
-    draws. The evidence is refused where cells are missing on arcs: the sum over those of all rows has no closed form.
-    All that is said of parameters and predictions is given the structure: intervals hold for the true one, and are too
-    narrow for one that was learned from the same rows, see `TAN`.
+    A cell counts where column and parents are observed; `fit` warns of classes without such rows. The score of a row
+    sums its missing cells out exactly: it is the density of the observed cells, if cells are missing at random, and
+    `predict_proba` is `query` of the class. Intervals of such rows given the row (`predict_interval`) are computed from
+    draws. The evidence is refused where cells are missing on arcs: the sum over the missing cells of all rows has no
+    closed form. Results about parameters and predictions are conditional on the structure: intervals hold for the true
+    structure, and are too narrow for one that was learned from the same rows, see `TAN`.
 
     References
     ----------
@@ -128,21 +161,21 @@ class NetworkNB(StructuredNB):
             raise ValueError(
                 f"parents={shown(self.parents)} must be a dict {{column: parent, list of parents, or None}}."
             )
-        found: dict[int, list[int]] = {}
+        parents_of: dict[int, list[int]] = {}
         named: set[int] = set()
-        for column, own in (self.parents or {}).items():
-            (at,), parents = encoding.positions([column], "parents"), _listed(own)
-            if at in named:
-                name = dict(zip(columns.base.index, names, strict=True)).get(at, column)
+        for column, value in (self.parents or {}).items():
+            (index,), parents = encoding.positions([column], "parents"), _as_tuple(value)
+            if index in named:
+                name = dict(zip(columns.base.index, names, strict=True)).get(index, column)
                 raise ValueError(f"parents names column {shown(name)} twice, by name and by index.")
-            named.add(at)
+            named.add(index)
             if not parents:
                 continue
             child = position(encoding, columns, column, "parents")
-            found[child] = [position(encoding, columns, p, "parents") for p in parents]
-            if len(set(found[child])) < len(parents):
-                raise ValueError(f"parents names a parent of column {shown(names[child])} twice: {shown(own)}.")
-        return tuple((j, *found.get(j, ())) for j in range(len(names)))
+            parents_of[child] = [position(encoding, columns, p, "parents") for p in parents]
+            if len(set(parents_of[child])) < len(parents):
+                raise ValueError(f"parents names a parent of column {shown(names[child])} twice: {shown(value)}.")
+        return tuple((j, *parents_of.get(j, ())) for j in range(len(names)))
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)
@@ -151,22 +184,76 @@ class NetworkNB(StructuredNB):
 
 
 class SPODE(StructuredNB):
-    """Superparent one-dependence estimator: one column is a parent of all others.
+    """Superparent one-dependence estimator: one column is the parent of all others.
 
     p(c, x) = π_c p(x_p | c) Π_j p(x_j | x_p, c).
 
     Parameters
     ----------
-    parent : column name or index, default the first that is categorical and has an observed cell
-    alpha, class_alpha, class_prior, estimate, categories, handle_unknown, missing_values, prior
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells, tables
-        As for `NetworkNB`.
+    parent : column name or index, optional
+        Column that is the parent of all others. Default: the first categorical column with an observed cell.
+    alpha : scalar or (F,) array, default 1
+        Dirichlet concentration of each level of a column given each value of its parents, one for all columns or one
+        per column: Laplace smoothing of each table.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "gaussian"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
+        See `NetworkNB` for the density of such a number.
+    cells : int, default 6
+        Largest number of cells of a column of numbers, 2 to 256.
+    tables : {"full", "context"}, default "full"
+        Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
+        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
+        levels of a column together; a missing parent is one more value.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
-    parents_, categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`.
+    parents_ : dict {name: name, tuple of names, or None}
+        Parents of each column besides the class.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     References
     ----------
@@ -175,7 +262,7 @@ class SPODE(StructuredNB):
 
     Examples
     --------
-    Which fruit is ripe depends on colour and size together: neither alone tells.
+    Ripeness depends on colour and size jointly; neither alone predicts it.
 
     >>> from bayesnb import CategoricalNB, SPODE
     >>> X = [["red", "big"], ["red", "small"], ["green", "big"], ["green", "small"]] * 3
@@ -231,7 +318,7 @@ class SPODE(StructuredNB):
         self._arcs(self.encoding_, columns, None, np.zeros(0), np.zeros(0))
 
 
-def _listed(own: Any) -> tuple[Any, ...]:
-    if own is None:
+def _as_tuple(parents: Any) -> tuple[Any, ...]:
+    if parents is None:
         return ()
-    return tuple(own) if isinstance(own, Iterable) and not isinstance(own, str) else (own,)
+    return tuple(parents) if isinstance(parents, Iterable) and not isinstance(parents, str) else (parents,)

@@ -15,7 +15,7 @@ from bayesnb.model import Estimate
 
 
 class NumbersNB(NaiveBayesClassifier):
-    """Naive Bayes for numbers of one conjugate `family`, which says all that there is to say."""
+    """Naive Bayes for numbers of one conjugate family, the class attribute `family` of a subclass."""
 
     family: ClassVar[Any]
 
@@ -50,32 +50,45 @@ class GaussianNB(NumbersNB):
     Parameters
     ----------
     prior : {"within", "pooled"}, NormalInverseGamma, EmpiricalNormal or NaiveBayes, default "within"
-        Empirical Bayes: loc is a feature's mean over all rows, worth a tenth of a row (κ = 0.1), and b its variance
-        "within" the classes, worth two (a = 1). "pooled" takes the variance over all rows for b, which is too large
-        where classes lie apart: variances are biased, 90% intervals of rows cover .03 of the time at six standard
-        deviations, and the evidence is lower (iris: by 80 nats). But what is too large undoes some of naive Bayes'
-        certainty, so that with few rows the log loss may be lower (docs/priors.md). `EmpiricalNormal` of
-        `bayesnb.families` has other κ and a, a distribution is used as given, its fields scalars, (F,) or (C, F).
-    class_alpha : scalar or (C,) array
-        Concentration of the class probabilities.
+        Prior of the mean and variance of each feature, or a complete prior of the classifier. "within" is empirical
+        Bayes: loc is the mean of the feature over all rows, worth a tenth of a row (κ = 0.1), and b its variance within
+        the classes, worth two rows (a = 1). "pooled" takes the variance over all rows for b, which is too large where
+        classes lie far apart: variances are biased, 90% intervals of rows cover .03 of the time at six standard
+        deviations, and the evidence is lower (iris: by 80 nats). With few rows its log loss may still be lower, since
+        inflated variances undo some of the overconfidence of naive Bayes (docs/priors.md).
+        `bayesnb.families.EmpiricalNormal` has other κ and a. A NormalInverseGamma is used as given; its fields are
+        scalars, (F,) or (C, F).
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
     class_prior : (C,) array or Dirichlet, optional
-        Known class probabilities, or their prior.
-    estimate : {"predictive", "mean", "map", "mle"}
-        "predictive" integrates the parameters out, to Student's t; the others are plugged in.
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is
+        Student's t.
 
     Attributes
     ----------
-    theta_, var_ : (C, F) arrays
-        Posterior means of the means and of the variances.
-    classes_, class_count_, class_log_prior_ : (C,) arrays
+    theta_ : (C, F) array
+        Posterior means of the means.
+    var_ : (C, F) array
+        Posterior means of the variances.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
     prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
     statistics_ : Statistics
+        Sufficient statistics of the counted rows.
     log_evidence_ : float
-        Given the prior, also where that is derived from the data.
+        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
 
     Notes
     -----
-    NaN is a missing cell and contributes nothing, which assumes it missing at random.
+    NaN is a missing cell and contributes nothing, on the assumption that cells are missing at random.
 
     Examples
     --------
@@ -101,24 +114,31 @@ class GaussianNB(NumbersNB):
     def theta_(self) -> np.ndarray:
         """(C, F) posterior means of the means."""
         self._require_fitted("theta_")
-        return scoring.plug_in(self.posterior_.blocks[0]).mu
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).mu)
 
     @property
     def var_(self) -> np.ndarray:
         """(C, F) posterior means of the variances."""
         self._require_fitted("var_")
-        return scoring.plug_in(self.posterior_.blocks[0]).sigma2
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).sigma2)
 
 
 class PoissonNB(NumbersNB):
-    """Naive Bayes for counts with a rate each: λ_cj ~ Gamma(a, b).
+    """Naive Bayes for counts: x_j ~ Poisson(λ_cj), λ_cj ~ Gamma(a, b).
 
     Parameters
     ----------
     prior : "pooled", GammaPoisson or NaiveBayes, default "pooled"
-        "pooled" is Gamma(1, 1/mean), with the feature's mean over all rows: empirical Bayes.
-    class_alpha, class_prior, estimate
-        As for `GaussianNB`; "predictive" is the negative binomial.
+        Prior of the rate of each feature, or a complete prior of the classifier. "pooled" is empirical Bayes: Gamma(1,
+        1/mean), with the mean of the feature over all rows.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
+        negative binomial.
 
     Attributes
     ----------
@@ -126,13 +146,23 @@ class PoissonNB(NumbersNB):
         Sum of the counts of each feature in each class.
     rate_ : (C, F) array
         Posterior means of the rates.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `GaussianNB`.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
 
     Notes
     -----
-    NaN is a missing cell. Non-negative numbers that are not whole are accepted, as MultinomialNB does;
-    the evidence is then that of a pseudo-likelihood.
+    NaN is a missing cell. Non-negative numbers that are not whole are accepted, as in `MultinomialNB`; the evidence is
+    then that of a pseudo-likelihood.
 
     Examples
     --------
@@ -151,35 +181,52 @@ class PoissonNB(NumbersNB):
     def feature_count_(self) -> np.ndarray:
         """(C, F) sum of the counts of each feature."""
         self._require_fitted("feature_count_")
-        return self.statistics_.blocks[0].total
+        return np.asarray(self.statistics_.blocks[0].total)
 
     @property
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates."""
         self._require_fitted("rate_")
-        return scoring.plug_in(self.posterior_.blocks[0]).rate
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
 class ExponentialNB(NumbersNB):
-    """Naive Bayes for durations with a rate each: λ_cj ~ Gamma(a, b), x ~ Exponential(λ_cj).
+    """Naive Bayes for durations: x_j ~ Exponential(λ_cj), λ_cj ~ Gamma(a, b).
 
     Parameters
     ----------
     prior : "pooled", GammaExponential, EmpiricalDuration or NaiveBayes, default "pooled"
-        "pooled" is Gamma(1, mean), with the feature's mean over all rows, worth one row: empirical Bayes.
-    class_alpha, class_prior, estimate
-        As for `GaussianNB`; "predictive" is the Lomax distribution.
+        Prior of the rate of each feature, or a complete prior of the classifier. "pooled" is empirical Bayes: Gamma(1,
+        mean), with the mean of the feature over all rows, worth one row.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate. Here "predictive" is the
+        Lomax distribution.
 
     Attributes
     ----------
     rate_ : (C, F) array
-        Posterior means of the rates, one over the unit of X.
-    classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `GaussianNB`.
+        Posterior means of the rates, in units of one over the unit of X.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out, given the prior, also where that is derived from the data.
 
     Notes
     -----
-    NaN is a missing cell; of a duration that was cut short nothing but that is known here.
+    NaN is a missing cell; a censored duration can be given as a missing cell only.
 
     References
     ----------
@@ -199,8 +246,8 @@ class ExponentialNB(NumbersNB):
     def rate_(self) -> np.ndarray:
         """(C, F) posterior means of the rates, one over the unit of X."""
         self._require_fitted("rate_")
-        return scoring.plug_in(self.posterior_.blocks[0]).rate
+        return np.asarray(scoring.plug_in(self.posterior_.blocks[0]).rate)
 
 
 OF_KIND: dict[str, type[NumbersNB]] = {cls.family.kind: cls for cls in (GaussianNB, PoissonNB, ExponentialNB)}
-"""The classifier for columns of one kind of numbers."""
+"""Classifiers by the kind of numbers in their columns."""

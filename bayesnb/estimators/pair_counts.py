@@ -1,4 +1,4 @@
-"""Counts of all pairs of columns, from a classifier that has them."""
+"""Counts of all pairs of levels, from the state of a classifier that counts pairs of columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayesnb.fitted import Fitted
 
 
 def pair_counts(fitted: Fitted) -> tuple[NodeColumns, np.ndarray]:
-    """Return the categorical columns, and (C, L, L) weight of the rows of each class with both of two levels."""
+    """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels."""
     columns, statistics = fitted.encoding.blocks[0].network, fitted.statistics
     if columns is None:
         return NO_COLUMNS, np.zeros((len(statistics.class_count), 0, 0))

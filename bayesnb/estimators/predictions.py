@@ -1,4 +1,4 @@
-"""Classifiers with a posterior: its attributes, and class probabilities of rows."""
+"""Base class of fitted classifiers: the posterior as attributes, and class probabilities of rows."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ from bayesnb.uncertainty.given_draws import read_draws
 from bayesnb.uncertainty.row_draws import score_draws
 
 
-def _labels(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
-    return _scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
+def _empty_labels(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+    return _empty_scores(nb, no_rows)[:, 0].astype(nb.classes_.dtype)
 
 
-def _indices(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
-    return _scores(nb, no_rows)[:, 0].astype(np.int64)
+def _empty_indices(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+    return _empty_scores(nb, no_rows)[:, 0].astype(np.int64)
 
 
-def _scores(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
-    """What is given for a table of no rows, whose columns are checked."""
+def _empty_scores(nb: FittedClassifier, no_rows: Any) -> np.ndarray:
+    """Return the (0, C) scores of a table without rows, whose columns are checked."""
     check_is_fitted(nb)
     validate_data(nb, no_rows, reset=False, skip_check_array=True)
     return np.empty((0, len(nb.classes_)))
 
 
 class FittedClassifier(ClassifierMixin, Displayed):
-    """Base of what predicts from a state, `fitted_`: the posterior as attributes, and class probabilities of rows."""
+    """Base class of classifiers with a state, `fitted_`: posterior as attributes, class probabilities of rows."""
 
     estimate: Estimate
     fitted_: Fitted
     n_features_in_: int
-    _no_evidence: str | None = None  # why there is none, whatever was counted
+    _no_evidence: str | None = None
+    """Reason why the class of classifiers has no evidence, whatever was counted, or None."""
 
     @property
     def encoding_(self) -> Encoding:
@@ -49,67 +50,75 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     @property
     def statistics_(self) -> Statistics:
-        """Sufficient statistics of the rows that were counted."""
+        """Sufficient statistics of the counted rows."""
         return self._state_of("statistics_").statistics
 
     @property
     def prior_(self) -> NaiveBayes:
-        """Prior with one entry a class and level; "within" and "pooled" ones as the data have them."""
+        """Prior with one entry per class and level; "within" and "pooled" priors are those of the counted rows."""
         return self._state_of("prior_").prior
 
     @property
     def posterior_(self) -> NaiveBayes:
-        """`prior_.update(statistics_)`."""
+        """Posterior distribution of all parameters, `prior_.update(statistics_)`."""
         return self._state_of("posterior_").posterior
 
     @property
     def log_evidence_(self) -> float:
-        """log p(X, y), parameters integrated out, multinomial coefficients and -log x! included.
+        """Log evidence log p(X, y), with the parameters integrated out, multinomial coefficients and -log x! included.
 
-        -inf under a prior with a zero concentration. Under a prior derived from the data this is the
-        evidence given that prior; with fractional weights it is a pseudo-evidence.
+        The evidence is -inf under a prior with a zero concentration. Under a prior derived from the data it is
+        the evidence given that prior; with fractional weights it is a pseudo-evidence.
 
         Raises
         ------
         NotOfferedError
-            Where there is no exact posterior, and so no evidence in closed form: a NotImplementedError, and an
-            AttributeError, as there is no such attribute then.
+            If the evidence has no closed form: a NotImplementedError and an AttributeError; `hasattr` is false.
         """
         return self._state_of("log_evidence_").log_evidence
 
     @property
     def no_evidence(self) -> str | None:
-        """Why there is a posterior but no evidence, where that is so."""
+        """Reason why there is a posterior but no evidence, or None."""
         return self.fitted_.no_evidence if self.__sklearn_is_fitted__() else self._no_evidence
 
     @property
     def classes_(self) -> np.ndarray:
-        """Class labels, in the order of every array's class axis."""
+        """Class labels, in the order of the class axis of every array."""
         return self._state_of("classes_").encoding.classes.array()
 
     @property
     def n_parameters_(self) -> int:
-        """Free parameters: C - 1 for the classes unless they are known, and those of each block."""
+        """Number of free parameters: C - 1 for the classes unless `class_prior` is known, and those of each block."""
         model = self._state_of("n_parameters_").prior
-        return model.class_prior.n_free() + sum(block.n_free() for block in model.blocks)
+        return int(model.class_prior.n_free() + sum(block.n_free() for block in model.blocks))
 
     @property
     def class_count_(self) -> np.ndarray:
         """(C,) weight of the rows of each class."""
-        return self._state_of("class_count_").statistics.class_count
+        return np.asarray(self._state_of("class_count_").statistics.class_count)
 
     @property
     def class_log_prior_(self) -> np.ndarray:
         """(C,) log of the posterior mean of each class probability."""
         return self._state_of("class_log_prior_").class_log_prior
 
-    @lazily(_labels)
+    @lazily(_empty_labels)
     def predict(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
-        """Most probable class of each row; the most probable a priori where that is undefined.
+        """Return the (N,) most probable class of each row; a priori for rows without class probabilities.
 
-        Of dask arrays and dataframes, see `predict_proba`.
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
+            Rows of features.
+        estimate : {"mle", "map", "mean", "predictive"}, optional
+            Reading of the posterior; default: the hyperparameter `estimate`.
+        class_prior : (C,) array, optional
+            Class probabilities in place of the learned ones, for a shifted prevalence.
+        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+            Draws to average over in place of reading the posterior; see `predict_proba`.
 
         Examples
         --------
@@ -121,11 +130,22 @@ class FittedClassifier(ClassifierMixin, Displayed):
         choice = self._choose(X, estimate, class_prior, draws)
         return self.classes_[choice]
 
-    @lazily(_scores)
+    @lazily(_empty_scores)
     def predict_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
-        """(N, C) log P(class | row); as `predict_proba`.
+        """Compute (N, C) log P(class | row); NaN in rows where it is undefined.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
+            Rows of features.
+        estimate : {"mle", "map", "mean", "predictive"}, optional
+            Reading of the posterior; default: the hyperparameter `estimate`.
+        class_prior : (C,) array, optional
+            Class probabilities in place of the learned ones, for a shifted prevalence.
+        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+            Draws to average over in place of reading the posterior; see `predict_proba`.
 
         Examples
         --------
@@ -139,42 +159,43 @@ class FittedClassifier(ClassifierMixin, Displayed):
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
-    @lazily(_scores)
+    @lazily(_empty_scores)
     def predict_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
-        """(N, C) P(class | row), if naive Bayes holds; NaN in rows where it is undefined.
+        """Compute (N, C) P(class | row) under the model; NaN in rows where it is undefined.
 
         Parameters
         ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
+            Rows of features.
         estimate : {"mle", "map", "mean", "predictive"}, optional
-            Reading of the posterior; default: the constructor's.
+            Reading of the posterior; default: the hyperparameter `estimate`.
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones, for a shifted prevalence.
-        draws : what `posterior_draws`, `to_arviz` or `run_nuts` returns, optional
-            Average over them in place of reading the posterior: see the notes.
+        draws : result of `posterior_draws`, `to_arviz` or `run_nuts`, optional
+            Draws to average over in place of reading the posterior; see the notes.
 
         Warns
         -----
         UserWarning
-            If the average over `draws` rests on few of them, with the number of rows and the least effective sample
-            size.
+            If the average over `draws` depends on few of the draws, with the number of such rows and the least
+            effective sample size.
 
         Notes
         -----
-        Draws of the posterior of this very model leave hyperparameters φ to average over, and nothing else: given φ the
-        parameters are integrated out in closed form,
+        Draws of the posterior of the same model, recognised by their `attrs`, are averaged over the hyperparameters φ
+        only: given φ the parameters are integrated out in closed form,
 
-            p(class, row | D) = 1/S Σ_s p(class, row | D, φ_s),
+            p(class, row | D) = 1/S Σ_s p(class, row | D, φ_s).
 
-        and where there are none (`posterior_draws`, `to_arviz`, `run_nuts` without a hyperprior) this is the
-        `"predictive"` estimate itself. They say so by their `attrs`. Of all others, be it `dict(draws)`,
-        p(class, row | θ) is averaged over the draws of θ: in many dimensions few of them make the average, and the
-        warning says so. Draws of the weights of a `WeightedNB`, by `run_nuts`, are told by their sites, and
-        P(class | row) is averaged over them.
+        Without a hyperprior (`posterior_draws`, `to_arviz`, `run_nuts` by default) the result is the `"predictive"`
+        estimate. For all other draws, such as `dict(draws)`, p(class, row | θ) is averaged over the draws of θ: in many
+        dimensions the average depends on few of the draws, and a warning is given. Draws of the weights of a
+        `WeightedNB`, by `run_nuts`, are recognised by their sites, and P(class | row) is averaged over the draws.
 
-        Of a dask array or dataframe this is a dask array, whose rows are chunked as those of X, and nothing is computed
-        yet. Warnings of unknown levels and undefined rows come a block at a time, where it is computed.
+        For a dask array or dataframe the result is a dask array with the row chunks of X, which is computed lazily.
+        Warnings of unknown levels and undefined rows are given for each block when the block is computed.
 
         Examples
         --------
@@ -187,21 +208,31 @@ class FittedClassifier(ClassifierMixin, Displayed):
         >>> nb.predict_proba([[2.1]], class_prior=[0.1, 0.9]).round(3)  # where nine in ten are low
         array([[0.189, 0.811]])
         """
-        log_proba = self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws)
-        return np.exp(log_proba, out=log_proba)
+        proba: np.ndarray = self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws)
+        np.exp(proba, out=proba)
+        return proba
 
-    @lazily(_scores)
+    @lazily(_empty_scores)
     def predict_joint_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
-        """(N, C) log p(class, row), without what no class changes (coefficients, -log x!).
+        """Compute (N, C) log p(class, row), without factors that are the same for all classes (coefficients, -log x!).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
+            Rows of features.
+        estimate : {"mle", "map", "mean", "predictive"}, optional
+            Reading of the posterior; default: the hyperparameter `estimate`.
+        class_prior : (C,) array, optional
+            Class probabilities in place of the learned ones, for a shifted prevalence.
 
         Examples
         --------
         >>> import numpy as np
         >>> from bayesnb import CategoricalNB
         >>> nb = CategoricalNB(alpha=1, class_alpha=1).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
-        >>> np.exp(nb.predict_joint_log_proba([["rain"], ["sun"]])).round(2)  # these are all cells: they sum to one
+        >>> np.exp(nb.predict_joint_log_proba([["rain"], ["sun"]])).round(2)  # all possible rows: the sum is one
         array([[0.27, 0.15],
                [0.13, 0.45]])
         """
@@ -216,7 +247,20 @@ class FittedClassifier(ClassifierMixin, Displayed):
         estimate: Estimate | None = None,
         class_prior: Any = None,
     ) -> float:
-        """Accuracy of `predict` on labelled rows; of dask collections it is computed at once.
+        """Accuracy of `predict` on labelled rows; for dask collections it is computed at once.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (N, F), or a dask array or dataframe
+            Rows of features.
+        y : array-like of shape (N,)
+            Labels of the rows.
+        sample_weight : array-like of shape (N,), optional
+            Weights of the rows.
+        estimate : {"mle", "map", "mean", "predictive"}, optional
+            Reading of the posterior; default: the hyperparameter `estimate`.
+        class_prior : (C,) array, optional
+            Class probabilities in place of the learned ones, for a shifted prevalence.
 
         Examples
         --------
@@ -226,8 +270,8 @@ class FittedClassifier(ClassifierMixin, Displayed):
         0.75
         """
         choice, y, sample_weight = map(computed, (self._choose(X, estimate, class_prior), y, sample_weight))
-        found, label = check_labels(y, len(choice), type(self).__name__)
-        correct = self.encoding_.classes.index(found.values)[label] == choice
+        labels, label = check_labels(y, len(choice), type(self).__name__)
+        correct = self.encoding_.classes.index(labels.values)[label] == choice
         return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
 
     # -- shared machinery ------------------------------------------------------------------------
@@ -244,7 +288,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
     def _score_draws(
         self, draws: Any, X: Any, output: Output, estimate: Estimate | None, class_prior: Any
     ) -> np.ndarray:
-        """Apply `output` to log of the average of p(class, row) over draws of the parameters."""
+        """Apply `output` to the log of the average of p(class, row) over draws of the parameters."""
         fitted = self.fitted_
         if fitted.average is not None:
             raise NotImplementedError(f"draws: {fitted.no_posterior}")
@@ -252,30 +296,30 @@ class FittedClassifier(ClassifierMixin, Displayed):
             raise ValueError(
                 f"estimate={shown(estimate)} reads the posterior, and draws= stand for it: pass one of them."
             )
-        drawn = read_draws(fitted, draws)
+        parameter_draws = read_draws(fitted, draws)
         if class_prior is not None:
             known = priors.class_distribution(class_prior, 1.0, len(fitted.encoding.classes))
-            drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
-        return score_draws(fitted, X, drawn, output)
+            parameter_draws = parameter_draws.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
+        return score_draws(fitted, X, parameter_draws, output)
 
-    @lazily(_indices)
+    @lazily(_empty_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
-        """Index of the class that `predict` returns."""
-        choice = self._score(X, scoring.decision, estimate, class_prior, draws)
+        """Return the (N,) index of the class that `predict` returns."""
+        choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws)
         undefined = choice < 0
         warn_undefined(undefined)
         a_priori = self.fitted_.class_log_prior if class_prior is None and undefined.any() else class_prior
         return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
 
     def _table(self, X: Any, reset: bool = False) -> Table:
-        """Return X as a table; refuse other columns than those of `fit`, or where this is `fit`, `reset` them."""
+        """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""
         table = check_table(X, type(self).__name__)
         validate_data(self, X, reset=reset, skip_check_array=True)
         names = getattr(self, "feature_names_in_", None)
         return table if names is None else Table(table.data, tuple(names), table.n_rows, table.owner)
 
     def _state_of(self, name: str) -> Fitted:
-        """Return what was fitted; raise AttributeError where attribute `name` is asked for before."""
+        """Return the fitted state; raise AttributeError, which names attribute `name`, before `fit`."""
         self._require_fitted(name)
         return self.fitted_
 

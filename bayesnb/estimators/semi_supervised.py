@@ -1,4 +1,4 @@
-"""EM: rows whose class is not known have a share in every class."""
+"""Semi-supervised fits by EM: rows without a label count for every class by their responsibilities."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ from bayesnb._util.arguments import require_integer, require_number, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Levels, Table, check_labels, check_weights
-from bayesnb.estimators import drafts
+from bayesnb.encoding import Columns, Levels, Table, check_labels, check_weights
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import OF_NUMBERS
 from bayesnb.fitted import require_classifier
 
 UNLABELED = -1
 _MEANING = (
-    "A local maximum. Rows without a label are counted in shares by the model itself: if it is wrong they may make it "
-    "worse, and `estimator` predicts without intervals, evidence or leave-one-out. Score it on labelled rows."
+    "A local maximum. The model itself computes the responsibilities of rows without a label: if the model is wrong, "
+    "these rows may make it worse. `estimator` has no intervals, evidence or leave-one-out. Score it on labelled rows."
 )
 
 
 @dataclass(frozen=True, eq=False)
 class EM:
-    """What EM came to.
+    """Result of `fit_em`: the fitted classifier, and the objective of each iteration.
 
     Attributes
     ----------
     estimator : classifier
-        As the one that was given, fitted to the labelled rows, and to the others in shares. It predicts; it has no
-        exact posterior.
+        Copy of the classifier, fitted to the labelled rows and to the expected counts of the unlabelled ones. It
+        predicts, but has no exact posterior.
     objective : (n,) array
-        The penalised log likelihood, at the parameters that each iteration started from; it never falls.
+        Penalised log likelihood at the parameters at the start of each iteration; it never falls.
     converged : bool
-        Whether the last iteration raised it by less than `tol` a row.
+        Whether the last iteration raised the objective by no more than `tol` per row.
     starts : (1 + restarts,) array
-        What each start came to; the best was taken.
+        Last objective of each start; `estimator` is that of the best start.
 
     Examples
     --------
     >>> from bayesnb import CategoricalNB, fit_em
-    >>> found = fit_em(CategoricalNB(), [["red"], ["green"]], ["ripe", "raw"], [["red"], ["green"]])
-    >>> found.converged, found.objective.round(3), found.starts.round(3)
+    >>> em = fit_em(CategoricalNB(), [["red"], ["green"]], ["ripe", "raw"], [["red"], ["green"]])
+    >>> em.converged, em.objective.round(3), em.starts.round(3)
     (True, array([-7.978, -7.978]), array([-7.978]))
     """
 
@@ -85,39 +85,42 @@ def fit_em(
     restarts: int = 0,
     seed: int = 0,
 ) -> EM:
-    """Learn from labelled rows, and from rows without a label too.
+    """Fit a classifier to labelled rows and to rows without a label, by EM.
 
     Parameters
     ----------
     nb : classifier of bayesnb
-        Its columns, options and priors; it is not changed.
+        Classifier whose columns, options and priors are used; it is not changed.
     X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows of features.
     y : array-like of shape (N,)
         Labels. Rows labelled -1 are unlabelled. An array of strings and -1 must have dtype object.
-    X_unlabeled : as X, optional
+    X_unlabeled : array-like, sparse matrix or DataFrame of shape (M, F), optional
         More rows without a label.
     weight : float, default 1
-        What an unlabelled row counts for, against 1 of a labelled one. Where the classes that would describe the
-        unlabelled rows best are not those of the labels, less is more.
+        Weight of an unlabelled row, where a labelled one has weight 1. A smaller weight helps where the classes that
+        describe the unlabelled rows best are not those of the labels.
     sample_weight : array-like of shape (N,), optional
         Replication counts of the rows of X.
-    max_iter : int
-        Most iterations of a start.
-    tol : float
-        A start has converged when an iteration raises the objective by no more than this for each row, in nats.
+    max_iter : int, default 100
+        Largest number of iterations of a start.
+    tol : float, default 1e-5
+        A start has converged when an iteration raises the objective by no more than this per row, in nats.
     restarts : int, default 0
-        Further starts, from unlabelled rows drawn at random in place of the labelled ones alone.
-    seed : int
+        Number of further starts, from unlabelled rows drawn at random in place of the labelled ones alone.
+    seed : int, default 0
+        Seed of these draws.
 
     Returns
     -------
     EM
+        The fitted classifier, with the objective of each iteration.
 
     Raises
     ------
     ValueError
-        If no row is labelled, or but one class; if under a prior of no weight the likelihood has no maximum, or a row
-        is impossible.
+        If no row is labelled, or all labels are of one class; if under an improper prior the likelihood has no maximum,
+        or a row is impossible.
     NotImplementedError
         If `nb` is an average of models, or has no conjugate prior.
 
@@ -128,22 +131,21 @@ def fit_em(
 
     Notes
     -----
-    With L the labelled rows and U the others, EM climbs to a local maximum over the parameters θ of
+    With L the labelled rows and U the others, EM finds a local maximum over the parameters θ of
 
         Σ_L log p(x, y | θ) + weight · Σ_U log Σ_c p(x, c | θ) + log penalty(θ).
 
     The penalty is the log density of the prior up to a constant: of class probabilities and levels in the softmax
     basis, Σ α log θ, of a Poisson rate that of its logarithm, a log λ - b λ, of a Gaussian feature that of (μ, σ²). So
-    θ is the posterior mean of the counts in shares for the first two, for every prior of positive weight, and the
-    joint mode for the third. Shares are P(class | row, θ). The estimator that is returned predicts from its counts as
-    `nb.estimate` says. Of a network a row enters with those cells of which all parents are observed, as cells count;
-    its predictions sum missing ones out.
+    θ is the posterior mean given the expected counts for the first two, for every proper prior, and the
+    joint mode for the third. The responsibilities are P(class | row, θ). The returned estimator predicts from its
+    expected counts, by the reading `nb.estimate`. In a network a row counts by those cells whose parents are all
+    observed; predictions sum missing cells out.
 
-    A prior derived from the data is that of all rows, labelled or not, from the first iteration to the last. As classes
-    are not known, "pooled", the variance over all rows, stands for "within", also in the estimator that is returned.
-    Counts in shares are no data: the posterior
-    would be too sure, and draws, intervals, evidence and leave-one-out are refused. If every row is labelled, or
-    `weight` is 0, this is `nb.fit`, and they are not.
+    A prior derived from the data is that of all rows, labelled or not, in every iteration. As the classes of some rows
+    are unknown, "pooled", the variance over all rows, replaces "within", also in the returned estimator. A posterior
+    given expected counts would be too narrow, so that draws, intervals, evidence and leave-one-out are refused. If
+    every row is labelled, or `weight` is 0, the result is that of `nb.fit`, and has all of these.
 
     References
     ----------
@@ -153,15 +155,15 @@ def fit_em(
 
     Examples
     --------
-    Two labelled rows, and eight without a label that tell which values go together.
+    Eight rows without a label tell which values go together.
 
     >>> from bayesnb import CategoricalNB, fit_em
     >>> X, y = [["red", "?"], ["green", "?"]], ["ripe", "raw"]
     >>> unlabeled = [["red", "sweet"]] * 4 + [["green", "sour"]] * 4
-    >>> found = fit_em(CategoricalNB(missing_values="?"), X, y, unlabeled)
-    >>> found
+    >>> em = fit_em(CategoricalNB(missing_values="?"), X, y, unlabeled)
+    >>> em
     EM(CategoricalNB, objective -19.148, converged after 10 iterations)
-    >>> found.estimator.classes_, found.estimator.predict_proba([["?", "sweet"]]).round(2)
+    >>> em.estimator.classes_, em.estimator.predict_proba([["?", "sweet"]]).round(2)
     (array(['raw', 'ripe'], dtype='<U4'), array([[0.2, 0.8]]))
     """
     em.check_options(max_iter, tol, seed)
@@ -169,75 +171,75 @@ def fit_em(
     weight = require_number(
         "weight", weight, "a number of at least 0: what an unlabelled row counts for", lambda w: w >= 0
     )
-    draft = template(nb, "fit_em")
-    table = draft._table(X, reset=True)
+    model = clone_for_em(nb, "fit_em")
+    table = model._table(X, reset=True)
     classes, label = _split(y, table.n_rows, type(nb).__name__)
     weights = check_weights(sample_weight, table.n_rows)
     known = (label >= 0) & (weights > 0)
-    given = [("X", table, np.where(label < 0, weight * weights, 0.0))]
+    arguments = [("X", table, np.where(label < 0, weight * weights, 0.0))]
     if X_unlabeled is not None:
-        more = draft._table(X_unlabeled)
-        given.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
-    some_unlabeled = any(w.any() for _, _, w in given)
-    _require_classes(classes, known, some_unlabeled)
-    draft = of_unknown_classes(draft) if some_unlabeled else draft
+        more = model._table(X_unlabeled)
+        arguments.append(("X_unlabeled", more, np.full(more.n_rows, weight)))
+    arguments = [(name, rows, w) for name, rows, w in arguments if w.any()]
+    _require_classes(classes, known, bool(arguments))
+    if arguments:
+        use_pooled_priors(model)
 
     labeled = table.take(known)
-    columns = draft._columns(table)
-    counted = drafts.count_table(draft, classes, labeled, label[known], weights[known], columns)
-    drafts.commit(
-        draft, draft, counted
-    )  # from here on its columns, and a structure that labelled rows gave them, are known
-    for _, part, w in given:
-        if w.any():
-            counted = counting.merge(counted, in_first_class(draft, classes, draft.fitted_.encoding.blocks, part, w))
-    encoding, prior = counted.encoding, drafts.derived_prior(draft, counted)
-    unlabeled = [em.Unlabeled.of(encoding, *part) for part in given if part[2].any()]
-    statistics = counting.count_rows(encoding, encoding.rows(labeled, em.told_already), label[known], weights[known])
+    columns = model._columns(table)
+    counted = classifier_state.count_table(model, classes, labeled, label[known], weights[known], columns)
+    # The rows without a label are read with the columns, and the structure, of the labelled ones.
+    classifier_state.commit(model, model, counted)
+    for _, rows, w in arguments:
+        counted = counting.merge(counted, count_in_first_class(model, classes, model.fitted_.encoding.blocks, rows, w))
+    encoding, prior = counted.encoding, model._empirical_prior(counted).derive(counted.statistics)
+    unlabeled = [em.encode_unlabeled(encoding, *argument) for argument in arguments]
+    encoded = encoding.rows(labeled, em.ignore_unknown)
+    statistics = counting.count_rows(encoding, encoded, label[known], weights[known])
 
     starts = [statistics]
     if unlabeled:
         rng = np.random.default_rng(seed)
         starts += [statistics.merge(em.random_start(encoding, unlabeled, rng)) for _ in range(restarts)]
-        draft.unlabeled_weight_ = weight
-    runs = em.runs(encoding, prior, statistics, unlabeled, starts, len(starts), max_iter, tol)
-    best = max(runs, key=lambda found: found.objective[-1])
+        model.unlabeled_weight_ = weight
+    runs = em.run_starts(encoding, prior, statistics, unlabeled, starts, len(starts), max_iter, tol)
+    best = max(runs, key=lambda run: run.objective[-1])
     if not best.converged:
         warn(f"EM has not converged after max_iter={max_iter} iterations; let it have more, or raise tol={tol}.")
-    drafts.commit(draft, draft, Counted(encoding, best.statistics))
-    return EM(draft, best.objective, best.converged, np.array([found.objective[-1] for found in runs]))
+    classifier_state.commit(model, model, Counted(encoding, best.statistics))
+    return EM(model, best.objective, best.converged, np.array([run.objective[-1] for run in runs]))
 
 
-def template(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
-    """A copy of `nb` that is not fitted.
+def clone_for_em(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:
+    """Return an unfitted copy of a classifier, whose columns do not depend on labels.
 
     Raises
     ------
     NotImplementedError
-        If its parameters are not functions of counts, and EM is of no use.
+        If the parameters of the classifier are not functions of counts, so that EM does not apply.
     """
     require_classifier(nb, who)
-    draft = clone(nb)
-    if getattr(draft, "numbers", None) == "auto":
-        draft.set_params(numbers="gaussian")  # the choice takes labels
-    if draft.no_posterior is not None:
-        raise NotImplementedError(f"{who} counts rows in shares, and cannot: {draft.no_posterior}")
-    if draft.no_em is not None:
-        raise NotImplementedError(f"{who}: {draft.no_em}")
-    return draft
+    model: NaiveBayesClassifier = clone(nb)
+    if getattr(model, "numbers", None) == "auto":
+        model.set_params(numbers="gaussian")  # "auto" chooses by labels
+    if model.no_posterior is not None:
+        raise NotImplementedError(f"{who} counts rows with responsibilities, and cannot: {model.no_posterior}")
+    if model.no_em is not None:
+        raise NotImplementedError(f"{who}: {model.no_em}")
+    return model
 
 
-def in_first_class(
-    nb: NaiveBayesClassifier, classes: Levels, columns: Any, table: Table, weight: np.ndarray
+def count_in_first_class(
+    nb: NaiveBayesClassifier, classes: Levels, columns: tuple[Columns, ...], table: Table, weight: np.ndarray
 ) -> Counted:
-    """Rows without a label counted in the first class: what a prior derived from all rows asks for is the same."""
-    return drafts.count_table(nb, classes, table, np.zeros(table.n_rows, np.int32), weight, columns)
+    """Count rows without a label in the first class; a prior derived from all rows does not depend on the class."""
+    return classifier_state.count_table(nb, classes, table, np.zeros(table.n_rows, np.int32), weight, columns)
 
 
-def of_unknown_classes(nb: NaiveBayesClassifier) -> NaiveBayesClassifier:
-    """The same, with the variance over all rows where a prior would have that within classes.
+def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
+    """Replace priors with the variance within classes by those with the variance over all rows.
 
-    EM is looking for the classes still: of theirs, each iteration would have another prior.
+    The classes change from one iteration of EM to the next, and the variance within them would change the prior.
     """
     for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
         value: Any = getattr(nb, name, None)
@@ -245,24 +247,23 @@ def of_unknown_classes(nb: NaiveBayesClassifier) -> NaiveBayesClassifier:
             nb.set_params(**{name: value.of_unknown_classes()})
         elif isinstance(value, str) and value == "within":
             nb.set_params(**{name: "pooled"})
-    return nb
 
 
 def _split(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
-    """Classes, and the index of each row's class, -1 where it has no label."""
+    """Return the classes, and (N,) the index of the class of each row, -1 where it has no label."""
     try:
-        found, index = check_labels(y, n_rows, owner)
+        labels, index = check_labels(y, n_rows, owner)
     except ValueError as error:
         if "NaN" in str(error):
             raise ValueError(f"{error} The mark of a row without a label is -1.") from None
         raise
-    if str(UNLABELED) in found.values and len(found) > 1:
+    if str(UNLABELED) in labels.values and len(labels) > 1:
         raise ValueError(
             f"y has labels {str(UNLABELED)!r}, a string. An array of strings made it of the number -1, the mark "
             "of a row without a label: give y dtype=object. A class of that name needs another one."
         )
-    classes = Levels(tuple(v for v in found.values if v != UNLABELED))
-    return classes, classes.index(found.values).clip(min=-1).astype(np.int32)[index]
+    classes = Levels(tuple(v for v in labels.values if v != UNLABELED))
+    return classes, classes.index(labels.values).clip(min=-1).astype(np.int32)[index]
 
 
 def _require_classes(classes: Levels, known: np.ndarray, some_unlabeled: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a fitted classifier shows of itself in a notebook: what was counted, from what is stored and nothing else."""
+"""HTML summary of a fitted classifier in a notebook, from its stored state and nothing else."""
 
 from __future__ import annotations
 
@@ -16,53 +16,54 @@ _HOLDS = "Its posterior follows from these rows. Class probabilities and their i
 
 
 def summary(nb: Any) -> str:
-    """HTML; nothing where nothing was fitted. What cannot be said is left out: a display computes nothing."""
-    about = "".join(_said(_about, nb))
-    parts = [part for say in (_features, _classes, _weights, _ascent) for part in _said(say, nb)]
-    return card(type(nb).__name__, about, *parts, notes=_said(_notes, nb)) if about else ""
+    """Return the summary as HTML, without the sections that fail; "" for an unfitted classifier."""
+    title = "".join(_try_section(_describe_data, nb))
+    sections = (_tabulate_features, _tabulate_classes, _tabulate_weights, _tabulate_iterations)
+    tables = [html for section in sections for html in _try_section(section, nb)]
+    return card(type(nb).__name__, title, *tables, notes=_try_section(_list_notes, nb)) if title else ""
 
 
-def _said(say: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[str]:
-    """A display never fails, whatever was set on the classifier after `fit`."""
+def _try_section(section: Callable[[Any], Iterator[str]], nb: Any) -> Iterator[str]:
+    """Yield the texts of a section, or none if it fails: a display must not, whatever was set after `fit`."""
     with suppress(Exception):
-        yield from list(say(nb))
+        yield from list(section(nb))
 
 
-def _counted(nb: Any) -> Any:
-    """The classifier that has the encoding and the statistics: of a mixture its estimator."""
+def _get_counting_classifier(nb: Any) -> Any:
+    """Return the classifier that has the encoding and the statistics: for a mixture its estimator."""
     return vars(nb).get("estimator_", nb)
 
 
-def _about(nb: Any) -> Iterator[str]:
-    own = _counted(nb)
-    count = np.asarray(own.class_count_, dtype=float)
-    n, groups = nb.n_features_in_, ("class", "classes") if own is nb else ("component", "components")
+def _describe_data(nb: Any) -> Iterator[str]:
+    counting = _get_counting_classifier(nb)
+    count = np.asarray(counting.class_count_, dtype=float)
+    n, groups = nb.n_features_in_, ("class", "classes") if counting is nb else ("component", "components")
     features = f"{n} feature{'s' * (n != 1)}"
     yield f"fitted to {count.sum():.10g} rows of {features}, {len(count)} {groups[len(count) != 1]}"
 
 
-def _features(nb: Any) -> Iterator[str]:
-    own = _counted(nb)
-    blocks = [(columns, columns.base) for columns in own.encoding_.blocks]
-    rows = [(base.kind, len(base.index), _prior(own, columns)) for columns, base in blocks]
+def _tabulate_features(nb: Any) -> Iterator[str]:
+    counting = _get_counting_classifier(nb)
+    blocks = [(columns, columns.base) for columns in counting.encoding_.blocks]
+    rows = [(base.kind, len(base.index), _describe_prior(counting, columns)) for columns, base in blocks]
     yield table(rows, ("features", "columns", "prior"))
 
 
-def _prior(nb: Any, columns: Any) -> str:
-    """The hyperparameter that a block has its prior from, and its value."""
+def _describe_prior(nb: Any, columns: Any) -> str:
+    """Return the name and the value of the hyperparameter that holds the prior of a block."""
     base = getattr(nb, "unweighted", nb)
     base = base._base() if hasattr(base, "_base") else base
-    whole = getattr(base, "prior", None)
-    name = "prior" if whole is not None else columns.hyperparameter
+    complete = getattr(base, "prior", None)
+    name = "prior" if complete is not None else columns.hyperparameter
     value = getattr(base, name, None)
     if value is None:
         return ""
     return f"{name} = array {value.shape}" if isinstance(value, np.ndarray) else f"{name} = {shown(value)}"
 
 
-def _classes(nb: Any) -> Iterator[str]:
-    own = _counted(nb)
-    labels, count = own.classes_.tolist(), np.asarray(own.class_count_, dtype=float)
+def _tabulate_classes(nb: Any) -> Iterator[str]:
+    counting = _get_counting_classifier(nb)
+    labels, count = counting.classes_.tolist(), np.asarray(counting.class_count_, dtype=float)
     total = count.sum() or 1.0
     listed = list(zip(labels, count, strict=True))[:_MOST_CLASSES]
     rows: list[tuple[Any, ...]] = [
@@ -71,31 +72,29 @@ def _classes(nb: Any) -> Iterator[str]:
     if len(labels) > len(rows):
         rest = count[len(rows) :].sum()
         rows.append((f"{len(labels) - len(rows)} more", rest, f"{100 * rest / total:.3g}%"))
-    yield table(rows, ("class" if own is nb else "component", "rows", "share"))
+    yield table(rows, ("class" if counting is nb else "component", "rows", "share"))
 
 
-def _weights(nb: Any) -> Iterator[str]:
-    """Of terms that are weighted."""
-    found = vars(nb)["weights_"]
-    least, greatest = float(found.weight.min()), float(found.weight.max())
+def _tabulate_weights(nb: Any) -> Iterator[str]:
+    weights = vars(nb)["weights_"]
+    least, greatest = float(weights.weight.min()), float(weights.weight.max())
     yield table(
         [
-            ("weights", len(found.weight)),
-            ("temperature", found.temperature),
+            ("weights", len(weights.weight)),
+            ("temperature", weights.temperature),
             ("least", least),
             ("greatest", greatest),
-            ("expected log loss", found.log_loss),
-            ("without weights", found.plain_log_loss),
+            ("expected log loss", weights.log_loss),
+            ("without weights", weights.plain_log_loss),
         ]
     )
 
 
-def _ascent(nb: Any) -> Iterator[str]:
-    """Of a maximum that was searched."""
+def _tabulate_iterations(nb: Any) -> Iterator[str]:
     yield table([("converged", "yes" if nb.converged_ else "no"), ("iterations", nb.n_iter_)])
 
 
-def _notes(nb: Any) -> Iterator[str]:
+def _list_notes(nb: Any) -> Iterator[str]:
     if nb.no_posterior is not None:
         yield f"No exact posterior: {nb.no_posterior}"
         return

@@ -14,11 +14,12 @@ from bayesnb.estimators.network_base import StructuredNB, position
 from bayesnb.model import Estimate
 from bayesnb.networks import learning as structure
 
-_FEWEST = 0.5  # of the rows that have a column must have its parent too
+_FEWEST = 0.5
+"""Smallest fraction of the rows with a column that must have its parent too, or else `fit` warns."""
 
 
 class _Criterion:
-    """`score` twice over: the hyperparameter that says what an arc is worth, and scikit-learn's method, accuracy."""
+    """Descriptor of `score`: set as the hyperparameter that scores arcs, read as scikit-learn's method, accuracy."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
@@ -28,47 +29,97 @@ class _Criterion:
 
 
 class TAN(StructuredNB):
-    """Tree-augmented naive Bayes: each column may have one other column as a parent, and the rows say which.
+    """Tree-augmented naive Bayes: each column has at most one other column as a parent, learned from the rows.
 
     Parameters
     ----------
-    score : {"mi", "evidence"}
-        What an arc is worth. "mi": the mutual information of the two columns given the class, in the training rows,
-        times the number of those that have both; the arcs are the maximum spanning tree, F - 1 unless two columns were
-        never observed together. "evidence": the log posterior odds of the arc against none, where a priori a column
-        has no other parent with probability ½, and each of the F - 1 others with 1/(2 (F - 1)); the arcs are the most
-        probable branching of all, a forest without those that the rows do not speak for.
-    root : column name or index, default the first that is categorical
-        Where arcs lead away from, with "mi": that makes no difference to the maximum likelihood, and hardly any to the
-        rest. With "evidence" arcs have their directions already.
-    alpha : scalar or (F,) array
-        With "mi" as for `NetworkNB`: concentration of each level of a column given each value of its parent. With
-        "evidence" that of each level of a column given the class alone, also as a list of F arrays or a (C, L) array
-        over the levels of the columns; given a parent it is divided by the parent's number of values, in the scores of
-        arcs and in the tables (`prior_` shows it). So a column's prior is worth as many rows with a parent as without
-        one; else each arc would bring shrinkage with it, and be drawn for that. With `alpha=[s / n for n in levels]`
-        this is the BDeu prior of equivalent sample size s a class, under which an arc is worth the same in either
-        direction.
-    class_alpha, class_prior, estimate, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells, tables
-        As for `NetworkNB`.
+    score : {"mi", "evidence"}, default "mi"
+        Score of an arc. "mi": the mutual information of the two columns given the class, in the training rows, times
+        the number of rows that have both; the arcs are the maximum spanning tree, F - 1 arcs unless two columns were
+        never observed together. "evidence": the log posterior odds of the arc against none, where a column has a priori
+        no other parent with probability ½, and each of the F - 1 others with 1/(2 (F - 1)); the arcs are the most
+        probable branching, a forest without the arcs that the rows do not support.
+    root : column name or index, optional
+        Root of the tree, from which arcs lead away, with "mi". Default: the first categorical column. The root makes no
+        difference to the maximum likelihood, and hardly any to the other estimates. With "evidence" the scores
+        determine the directions.
+    alpha : scalar, (F,) array, list of F arrays or (C, L) array, default 1
+        Dirichlet concentration. With "mi": of each level of a column given each value of its parent. With "evidence":
+        of each level of a column given the class alone, L levels of all columns together; given a parent it is divided
+        by the number of values of the parent, in the scores of arcs and in the tables (see `prior_`). The prior of a
+        column is then worth as many rows with a parent as without; otherwise each arc would bring shrinkage with it,
+        and be drawn for that reason. `alpha=[s / n for n in levels]` is the BDeu prior of equivalent sample size s per
+        class, under which the score of an arc is the same in either direction.
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    estimate : {"predictive", "mean", "map", "mle"}, default "predictive"
+        Reading of the posterior in predictions. "predictive" integrates the parameters out; "mean", "map" and "mle"
+        plug in the posterior mean, the posterior mode and the maximum likelihood estimate.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "gaussian"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`.
+        See `NetworkNB` for the density of such a number.
+    cells : int, default 6
+        Largest number of cells of a column of numbers, 2 to 256.
+    tables : {"full", "context"}, default "full"
+        Probability tables of a column given its parents. "full": one Dirichlet for each joint value of the parents.
+        "context": the exact average over all prunings of the tree of contexts, with `alpha` as the concentration of all
+        levels of a column together; a missing parent is one more value.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
-    parents_, categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`.
+    parents_ : dict {name: name, tuple of names, or None}
+        Parents of each column besides the class.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----
-    The tree is learned from the same rows as the parameters, and everything (evidence, leave-one-out, intervals) is
-    given the tree: it tells nothing of how uncertain that is. Intervals of 90% for P(class | row, θ) covered 90 to 91%
-    of 1,500 data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 where the tree was
-    learned from the same rows. `loo` and `bayes_factor` are too good, and say so in their `notes` (`permutation_null`
-    refits the tree too). `partial_fit` counts further rows for the tree that `fit` has found, and `tune_alpha` keeps
-    it. `run_nuts` with a hyperprior gives all tables concentrations of their own, whatever `score` is. Missing cells as
-    for `NetworkNB`: a cell whose parent is missing in a row does not count there, so that columns that are mostly
-    missing are poor parents, and `fit` warns of them.
+    The tree is learned from the same rows as the parameters, and all results (evidence, leave-one-out, intervals) are
+    conditional on the tree, without its uncertainty. Intervals of 90% for P(class | row, θ) covered 90 to 91% of 1,500
+    data sets given the true tree, with 0, 10 and 30% of the cells missing, and .85 to .89 where the tree was learned
+    from the same rows. `loo` and `bayes_factor` are optimistic, and their `notes` say so (`permutation_null` refits the
+    tree too). `partial_fit` counts further rows for the tree that `fit` has learned, and `tune_alpha` keeps it.
+    `run_nuts` with a hyperprior gives each table a concentration, whatever `score` is. Missing cells are treated as in
+    `NetworkNB`: a cell whose parent is missing in a row does not count, so that columns that are mostly missing are
+    poor parents, and `fit` warns of them.
 
     References
     ----------
@@ -122,22 +173,23 @@ class TAN(StructuredNB):
         self.prior = prior
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Hyperparameters; `score` is that of the arcs."""
-        return super().get_params(deep) | {"score": vars(self)["score"]}
+        """Return the hyperparameters by name; `score` is the score of arcs."""
+        params: dict[str, Any] = super().get_params(deep)
+        return params | {"score": vars(self)["score"]}
 
     @staticmethod
-    def _warn_of_losses(columns: NodeColumns, nodes: tuple[Node, ...], together: np.ndarray) -> None:
+    def _warn_of_missing_parents(columns: NodeColumns, nodes: tuple[Node, ...], n_both: np.ndarray) -> None:
         names = columns.base.names
         seldom = {
             names[child]: names[parents[0]]
             for child, *parents in nodes
-            if parents and together[child, parents[0]] < _FEWEST * together[child, child]
+            if parents and n_both[child, parents[0]] < _FEWEST * n_both[child, child]
         }
         if seldom:
             warn(
                 "TAN: the parents of these columns are missing in most of the rows that have them, {column: parent}: "
-                f"{seldom}. They do not count there, and their tables are of the other rows alone. Leave such parents "
-                "out, or give missing cells a level of their own."
+                f"{seldom}. Such rows do not count for the columns. Leave such parents out, or give missing cells a "
+                "level of their own."
             )
 
     def _arcs(
@@ -149,22 +201,22 @@ class TAN(StructuredNB):
         n_classes, sizes = len(encoding.classes), columns.base.sizes()
         counts = structure.count_level_pairs(columns.base, rows.base, label, weight, n_classes)
         if criterion == "mi":
-            together = structure.observed_pairs(counts, sizes)
-            # What an arc adds to the log likelihood: with few rows the information of noise is large, and is no gain.
-            gain = together * structure.mutual_information(counts, sizes)
+            n_both = structure.observed_pairs(counts, sizes)
+            # An arc is scored by its gain in log likelihood, as few common rows have much information by chance.
+            gain = n_both * structure.mutual_information(counts, sizes)
             nodes = structure.maximum_spanning_tree(gain, root)
-            nodes = tuple(node[:1] if len(node) == 2 and not together[node] else node for node in nodes)
-            self._warn_of_losses(columns, nodes, together)
+            nodes = tuple(node[:1] if len(node) == 2 and not n_both[node] else node for node in nodes)
+            self._warn_of_missing_parents(columns, nodes, n_both)
             return nodes
         alpha = np.asarray(self._without_parents(columns, n_classes).concentration)
         if not (alpha > 0).all():
             raise ValueError(f"alpha={shown(self.alpha)} has zeros, and score='evidence' needs a proper prior.")
-        # Each column has no other parent with probability ½, and else any of the others: there are many to choose from.
+        # A priori a column has no other parent with probability ½, else each of the other columns equally probably.
         prior_odds = 1.0 / max(1, len(sizes) - 1)
         return structure.maximum_branching(structure.log_bayes_factors(counts, sizes, alpha) + np.log(prior_odds))
 
     def _block_prior(self, columns: Any, n_classes: int) -> Any:
-        """By evidence full tables have the prior by which their arcs were chosen."""
+        """Return the prior of one block; with score="evidence" full tables have the prior that scored their arcs."""
         if vars(self)["score"] != "evidence" or type(columns) is not NodeColumns:
             return super()._block_prior(columns, n_classes)
         return structure.share_among_parents(self._without_parents(columns, n_classes), columns)
@@ -175,7 +227,7 @@ class TAN(StructuredNB):
         return self._without_parents(columns.network, np.shape(family.concentration)[0])
 
     def _criterion(self, encoding: Encoding, columns: NodeColumns) -> tuple[str, int]:
-        """What an arc is worth, and where arcs lead away from."""
+        """Return the checked score of arcs, and the position of the root."""
         criterion = vars(self)["score"]
         require_choice("score", criterion, ("mi", "evidence"))
         return criterion, 0 if self.root is None else position(encoding, columns, self.root, "root")

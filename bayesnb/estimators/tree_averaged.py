@@ -1,10 +1,11 @@
-"""The average over all trees."""
+"""Naive Bayes averaged over all trees between the features."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,42 +26,85 @@ if TYPE_CHECKING:
 
 
 class TreeAveragedNB(StructuredNB):
-    r"""Naive Bayes with dependence that need not be chosen: the exact average over all trees between the columns.
+    r"""Naive Bayes augmented by an unknown tree: the exact average over all trees between the columns.
 
-    Columns are joined by a tree, which is not known: all F^(F - 2) of them are equally probable, and each arc is real
-    with probability ½, so that naive Bayes and all forests are among them. Everything said is an average over them,
+    A priori all F^(F - 2) trees are equally probable, and each arc is real with probability ½, so that naive Bayes and
+    all forests are included. Results are averages over all of these,
 
         p(c, x | D) ∝ π_c Π_u p(x_u | c, D) · Σ_T Π_{uv ∈ T} (½ + ½ B_uv r_uv) / Σ_T Π_{uv ∈ T} (½ + ½ B_uv),
 
-    B_uv the Bayes factor of u and v depending on each other given the class, r_uv the ratio of p(x_u, x_v | c, D) to
+    with B_uv the Bayes factor of dependence of u and v given the class, and r_uv the ratio of p(x_u, x_v | c, D) to
     p(x_u | c, D) p(x_v | c, D).
 
     Parameters
     ----------
     alpha : float, default 1
-        S, how many rows of each class the prior is worth: S/L a level of a column, S/(L_u L_v) one of a pair.
-    class_alpha, class_prior, categories, handle_unknown, missing_values
-        As for `NetworkNB`.
-    gaussian, gaussian_prior, numbers, cells
-        As for `NetworkNB`; by default numbers are cut.
+        Equivalent sample size S of the prior, in rows per class: a level of a column has the Dirichlet concentration
+        S/L, a level of a pair of columns S/(L_u L_v).
+    class_alpha : scalar or (C,) array, default 1
+        Dirichlet concentration of the class probabilities.
+    class_prior : (C,) array or Dirichlet, optional
+        Known class probabilities, or a Dirichlet prior of them, in place of `class_alpha`.
+    categories : "auto", list of F lists, or dict {feature: list}, default "auto"
+        Levels of each categorical column. "auto": the levels that occur, to which `partial_fit` adds new ones; of a
+        pandas categorical its own categories. Declared levels belong to the model whether or not they occur, and do not
+        grow.
+    handle_unknown : {"ignore", "error", "level"}, default "ignore"
+        Treatment of a value that is not among the levels. "ignore": as a missing cell, with a warning. "error": as an
+        error. "level": as one reserved level, which all such values share.
+    missing_values : value or list of values, optional
+        Marks of a missing cell such as "?", besides None, NaN and pd.NA. Missing cells are marginalised: this assumes
+        that they are missing at random.
+    gaussian : "auto", "dtype", list of columns, or None, default "auto"
+        Columns of numbers, by name or index; all others are categorical. "auto": the float columns of a DataFrame; of
+        an array, whose columns share one type, the float columns with some value that is not whole, as whole numbers
+        are codes. "dtype": all columns of floats and integers. Columns of a list are Gaussian, and take no part in the
+        structure.
+    gaussian_prior : {"within", "pooled"}, NormalInverseGamma or EmpiricalNormal, default "within"
+        Prior of the Gaussian columns. "within": empirical Bayes with the mean of the column and its variance within the
+        classes. "pooled": with its variance over all rows. See `GaussianNB` for the strength of these priors.
+    numbers : {"gaussian", "binned"}, default "binned"
+        Treatment of the columns that `gaussian="auto"` or `"dtype"` selects. "gaussian": they are Gaussian given the
+        class, and take no part in the structure. "binned": they take part in the structure by their cells, `edges_`. A
+        number then counts as its cell; the ends of cells are the cuts of the most probable binning of the first counted
+        rows, which depends on their labels.
+    cells : int, default 64
+        Largest number of cells of a column of numbers, 2 to 256.
+    prior : NaiveBayes, optional
+        Complete prior, such as `prior_` of another classifier, in place of `alpha`, `gaussian_prior`, `class_alpha` and
+        `class_prior`.
 
     Attributes
     ----------
-    arc_probability_ : DataFrame (F, F)
-        Posterior probability of each arc being real, the columns by name.
-    categories_, classes_, class_count_, class_log_prior_, prior_, posterior_, statistics_, log_evidence_
-        As for `NetworkNB`.
+    arc_probability_ : (F, F) DataFrame
+        Posterior probability that the arc between two columns, by name, is real.
+    categories_ : list of arrays or None
+        Levels of each column; None for a Gaussian one.
+    edges_ : dict {name: array}
+        Ends of the cells of each column of numbers in the structure.
+    classes_ : (C,) array
+        Class labels, in the order of the class axis of every array.
+    class_count_ : (C,) array
+        Weight of the rows of each class.
+    class_log_prior_ : (C,) array
+        Log posterior mean of each class probability.
+    prior_, posterior_ : NaiveBayes
+        Prior and posterior distribution of all parameters.
+    statistics_ : Statistics
+        Sufficient statistics of the counted rows.
+    log_evidence_ : float
+        log p(X, y), with the parameters integrated out.
 
     Notes
     -----
-    Intervals, the split of entropy, posterior draws and decisions know of the uncertainty about the tree too. In a row
-    where a column is missing its arcs say nothing: what is observed beside it is not joined through it, as it would be
-    by a sum over what the cell may be. Cells count for a pair where both are observed; with missing cells there is no
-    evidence, and there are no draws and intervals, as the tables of pairs and columns do not agree.
+    Intervals, the split of entropy, posterior draws and decisions include the uncertainty about the tree. The arcs of a
+    column are left out of rows in which the column is missing; a sum over the values of the missing cell, which would
+    connect its neighbours, is not computed. Cells count for a pair where both are observed; with missing cells there is
+    no evidence, and there are no draws and intervals, as the tables of pairs and of columns do not agree.
 
-    There are no parameters but those of a tree: `parameter_table` and estimates other than "predictive" are not
-    offered; `draw_trees` and `posterior_draws` are. Its terms are those of the columns alone, as in naive Bayes, and
-    one for what all arcs add. A row and class cost F³/3 steps.
+    The parameters are those of a tree: `parameter_table` and estimates other than "predictive" are not offered;
+    `draw_trees` and `posterior_draws` are. There is one term per column, as in naive Bayes, and one for the
+    contribution of all arcs. The score of a row takes F³/3 steps per class.
 
     References
     ----------
@@ -76,7 +120,6 @@ class TreeAveragedNB(StructuredNB):
     """
 
     estimate: Estimate = "predictive"
-
     _has_margins = False
 
     def __init__(
@@ -108,33 +151,32 @@ class TreeAveragedNB(StructuredNB):
 
     @property
     def arc_probability_(self) -> pd.DataFrame:
-        """(F, F) posterior probability that an arc between two columns is real; 0 on the diagonal."""
+        """(F, F) posterior probability that the arc between two columns is real; 0 on the diagonal."""
         import pandas as pd
 
         self._require_fitted("arc_probability_")
-        names, found = self._tree()
+        names, tree_posterior = self._tree_posterior()
         n = len(names)
         matrix = np.zeros((n, n))
         if n > 1:
-            matrix[np.triu_indices(n, 1)] = _arc_probability(found)
+            matrix[np.triu_indices(n, 1)] = _arc_probability(tree_posterior)
         return pd.DataFrame(matrix + matrix.T, names, names)
 
     def draw_trees(self, draws: int = 1000, seed: int = 0) -> np.ndarray:
-        """Independent draws of the tree from its posterior.
+        """Draw trees independently from their posterior.
 
         Parameters
         ----------
-        draws : int
-            S.
-        seed : int
-            The same seed gives the same draws.
+        draws : int, default 1000
+            Number of draws, S.
+        seed : int, default 0
+            Seed of the draws.
 
         Returns
         -------
         (S, F) int array
-            For each column the one that it hangs on, by its place among the categorical columns, the rows and columns
-            of `arc_probability_`; -1 where there is no arc, or none that is real. Arcs have no direction: any column
-            may be the root.
+            Parent of each column, by its position in `arc_probability_`; -1 without a real arc to a parent. Arcs have
+            no direction: any column may be the root.
 
         Examples
         --------
@@ -147,11 +189,11 @@ class TreeAveragedNB(StructuredNB):
         self._require_fitted("draw_trees")
         require_integer("draws", draws)
         require_seed(seed)
-        names, found = self._tree()
-        return _draw_trees(found, draws, np.random.default_rng(seed)) if names else np.empty((draws, 0), int)
+        names, tree_posterior = self._tree_posterior()
+        return _draw_trees(tree_posterior, draws, np.random.default_rng(seed)) if names else np.empty((draws, 0), int)
 
     def pair_counts(self) -> tuple[NodeColumns, np.ndarray]:
-        """Return the categorical columns, and (C, L, L) weight of the rows of each class with both of two levels.
+        """Return the categorical columns, and the (C, L, L) weight of the rows of each class with both of two levels.
 
         Examples
         --------
@@ -171,24 +213,25 @@ class TreeAveragedNB(StructuredNB):
 
     @property
     def parents_(self) -> NoReturn:
+        """Not offered: trees are averaged, see `arc_probability_`."""
         self._require_fitted("parents_")
         raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
 
     def query(self, variables: Any, given: Any = None) -> NoReturn:
-        """Not offered: an average of networks is no network."""
+        """Raise NotImplementedError: an average of networks is no network."""
         raise NotImplementedError("query: all trees are averaged; TAN or NetworkNB answer for one network.")
 
     # -- shared machinery ------------------------------------------------------------------------
 
-    def _tree(self) -> tuple[list[str], Any]:
-        """Names of the columns in the tree, and the posterior of it."""
+    def _tree_posterior(self) -> tuple[list[str], Any]:
+        """Return the names of the columns in the tree, and the posterior of the tree, or None without such columns."""
         for columns, family in zip(self.encoding_.blocks, self.fitted_.posterior.blocks, strict=True):
             if columns.network is not None:
                 return list(columns.names), family
         return [], None
 
     @property
-    def _of_tables(self) -> type[NodeColumns]:
+    def _table_type(self) -> type[NodeColumns]:
         return PairColumns
 
     def _cuts(
@@ -205,25 +248,25 @@ class TreeAveragedNB(StructuredNB):
         columns.check()
 
     def _warn_of_counts(self) -> None:
-        """Nothing: where two columns are never observed together the arc says nothing."""
+        """Give no warning: an arc between columns that are never observed together has no effect."""
 
 
 @float64
 def _arc_probability(family: Any) -> np.ndarray:
-    return np.asarray(_of_arcs(family))
+    return np.asarray(_arc_probability_kernel(family))
 
 
 @jax.jit
-def _of_arcs(family: Any) -> jax.Array:
-    return family.arc_probability()
+def _arc_probability_kernel(family: Any) -> jax.Array:
+    return jnp.asarray(family.arc_probability())
 
 
 @float64
 def _draw_trees(family: Any, draws: int, rng: np.random.Generator) -> np.ndarray:
-    return np.asarray(run(_trees, ask(_trees, family), draws, rng, family))
+    return np.asarray(run(_call_draw_trees, ask(_call_draw_trees, family), draws, rng, family))
 
 
-def _trees(variates: Variates, n: int, family: Any) -> Any:
+def _call_draw_trees(variates: Variates, n: int, family: Any) -> Any:
     return family.draw_trees(variates, n)
 
 

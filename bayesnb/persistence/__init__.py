@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.files import write_atomically
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.estimators.display import Displayed
 from bayesnb.persistence.known_types import FORMAT, KnownTypes, collect_types, user_classes
 from bayesnb.persistence.migrations import current_version, migrate
@@ -82,7 +82,7 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, np.ndarray] = {}
     model = encode(nb, type(nb).__name__, arrays, collect_types(user_classes(nb)))
     try:
-        drafts.check(fitted)
+        classifier_state.check(fitted)
     except ValueError as error:
         raise ValueError(f"save: {type(nb).__name__} is not as fit left it: {error} Nothing was written.") from None
     digest = _digest(json.dumps(model), arrays, current_version())

@@ -21,7 +21,7 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
 from bayesnb.encoding.table import Positions
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.persistence.known_types import (
     REMOVED,
     TAG,
@@ -174,7 +174,7 @@ class Decoder:
             if not is_fitted_name(cls, name):
                 raise CorruptModelError(f"it sets {cls.__name__}.{name}, which fit does not.")
         if tree["fitted"]:
-            drafts.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
+            classifier_state.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
         return nb
 
 

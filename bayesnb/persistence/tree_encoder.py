@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb.encoding import Levels
 from bayesnb.encoding.levels import require_distinct_hashes
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from bayesnb.persistence.known_types import TAG, KnownTypes, find_unsupported_label, is_storable_zone, require_keys
 
 
@@ -74,7 +74,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: KnownTy
         return {
             TAG: kind.__name__,
             "parameters": {k: encode_part(v, f".{k}") for k, v in value.get_params(deep=False).items()},
-            "fitted": {k: encode_part(v, f".{k}") for k, v in drafts.stored(value).items()},
+            "fitted": {k: encode_part(v, f".{k}") for k, v in classifier_state.stored(value).items()},
         }
     raise TypeError(
         f"save: {where} is {value!r}, a {kind.__name__}, which no file can have: labels and levels may be str, int, "

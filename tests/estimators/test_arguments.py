@@ -345,7 +345,7 @@ def test_counts_that_add_up_beyond_the_bound():
 
 
 def test_files_have_the_same_bound(tmp_path, monkeypatch):
-    monkeypatch.setattr("bayesnb.estimators.drafts.check", lambda nb: None)  # so that `save` writes it
+    monkeypatch.setattr("bayesnb.estimators.classifier_state.check", lambda nb: None)  # so that `save` writes it
     for name in ("alpha", "class_alpha", "count"):
         nb = bnb.CategoricalNB().fit(X, Y)
         if name == "count":

@@ -148,7 +148,7 @@ OF_A_POSTERIOR = {
 }
 WHY_NOT = {
     "AODE": r"AODE averages.*members_",
-    "EM": "counted in shares by EM",
+    "EM": "counted with responsibilities by EM",
 }
 
 

@@ -213,8 +213,8 @@ def test_components_have_no_posterior():
     X, _ = three_gaussians(60)
     mixture = NaiveBayesMixture(2, n_init=1).fit(X)
     assert mixture.estimator_.classes_.tolist() == [0, 1]
-    refused("counted in shares by EM", bnb.posterior_draws, mixture.estimator_, error=NotImplementedError)
-    with pytest.raises(NotImplementedError, match="counted in shares by EM"):
+    refused("counted with responsibilities by EM", bnb.posterior_draws, mixture.estimator_, error=NotImplementedError)
+    with pytest.raises(NotImplementedError, match="counted with responsibilities by EM"):
         mixture.estimator_.log_evidence_  # noqa: B018
 
 
@@ -241,7 +241,7 @@ def test_a_row_that_no_component_can_have():
         ({"seed": None}, ValueError, "seed=None must be"),
         ({"estimator": GaussianMixture()}, ValueError, "must be a classifier of bayesnb"),
         ({"estimator": bnb.FeatureAveragedNB(bnb.GaussianNB())}, NotImplementedError, "Two models of unlike number"),
-        ({"estimator": bnb.AODE()}, NotImplementedError, "counts rows in shares, and cannot"),
+        ({"estimator": bnb.AODE()}, NotImplementedError, "counts rows with responsibilities, and cannot"),
         ({"estimator": bnb.GaussianNB(class_prior=[0.2, 0.3, 0.5])}, ValueError, "Number of priors must match"),
     ],
 )

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import bayesnb as bnb
-from bayesnb.estimators import drafts
+from bayesnb.estimators import classifier_state
 from tests.persistence.forger import MODULUS, TENSORS, WRAPPERS, complaints, costly, forged, of_type, parts, signed
 from tests.persistence.models import FIXTURES, LABELS, LEVELS, MODELS, fitted
 from tests.refusals import refused
@@ -354,4 +354,4 @@ def test_a_sparse_file_of_ten_gigabytes(beginning, whole, tmp_path):
 def test_what_fit_leaves_beside_the_counts_is_checked_too(name, value):
     nb = bnb.CategoricalNB().fit([["a"], ["b"]], [0, 1])
     setattr(nb, name, value)
-    refused(f"{name}|tuned_ or first_rows_", drafts.check, nb)
+    refused(f"{name}|tuned_ or first_rows_", classifier_state.check, nb)

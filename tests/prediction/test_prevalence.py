@@ -383,7 +383,7 @@ class TestGivenTheData:
 
     @pytest.mark.slow("compiles kernels of its own")
     def test_there_has_to_be_a_posterior(self):
-        said = r"given='data' averages over the posterior, and .* in shares by EM.*\. Pass given='scores'"
+        said = r"given='data' averages over the posterior, and .* with responsibilities by EM.*\. Pass given='scores'"
         refused(said, bnb.estimate_prevalence, in_shares(), COUNTS, error=NotImplementedError)
         assert bnb.estimate_prevalence(in_shares(), COUNTS, draws=10, given="scores").given == "scores"
         refused("improper", bnb.estimate_prevalence, apart(2), [[0]], given="data", error=bnb.ImproperPosteriorError)

@@ -349,7 +349,7 @@ def test_what_has_no_parts_is_refused():
     refused("names='abcd'", explain, nb, LEVELS, names="abcd", error=TypeError)
     refused("one class against another", explain, bnb.CategoricalNB().fit(LEVELS, np.full(N, "ash")), LEVELS)
     refused("explain: AODE averages", explain, bnb.AODE(gaussian=None).fit(LEVELS, LABEL), LEVELS, **not_offered)
-    refused("explain: .*in shares by EM", explain, in_shares(), COUNTS, **not_offered)
+    refused("explain: .*with responsibilities by EM", explain, in_shares(), COUNTS, **not_offered)
     network = bnb.NetworkNB({1: 0}, gaussian=None).fit(LEVELS, LABEL)
     X = LEVELS[:4].copy()
     X[2, 0] = np.nan
@@ -493,6 +493,6 @@ def test_what_can_be_asked_and_what_an_answer_can_be():
 def test_what_is_no_distribution_of_answers_is_refused():
     ask = bnb.value_of_information
     refused("features: there is no column 'z'", ask, of_levels(), LEVELS, features=["z"])
-    refused("value_of_information: .*in shares by EM", ask, in_shares(), COUNTS, error=NotImplementedError)
+    refused("value_of_information: .*with responsibilities by EM", ask, in_shares(), COUNTS, error=NotImplementedError)
     improper = bnb.CategoricalNB(alpha=0.0).fit(LEVELS[ASKED], LABEL[ASKED])
     refused("improper", ask, improper, LEVELS, error=bnb.ImproperPosteriorError)

@@ -1,0 +1,269 @@
+"""State of classifiers: rows are counted on a copy, and the original takes the new state when nothing can fail."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import compress
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from bayesnb import counting
+from bayesnb.counting import Counted
+from bayesnb.encoding import (
+    Columns,
+    Encoding,
+    Levels,
+    Rows,
+    Table,
+    check_labels,
+    check_weights,
+    index_of_labels,
+)
+from bayesnb.fitted import Fitted
+from bayesnb.model import NaiveBayes
+
+_commits = Lock()
+_ANY = object()
+
+
+class Counting(Protocol):
+    """Classifier whose state is an encoding and statistics, with the methods that read rows."""
+
+    fitted_: Fitted
+    _counts_margins: bool
+
+    def _table(self, X: Any, reset: bool = False) -> Table: ...
+
+    def _columns(self, table: Table) -> tuple[Columns, ...]: ...
+
+    def _structured(
+        self, encoding: Encoding, table: Table, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray
+    ) -> tuple[Encoding, tuple[Rows, ...]]: ...
+
+    def _empirical_prior(self, counted: Counted) -> NaiveBayes: ...
+
+    def _state(self, counted: Counted) -> Fitted: ...
+
+
+class Stored(Protocol):
+    """Classifier whose state can be written to a file and read from one."""
+
+    def _stored(self) -> dict[str, Any]: ...
+
+    def _restore(self, stored: dict[str, Any]) -> None: ...
+
+    def _check(self) -> None: ...
+
+
+NB = TypeVar("NB", bound=Counting)
+
+
+def is_fitted(nb: Counting) -> bool:
+    """Return whether a classifier has counted rows."""
+    return "fitted_" in vars(nb)
+
+
+def stored(nb: Stored) -> dict[str, Any]:
+    """Return the fitted state of a classifier, by name, as a file has it beside the hyperparameters."""
+    return nb._stored()
+
+
+def restore(nb: Stored, values: dict[str, Any]) -> None:
+    """Give a classifier the state of a file; raise ValueError if the values contradict each other."""
+    nb._restore(values)
+    nb._check()
+
+
+def check(nb: Stored) -> None:
+    """Raise ValueError if the fitted state contradicts itself or the hyperparameters."""
+    nb._check()
+
+
+def copy_unfitted(nb: NB) -> NB:
+    """Return a copy without fitted attributes."""
+    unfitted = copy.copy(nb)
+    fitted = [name for name in vars(unfitted) if name.endswith("_") and not name.startswith("_")]
+    for name in fitted:
+        delattr(unfitted, name)
+    return unfitted
+
+
+def copy_without_state(nb: NB) -> NB:
+    """Return a copy that has the names of the columns of `fit`, but no counts."""
+    unfitted = copy.copy(nb)
+    for name in ("fitted_", "model_"):
+        vars(unfitted).pop(name, None)
+    return unfitted
+
+
+def copy_features(nb: Any, source: Any) -> None:
+    """Give a classifier the number and names of the columns that another one was fitted to."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if name in vars(source):
+            setattr(nb, name, vars(source)[name])
+
+
+def with_counts_of(nb: NB, source: NB) -> NB:
+    """Return a copy with the columns and counts of another classifier of its type, under its own hyperparameters."""
+    copied = copy.copy(nb)
+    copy_features(copied, source)
+    copied.fitted_ = copied._state(source.fitted_.counted)
+    return copied
+
+
+def without_margins(nb: NB) -> NB:
+    """Return a fitted classifier without the margins of levels, which are counted beside tables given parents."""
+    if not nb._counts_margins:
+        return nb
+    plain, (encoding, statistics) = copy.copy(nb), nb.fitted_.counted
+    plain._counts_margins = False
+    keep = [columns.beside is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
+    blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
+    plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts)))
+    return plain
+
+
+def fit(nb: NB, X: Any, y: Any, sample_weight: Any) -> NB:
+    """Count rows with an unfitted classifier, which becomes a fitted one."""
+    return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(()), grow=True))
+
+
+def count_batch(nb: Counting, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Counted:
+    """Encode one batch of rows and count its sufficient statistics; the classifier is not changed.
+
+    An unfitted classifier chooses its columns by these rows.
+
+    Parameters
+    ----------
+    nb : classifier
+        Classifier.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows of features.
+    y : array-like of shape (N,)
+        Labels of the rows.
+    sample_weight : array-like of shape (N,), optional
+        Weights of the rows; default: 1.
+    classes : Levels
+        Known classes.
+    grow : bool
+        Whether labels beside `classes` are new classes; otherwise they raise ValueError.
+    """
+    table = nb._table(X, reset=not is_fitted(nb))
+    labels, label = check_labels(y, table.n_rows, type(nb).__name__)
+    classes = classes.union(labels) if grow else classes
+    weight = check_weights(sample_weight, table.n_rows)
+    return count_table(nb, classes, table, index_of_labels(classes, labels, label), weight)
+
+
+def count_table(
+    nb: Counting,
+    classes: Levels,
+    table: Table,
+    label: np.ndarray,
+    weight: np.ndarray,
+    columns: tuple[Columns, ...] | None = None,
+) -> Counted:
+    """Encode the rows of a checked table and count their sufficient statistics.
+
+    Parameters
+    ----------
+    nb : classifier
+        Classifier that makes the columns.
+    classes : Levels
+        Classes.
+    table : Table
+        Rows.
+    label : (N,) int array
+        Index of the class of each row.
+    weight : (N,) array
+        Weight of each row; rows of weight zero are left out.
+    columns : tuple of Columns, optional
+        Columns to learn from, where more rows than those of `table` choose them. Default: the columns of the fitted
+        classifier, or those that an unfitted one makes of `table`.
+    """
+    if columns is None:
+        columns = nb.fitted_.encoding.blocks if is_fitted(nb) else nb._columns(table)
+    keep = weight > 0
+    if not keep.all():
+        table, label, weight = table.take(keep), label[keep], weight[keep]
+    learned, rows = Encoding(classes, columns).learn(table)
+    encoding, rows = nb._structured(learned, table, rows, label, weight)
+    return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
+
+
+def subset_fitter(nb: NB, fitted: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], NB]:
+    """Return a function that fits copies of a classifier to subsets of these rows, by weights (N,) of the rows.
+
+    The copies have the levels of `fitted`, a fitted classifier of the same type, and cells of numbers between quantiles
+    of all rows: neither depends on labels. Structure and densities are learned from each subset.
+    """
+    table = fitted._table(X)
+    weight = check_weights(sample_weight, table.n_rows)
+    classes, label = check_labels(y, table.n_rows, type(nb).__name__)
+    counted = table if (weight > 0).all() else table.take(weight > 0)
+    levels = {j: known for block in fitted.fitted_.encoding.blocks for j, known in block.known_levels().items()}
+    columns = tuple(
+        block.learn(block.open(counted)).with_levels(levels) for block in copy_unfitted(nb)._columns(counted)
+    )
+
+    def fit(weight: np.ndarray) -> NB:
+        subset_model = copy_unfitted(nb)
+        copy_features(subset_model, fitted)
+        subset_model.fitted_ = subset_model._state(count_table(subset_model, classes, table, label, weight, columns))
+        return subset_model
+
+    return fit
+
+
+def commit(nb: NB, updated: NB, counted: Counted, *, on_top: bool = False) -> NB:
+    """Fit an updated copy of a classifier to these counts, and give the classifier its state.
+
+    With `on_top` the counts include those of the copy; RuntimeError is raised if the classifier no longer has these.
+    """
+    before, fitted = vars(updated).get("fitted_") if on_top else _ANY, updated._state(counted)
+    fitted.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    updated.fitted_ = fitted
+    return replace_state(nb, updated, before)
+
+
+def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
+    """Give a classifier the attributes of its updated copy; raise RuntimeError unless its state is still `before`."""
+    with _commits:
+        if before is not _ANY and vars(nb).get("fitted_") is not before:
+            raise RuntimeError(
+                f"This {type(nb).__name__} was changed by another thread meanwhile, and what that has counted "
+                "would be lost: nothing was changed by this call. Take a lock around the calls, or let each thread "
+                "fit an estimator of its own (bayesnb.distributed.fit merges such counts)."
+            )
+        for name in set(vars(nb)) - set(vars(updated)):
+            delattr(nb, name)
+        vars(nb).update(vars(updated))
+    return nb
+
+
+def counter(nb: Any, X: Any) -> Any:
+    """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
+    return nb._counter(X)
+
+
+def commit_counter(nb: NB, updated: Any, model: Any) -> NB:
+    """Give a classifier the counts of `model`, which `counter` has made of `updated`, a copy of the classifier."""
+    fitted: NB = updated._with_counter(model)
+    fitted.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
+    return replace_state(nb, fitted)
+
+
+def count_further(nb: Any, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+    """Count further rows, whose labels may be new classes beside `classes`."""
+    nb._count_further(X, y, sample_weight, classes)
+
+
+def add_rows(nb: NB, updated: NB, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> NB:
+    """Count rows on top of the counts of an updated copy, and give the classifier its state; see `count_batch`."""
+    batch = count_batch(updated, X, y, sample_weight, classes, grow=grow)
+    first = not is_fitted(updated)
+    return commit(nb, updated, batch if first else counting.merge(updated.fitted_.counted, batch), on_top=True)
