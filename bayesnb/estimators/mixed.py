@@ -19,7 +19,7 @@ from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.selection.densities import gains
+from bayesnb.selection.density_gains import gains
 
 KINDS = ("categorical", "gaussian", "binned", "bernoulli", "poisson", "exponential", "multinomial")
 """In the order in which their blocks stand."""

@@ -19,7 +19,7 @@ from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import Scores, log_odds_against, scores
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
 from bayesnb.prediction.weights import Weighed
-from bayesnb.selection.left_out import WEIGHTS, counted_rows, of_the_others, require_leave_one_out
+from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, of_the_others, require_leave_one_out
 
 if TYPE_CHECKING:
     import pandas as pd

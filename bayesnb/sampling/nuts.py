@@ -17,8 +17,8 @@ from bayesnb.families import hyperprior_of, supports
 from bayesnb.families.protocol import Condensable, Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
+from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
-from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks
@@ -264,7 +264,7 @@ class _Run(NamedTuple):
 
 def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
     """Draw the weights of a `WeightedNB` given terms of rows by fits to halves of the others."""
-    from bayesnb.sampling.weights import WeightsGiven
+    from bayesnb.sampling.weight_program import WeightsGiven
 
     weights = require_weights(nb, "run_nuts")
     for name, value in others.items():
@@ -291,7 +291,7 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.groups.mean)]
-    terms, groups = crossed.at(weights.exponent, shrinkage)
+    terms, groups = crossed.terms_under(weights.exponent, shrinkage)
     if not isinstance(terms, DenseTerms):
         raise ValueError(
             f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and draws are of at most {MOST_TERMS}. "

@@ -12,7 +12,7 @@ from bayesnb._util.arguments import require_choice
 from bayesnb._util.html import card, table
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
-from bayesnb.selection.left_out import (
+from bayesnb.selection.leave_one_out import (
     SCORES,
     WEIGHTS,
     PriorOf,

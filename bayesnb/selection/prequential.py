@@ -16,7 +16,7 @@ from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Table
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
-from bayesnb.selection.left_out import counted_rows
+from bayesnb.selection.leave_one_out import counted_rows
 
 
 @dataclass(frozen=True, eq=False)

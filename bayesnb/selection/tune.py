@@ -20,7 +20,7 @@ from bayesnb.encoding import blocks
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.left_out import PriorOf, alike, counted_rows, of_the_others, prior_of
+from bayesnb.selection.leave_one_out import PriorOf, alike, counted_rows, of_the_others, prior_of
 
 if TYPE_CHECKING:
     import pandas as pd

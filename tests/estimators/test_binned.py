@@ -18,7 +18,7 @@ from bayesnb.encoding.table import check_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code
 from bayesnb.prediction.weights import Weights
-from bayesnb.selection.densities import gains, shrunken
+from bayesnb.selection.density_gains import gains, shrunken
 from tests.estimators.cases import state
 from tests.refusals import refused
 

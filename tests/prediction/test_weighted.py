@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb.prediction import weight_optimum
-from bayesnb.prediction.halves import random_halves
+from bayesnb.prediction.cross_fitting import random_halves
 from tests.prediction.tables import (
     ASKED,
     CLASSES,

@@ -6,7 +6,7 @@ import numpy as np
 
 from bayesnb.encoding import Table
 from bayesnb.fitted import Fitted
-from bayesnb.selection.left_out import FEWEST_EVENTS, TERMS, CountedRows, left_out, log_class_without
+from bayesnb.selection.leave_one_out import FEWEST_EVENTS, TERMS, CountedRows, left_out, log_class_without
 
 MOST_ROWS = 10_000
 _MOST_SCORES = 2**25

@@ -50,10 +50,10 @@ class WeightsGiven:
         bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
         names = zip(TEMPERATURES, self.groups.mean, strict=False)
         temperature = jnp.stack([numpyro.sample(name, dist.Normal(mean, 1.0)) for name, mean in names])
-        weight = temperature[self.groups.of_terms]
+        weight = temperature[self.groups.index]
         if self.shrinkage.any():
             away = numpyro.sample(_DEVIATION, _normal(int(self._free.sum())))
-            spread = jnp.zeros(n_terms).at[self._free].set(self.shrinkage[self.groups.of_terms][self._free] * away)
+            spread = jnp.zeros(n_terms).at[self._free].set(self.shrinkage[self.groups.index][self._free] * away)
             weight = numpyro.deterministic(WEIGHT, weight + spread)
         joint = bias + self.terms.log_class + self.terms.values @ weight
         own = jnp.asarray(self.terms.label)[:, None] == jnp.arange(n_classes)
@@ -63,11 +63,11 @@ class WeightsGiven:
     @property
     def _free(self) -> np.ndarray:
         """(T,) which weights differ from their temperature."""
-        return self.shrinkage[self.groups.of_terms] > 0
+        return self.shrinkage[self.groups.index] > 0
 
     def options(self) -> dict[str, Any]:
         """Return options of NUTS: it begins at the optimum, with the covariance there for its inverse mass matrix."""
-        prior = Prior.of(self.groups, self.shrinkage, self.terms.log_class.shape[-1], biased=self.biased)
+        prior = Prior.from_groups(self.groups, self.shrinkage, self.terms.log_class.shape[-1], biased=self.biased)
         theta = self.terms.find_parameters(prior)
         at: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
         at |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))

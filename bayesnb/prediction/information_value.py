@@ -21,7 +21,7 @@ from bayesnb.families.count_functions import weighted
 from bayesnb.families.protocol import PredictiveDistribution
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, TermWeights
-from bayesnb.prediction.reasons import row_labels
+from bayesnb.prediction.explanation import row_labels
 from bayesnb.uncertainty import require_proper
 
 if TYPE_CHECKING:
