@@ -19,7 +19,7 @@ from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.selection.density_gains import gains
+from bayesnb.selection.density_gains import compute_gains
 
 KINDS = ("categorical", "gaussian", "binned", "bernoulli", "poisson", "exponential", "multinomial")
 """In the order in which their blocks stand."""
@@ -221,7 +221,7 @@ class MixedNB(NaiveBayesClassifier):
             alone = drafts.blank(self)
             of_block = Encoding(encoding.classes, (columns,))
             fits.append(alone._state(Counted(of_block, counting.count_rows(of_block, (rows,), label, weight))))
-        gain = gains(fits[0], fits[1], table, label, weight)
+        gain = compute_gains(fits[0], fits[1], table, label, weight)
         return [j for j, own in zip(undecided, gain, strict=True) if own > _ROUNDING]
 
     def _blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:

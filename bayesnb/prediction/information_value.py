@@ -1,4 +1,4 @@
-"""Value of information: by how much the answer to a missing cell is expected to lower the entropy of the class."""
+"""Value of information: expected decrease of the entropy of the class if a missing cell becomes known."""
 
 from __future__ import annotations
 
@@ -27,62 +27,64 @@ from bayesnb.uncertainty import require_proper
 if TYPE_CHECKING:
     import pandas as pd
 
-_QUANTILES = np.linspace(-5.0, 5.0, 101)
-"""Of a standard normal variate: where the predictive distribution of each class has nodes."""
-_ROOM = 2**21  # numbers of the largest arrays
+_NODES = np.linspace(-5.0, 5.0, 101)
+"""Nodes of the predictive distribution of each class, as quantiles of a standard normal variate."""
+_MOST_CELLS = 2**21  # numbers in the largest arrays
 
 
 def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | None = None) -> pd.DataFrame:
-    """Which missing cell to ask for: the expected fall of the entropy of the class, for each of them.
+    """Compute the expected decrease of the entropy of the class if a missing cell becomes known, for each such cell.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-    X : (N, F) rows
+        Classifier whose prediction is to become surer.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows with missing cells.
     features : iterable of column names or indices, optional
-        Those that can be asked for; default: all.
+        Columns whose missing cells can be asked for; default: all.
 
     Returns
     -------
     DataFrame
-        One line a row and missing cell, the most valuable of a row first; empty if no cell is missing. Cells whose
-        value is no level count as missing, as in predictions.
+        One line for each row and missing cell, the most valuable of a row first; empty if no cell is missing. Cells
+        whose value is no level count as missing, as in predictions.
 
         row
             label of the row in the index of X; its number, from 0, where X has none
-        feature
-            str
+        feature : str
+            name of the column
         value : float
             H(class | row) - Σ_v P(v | row) H(class | row, v), in nats.
         share : float
-            Of H(class | row), what `value` is; NaN where that is 0.
+            `value` / H(class | row); NaN where the entropy is 0.
 
     Raises
     ------
     ImproperPosteriorError
         If the posterior is improper.
     NotImplementedError
-        If there is no posterior, as of `AODE`, whose average is over other models where another cell is missing; or if
-        a family of numbers does not say what its predictive distribution is.
+        If there is no posterior, as for `AODE`, which averages over other models where another cell is missing; or if
+        a family of numbers has no method for its predictive distribution.
     ValueError
         If there is no such feature.
 
     Notes
     -----
-    All by the predictive, whatever `nb.estimate` is: the answer v has P(v | row) = Σ_c P(c | row) p(v | c, row), and
-    the value is the mutual information of class and answer given the row, which is not negative. Each cell is asked by
-    itself: of two that say the same each has its full value, and the second is worth little once the first is known.
-    It counts nats, not costs: see `decide` for these.
+    All probabilities are predictive, whatever `nb.estimate` is: the answer v has P(v | row) = Σ_c P(c | row)
+    p(v | c, row), and the value is the mutual information of class and answer given the row, which is not negative.
+    Each cell is valued by itself: two redundant cells have their full value each, and the second is worth little once
+    the first is known. The unit is nats, not costs: see `decide` for costs.
 
-    Levels are summed over, in structures with other missing cells summed out. Numbers are put at 101 quantiles of the
-    predictive distribution of each class, each with the mass that every class has nearer to it than to the others:
-    within about 1e-4 of a nat of the integral, and the sum itself where counts are small.
+    Levels are summed over, in structures with other missing cells summed out. Numbers are represented by 101 quantiles
+    of the predictive distribution of each class, and each quantile by the mass of the numbers that are nearest to it.
+    The result is within about 1e-4 nats of the integral, and exact for small counts.
 
     Where terms are weighted the answer is still distributed as the features are, by the plain p(v | c, row), while
-    P(c | row) and P(c | row, v) are those of the weighted scores. These do not fit together as parts of one joint
-    distribution do, and the entropy of `predict_proba` may be expected to rise: a value below 0.
+    P(c | row) and P(c | row, v) are those of the weighted scores. They are not conditionals of one joint distribution,
+    so that the entropy of `predict_proba` may be expected to rise: the value is then below 0.
 
-    It is what the model expects, *if naive Bayes holds* and cells are missing at random.
+    The value is right *if naive Bayes holds* and cells are missing at random.
 
     References
     ----------
@@ -114,14 +116,14 @@ def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | No
     log_proba = fitted.score(X, scoring.log_proba, "predictive")
     rows = encoding.rows(fitted.table(X), lambda columns, unknown: None)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
+    lines: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
     with progress("value of information", None, "cells") as step:
-        for b, (columns, own) in enumerate(zip(encoding.blocks, rows, strict=True)):
-            for k, which, answers in _answers(fitted, b, own, wanted):
-                value = entropy[which] - _expected_entropy(log_proba[which], answers)
-                found.append((which, np.full(len(which), columns.names[k], object), value))
-                step(len(which))
-    row, feature, value = map(np.concatenate, zip(*found, strict=True))
+        for b, (columns, block_rows) in enumerate(zip(encoding.blocks, rows, strict=True)):
+            for k, index, answers in _missing_cells(fitted, b, block_rows, wanted):
+                value = entropy[index] - _expected_entropy(log_proba[index], answers)
+                lines.append((index, np.full(len(index), columns.names[k], object), value))
+                step(len(index))
+    row, feature, value = map(np.concatenate, zip(*lines, strict=True))
     order = np.lexsort((-value, row))
     row, feature, value = row[order], feature[order], value[order]
     share = value / np.where(entropy > 0, entropy, np.nan)[row]
@@ -129,104 +131,107 @@ def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | No
 
 
 class _Answers(NamedTuple):
-    """What a cell may be, for n rows or, if it is the same for all, for one.
+    """Distribution of the V possible values of a cell, for n rows; n = 1 if all rows have the same.
 
     Parameters
     ----------
-    share : (n, V, C) array
+    proba : (n, V, C) array
         P(v | class, row).
     gain : (n, V, C) array
-        What the answer adds to the score of each class.
+        Increase of the score of each class by the value v.
     """
 
-    share: Float[np.ndarray, "n V C"]
+    proba: Float[np.ndarray, "n V C"]
     gain: Float[np.ndarray, "n V C"]
 
 
 def _expected_entropy(log_proba: np.ndarray, answers: _Answers) -> np.ndarray:
-    """(n,) Σ_v P(v | row) H(class | row, v)."""
+    """Compute (n,) Σ_v P(v | row) H(class | row, v)."""
     from scipy.special import entr, softmax
 
-    proba, found = np.exp(log_proba), []
-    size = max(1, _ROOM // max(1, answers.gain[0].size))
+    proba, expected = np.exp(log_proba), []
+    size = max(1, _MOST_CELLS // max(1, answers.gain[0].size))
     for start in range(0, len(proba), size):
         part = slice(start, start + size)
-        share, gain = (v if len(v) == 1 else v[part] for v in answers)
-        own = proba[part, None]
-        weight = np.sum(np.where(own == 0, 0.0, own * share), axis=2)
-        with np.errstate(invalid="ignore"):  # an answer that is impossible in every class
+        answer_proba, gain = (v if len(v) == 1 else v[part] for v in answers)
+        class_proba = proba[part, None]
+        weight = np.sum(np.where(class_proba == 0, 0.0, class_proba * answer_proba), axis=2)
+        with np.errstate(invalid="ignore"):  # An answer that is impossible in every class gives NaN, and has weight 0.
             after = entr(softmax(log_proba[part, None] + gain, axis=2)).sum(axis=2)
-        found.append(np.sum(np.where(weight == 0, 0.0, weight * after), axis=1))
-    return np.concatenate(found)
+        expected.append(np.sum(np.where(weight == 0, 0.0, weight * after), axis=1))
+    return np.concatenate(expected)
 
 
-def _answers(fitted: Fitted, b: int, rows: Any, wanted: set[int]) -> Iterator[tuple[int, np.ndarray, _Answers]]:
-    """Of the columns of a block: which, rows in which the cell is missing, and what it may be there."""
+def _missing_cells(fitted: Fitted, b: int, rows: Any, wanted: set[int]) -> Iterator[tuple[int, np.ndarray, _Answers]]:
+    """Yield columns of block b, the rows in which the cell of the column is missing, and the cell's distribution."""
     columns, model, missing = fitted.encoding.blocks[b], fitted.posterior, rows.missing
     if missing is False:
         return
     asked = [k for k in np.flatnonzero(missing.any(axis=0)).tolist() if columns.index[k] in wanted]
     if columns.network is not None:
         for k in asked:
-            yield from _of_node(fitted.encoding, model, b, rows, k, np.flatnonzero(missing[:, k]))
+            yield from _node_answers(fitted.encoding, model, b, rows, k, np.flatnonzero(missing[:, k]))
         return
     family, weight = model.blocks[b], 1.0 if model.weights is None else model.weights.blocks[b]
     weight = np.broadcast_to(weight, len(columns.index))
-    each = (_of_numbers if columns.axis()[1] is None else _of_levels)(columns, family, asked)
-    for k, (share, log_prob) in zip(asked, each, strict=True):
-        answers = _Answers(share[None], _weighted(weight[k], log_prob)[None])
+    distributions = _number_distributions if columns.axis()[1] is None else _level_distributions
+    for k, (proba, log_prob) in zip(asked, distributions(columns, family, asked), strict=True):
+        answers = _Answers(proba[None], _weight_log_prob(weight[k], log_prob)[None])
         yield k, np.flatnonzero(missing[:, k]), answers
 
 
-def _of_levels(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(V, C) P(v | class) and its logarithm of the levels v of each column."""
+def _level_distributions(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (V, C) P(v | class) and log P(v | class) of the levels v of each column in `asked`."""
     log_theta, sizes = scoring.plug_in(family).log_theta, columns.sizes()
     end = np.cumsum(sizes)
     for k in asked:
-        own = log_theta[:, end[k] - sizes[k] : end[k]].T
-        # Where no level is known every answer counts as missing: one answer, that tells nothing.
-        own = own if len(own) else np.zeros((1, len(log_theta)))
-        yield np.exp(own), own
+        log_prob = log_theta[:, end[k] - sizes[k] : end[k]].T
+        # Where no level is known, every answer counts as missing: there is one answer, without information.
+        log_prob = log_prob if len(log_prob) else np.zeros((1, len(log_theta)))
+        yield np.exp(log_prob), log_prob
 
 
-def _of_numbers(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(V, C) P(v | class) and log p(v | class) of nodes v, quantiles of the predictive distributions of each column.
+def _number_distributions(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (V, C) P(v | class) and log p(v | class) of V nodes v for each column in `asked`.
 
-    A node stands for all numbers that are nearer to it than to others.
+    The nodes are quantiles of the predictive distributions, and each stands for the numbers that are nearest to it.
     """
     from scipy import stats
     from scipy.special import ndtr
 
     for k in asked:
-        own, parts = family.restrict(np.arange(len(columns.index)) == k), []
-        for share, component in mixture_components(own):
+        column, components = family.restrict(np.arange(len(columns.index)) == k), []
+        for weight, component in mixture_components(column):
             name, arguments = require_capability(component, PredictiveDistribution).predictive_distribution()
-            parts.append((share, getattr(stats, name)(**arguments)))
-        nodes = np.sort(np.concatenate([part.ppf(ndtr(_QUANTILES)).ravel() for _, part in parts]))
+            components.append((weight, getattr(stats, name)(**arguments)))
+        nodes = np.sort(np.concatenate([component.ppf(ndtr(_NODES)).ravel() for _, component in components]))
         nodes = nodes[np.isfinite(nodes)]
         edges = 0.5 * nodes[1:] + 0.5 * nodes[:-1]
-        # Of a count on an edge one half is on either side.
+        # The mass of a count on an edge is divided equally between the two sides.
         sides = edges, np.nextafter(edges, -np.inf)
-        below = sum(0.5 * share * part.cdf(side) for share, part in parts for side in sides)
-        yield np.diff(below, axis=1, prepend=0.0, append=1.0).T, _predictive(own, nodes[:, None])[..., 0]
+        below = sum(0.5 * weight * component.cdf(side) for weight, component in components for side in sides)
+        yield np.diff(below, axis=1, prepend=0.0, append=1.0).T, _log_predictive(column, nodes[:, None])[..., 0]
 
 
 @float64
 @jax.jit
-def _weighted(weight: Any, log_prob: Any) -> Any:
+def _weight_log_prob(weight: Any, log_prob: Any) -> Any:
     return weighted(weight, log_prob)
 
 
 @float64
 @jax.jit
-def _predictive(family: Any, x: Any) -> Any:
+def _log_predictive(family: Any, x: Any) -> Any:
     return family.predictive().terms(x)
 
 
-def _of_node(
+def _node_answers(
     encoding: Encoding, model: NaiveBayes, b: int, rows: Any, k: int, asked: np.ndarray
 ) -> Iterator[tuple[int, np.ndarray, _Answers]]:
-    """The same of a column of a network, some rows at a time: P(v | class, row) is the share of rows with v in it."""
+    """Yield the missing cells of column k of a network and their distributions, some rows at a time.
+
+    P(v | class, row) is proportional to the joint probability of the row in which the cell is v.
+    """
     from scipy.special import log_softmax
 
     columns, n_classes = encoding.blocks[b], model.n_classes
@@ -236,30 +241,30 @@ def _of_node(
         nothing = np.zeros((1, 1, n_classes))
         yield k, asked, _Answers(np.exp(nothing), nothing)
         return
-    alone = replace(encoding, blocks=(columns,))
-    plain, powered = _alone(model, b)
+    block_encoding = replace(encoding, blocks=(columns,))
+    plain, weighted_model = _block_models(model, b)
 
-    def score(of: NaiveBayes, which: np.ndarray, level: Any) -> np.ndarray:
-        cells = rows.answered(which, child, level)
-        return scoring.score_rows(alone, of, (cells,), len(which), "predictive", scoring.joint)
+    def score(scored_model: NaiveBayes, index: np.ndarray, level: Any) -> np.ndarray:
+        cells = rows.answered(index, child, level)
+        return scoring.score_rows(block_encoding, scored_model, (cells,), len(index), "predictive", scoring.joint)
 
-    size = max(1, _ROOM // max(1, n_levels * max(n_classes, len(columns.index))))
+    size = max(1, _MOST_CELLS // max(1, n_levels * max(n_classes, len(columns.index))))
     for start in range(0, len(asked), size):
-        which = asked[start : start + size]
-        every, level = np.repeat(which, n_levels), np.tile(np.arange(n_levels), len(which))
-        shape = len(which), n_levels, n_classes
-        log_share = log_softmax(score(plain, every, level).reshape(shape), axis=1)
-        gain = log_share
-        if powered is not None:
-            without = score(powered, which, MISSING)[:, None]
-            gain = score(powered, every, level).reshape(shape) - without
-        yield k, which, _Answers(np.exp(log_share), gain)
+        index = asked[start : start + size]
+        repeated, level = np.repeat(index, n_levels), np.tile(np.arange(n_levels), len(index))
+        shape = len(index), n_levels, n_classes
+        log_proba = log_softmax(score(plain, repeated, level).reshape(shape), axis=1)
+        gain = log_proba
+        if weighted_model is not None:
+            without = score(weighted_model, index, MISSING)[:, None]
+            gain = score(weighted_model, repeated, level).reshape(shape) - without
+        yield k, index, _Answers(np.exp(log_proba), gain)
 
 
-def _alone(model: NaiveBayes, b: int) -> tuple[NaiveBayes, NaiveBayes | None]:
-    """Block b by itself, all classes alike: without weights, and with them if there are any."""
-    same = np.zeros((1, model.n_classes))
-    plain = NaiveBayes(Known(same), (model.blocks[b],))
+def _block_models(model: NaiveBayes, b: int) -> tuple[NaiveBayes, NaiveBayes | None]:
+    """Return models of block b under equal class probabilities: without weights, and with weights if there are any."""
+    log_class = np.zeros((1, model.n_classes))
+    plain = NaiveBayes(Known(log_class), (model.blocks[b],))
     if (weights := model.weights) is None:
         return plain, None
-    return plain, replace(plain, weights=TermWeights(same[0], (weights.blocks[b],), (weights.exponents[b],)))
+    return plain, replace(plain, weights=TermWeights(log_class[0], (weights.blocks[b],), (weights.exponents[b],)))

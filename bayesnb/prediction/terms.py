@@ -16,10 +16,10 @@ from bayesnb.selection.leave_one_out import (
     CountedRows,
     PriorOf,
     counted_rows,
-    left_out,
+    leave_one_out,
+    leave_one_out_of_members,
     log_class_without,
-    members_left_out,
-    of_the_others,
+    require_average,
     require_leave_one_out,
 )
 
@@ -172,7 +172,7 @@ def loo_terms(
     True
     """
     fitted = require_leave_one_out(nb, "loo_terms")
-    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
+    estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
     _require_memory(len(counted.label), fitted)
     return loo_terms_of(fitted, counted, estimate, prior)
@@ -182,9 +182,11 @@ def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior
     """Compute exact leave-one-out terms of rows that are known to be counted."""
     log_class, average, encoding = log_class_without(fitted, counted), fitted.average, fitted.encoding
     if average is not None:
-        return _terms_of_members(fitted, members_left_out(average, counted, estimate, prior, each=True), log_class)
+        return _terms_of_members(
+            fitted, leave_one_out_of_members(average, counted, estimate, prior, each=True), log_class
+        )
     by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
-    values = left_out(by_blocks, counted, estimate, prior, TERMS)
+    values = leave_one_out(by_blocks, counted, estimate, prior, TERMS)
     classes = encoding.classes.array()
     return Terms(_combine_blocks(fitted, values), _add_bias(fitted, log_class), encoding.term_map.names, classes)
 

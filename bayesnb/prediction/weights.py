@@ -104,10 +104,10 @@ class Weights:
     >>> from bayesnb import GaussianNB, WeightedNB
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
-    >>> found
+    >>> weights = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
+    >>> weights
     Weights(4 terms around 0.679, by halves of 75 rows)
-    >>> WeightedNB(GaussianNB(), weights=found).fit(X[1::2], y[1::2]).weights_ is found
+    >>> WeightedNB(GaussianNB(), weights=weights).fit(X[1::2], y[1::2]).weights_ is weights
     True
     """
 
@@ -189,10 +189,8 @@ class Weights:
         encoding, is_average = fitted.encoding, fitted.average is not None
         names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
-            unknown = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
-            raise ValueError(
-                f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {unknown!r}."
-            )
+            first = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
+            raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {first!r}.")
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))

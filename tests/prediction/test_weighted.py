@@ -622,6 +622,14 @@ def test_a_sample_of_few_rows_is_few_rows():
     assert nb.weights_ is None
 
 
+@pytest.mark.filterwarnings("error")
+def test_two_rows_of_high_weight_have_losses():
+    """Without the one row no other row may be left to fit weights to: they are then those of the prior."""
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=2).fit(LEVELS, LABEL, np.full(N, 20.0))
+    assert nb.weights_.n_rows == 2
+    assert np.isfinite(nb.expected_log_loss_)
+
+
 @pytest.mark.slow("compiles kernels of its own")
 @pytest.mark.parametrize("seed", range(3))
 def test_where_labels_are_told_without_error_predictions_stay_as_they_are(seed):
