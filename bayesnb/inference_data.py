@@ -1,6 +1,6 @@
-"""The posterior as ArviZ data: draws, log likelihoods and predictions under the user's names.
+"""Posterior as ArviZ data: draws, log likelihoods and predictions under the user's names.
 
-The only file that knows ArviZ, and both its lines: 0.23 (Python 3.11) and 1.x.
+No other file uses ArviZ. Versions 0.23 (Python 3.11) and 1.x are supported.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ _SAMPLE = ("chain", "draw")
 _ROW = "observation"
 _CLASS = "class"
 _NUTS = "the No-U-Turn sampler of NumPyro"
-_GENERALISED = "a generalised (Gibbs) posterior: of weights given leave-one-out scores, not of the parameters"
+_GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted terms, not of the parameters"
 _DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
 
 
 def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, chains: int = 4, seed: int = 0) -> Any:
-    """Exact posterior draws as an ArviZ object, for its summaries, plots, model comparison and NetCDF files.
+    """Convert exact posterior draws to an ArviZ object, for summaries, plots, model comparison and NetCDF files.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier with a proper posterior.
     X : array-like, sparse matrix or DataFrame of shape (N, F), optional
-        Rows whose likelihoods to add. For `arviz.loo` they are the rows that `nb` was fitted on, each of weight 1.
+        Rows whose likelihoods are added. `arviz.loo` needs the rows that `nb` was fitted on, each of weight 1.
     y : array-like of shape (N,), optional
-        Their labels.
+        Labels of the rows.
     draws : int
-        Draws a chain.
+        Number of draws per chain.
     chains : int
         Number of chains; S = chains · draws. The draws are independent, so that chains are a convention only:
         R-hat is 1 and the effective sample size S, up to noise.
     seed : int
-        The same seed gives the same draws; those of the posterior are those of
-        `posterior_draws(nb, chains * draws, seed)`.
+        Seed of the draws; those of the posterior are equal to `posterior_draws(nb, chains * draws, seed)`.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
             "class_prob" (…, class), and the parameters of each block of features under the names of
             `posterior_draws`, (…, class, level) or (…, class, feature).
         prior
-            the same from the prior; absent if the prior is improper.
+            draws of the same variables from the prior; absent if the prior is improper.
         log_likelihood
             with X and y, in nats, (…, observation): "row" is log p(x_i, y_i | θ), multinomial
             coefficients and -log x! included; "label" is log p(y_i | x_i, θ).
@@ -77,7 +77,7 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     Raises
     ------
     ImportError
-        Without ArviZ: it is an extra, `pip install 'bayesnb[arviz]'`.
+        If ArviZ is not installed: `pip install 'bayesnb[arviz]'`.
     ImproperPosteriorError
         If a zero concentration met a zero count.
     ValueError
@@ -92,8 +92,8 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
 
     so that `arviz.loo(data, var_name="row")` estimates the leave-one-out score of the generative model and
     `arviz.loo(data, var_name="label")` that of the classifier (Vehtari, Gelman & Gabry, *Stat. Comput.* 27, 2017).
-    The spread of the draws says what the data leave unknown about the parameters *if naive Bayes holds*; it does
-    not say how often the labels are right.
+    The spread of the draws is the uncertainty about the parameters *if naive Bayes holds*; it is not the error rate of
+    the predicted labels.
 
     Beyond the result, memory for a few blocks of rows and draws is needed.
 
@@ -127,15 +127,15 @@ def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, ch
     prior_seed, predictive_seed = (int(s) for s in np.random.SeedSequence(seed).generate_state(2))
     encoding, prior, posterior = fitted.encoding, fitted.prior, fitted.posterior
     drawn = draw_posterior(fitted, n_draws, seed)
-    everything = feature_masks(encoding, None)
-    groups = {"posterior": _parameters(encoding, posterior, drawn, sample, everything)}
+    all_features = feature_masks(encoding, None)
+    groups = {"posterior": _parameters(encoding, posterior, drawn, sample, all_features)}
     if _is_proper(encoding, prior):
-        before = draw_parameters(encoding, prior, n_draws, prior_seed)
-        groups["prior"] = _parameters(encoding, prior, before, sample, everything)
+        prior_draws = draw_parameters(encoding, prior, n_draws, prior_seed)
+        groups["prior"] = _parameters(encoding, prior, prior_draws, sample, all_features)
     if X is not None:
-        groups |= _rows(fitted, X, y, drawn, sample, predictive_seed)
+        groups |= _row_groups(fitted, X, y, drawn, sample, predictive_seed)
     sampling = "independent draws: R-hat is 1 and the effective sample size the number of draws, up to noise"
-    return _wrapped(nb, groups, sampling, origin(fitted))
+    return _to_arviz_object(nb, groups, sampling, origin(fitted))
 
 
 def assemble(
@@ -147,30 +147,39 @@ def assemble(
     masks: Sequence[np.ndarray],
     hyperprior: str,
 ) -> Any:
-    """Draws by a Markov chain as `to_arviz` has exact ones.
+    """Convert draws by a Markov chain to an ArviZ object.
 
     Parameters
     ----------
-    drawn : parameters, (S, …) each, as `posterior_draws` names them
-    shared : for the classes and for each block, hyperparameters: (S,), or (S, K) as long as its last axis
-    transitions : what the sampler says of each transition, (chains, draws) each, S = chains · draws
-    masks : for each block which positions of the last axis are there, as `kept` gives them
-    hyperprior : "none", "symmetric" or "pooled"
+    nb : fitted classifier
+        Classifier, for the attributes.
+    fitted : Fitted
+        State of the classifier.
+    drawn : dict of (S, …) arrays
+        Draws of the parameters, by the names of `posterior_draws`.
+    shared : sequence of dict
+        For the classes and for each block, draws of hyperparameters: (S,), or (S, K) with one for each position of the
+        last axis of the parameters.
+    transitions : dict of (chains, draws) arrays
+        Statistics of the sampler for each transition, S = chains · draws.
+    masks : sequence of (K,) arrays of bool
+        For each block, which positions of the last axis are kept.
+    hyperprior : {"none", "symmetric", "pooled"}
+        Kind of the hyperprior.
     """
-
     sample = next(iter(transitions.values())).shape
     parameters = _parameters(fitted.encoding, fitted.prior, drawn, sample, masks)
     axes = [(_CLASS, np.ones(len(fitted.encoding.classes), bool))]
     axes += [(dim, keep) for (dim, _), keep in zip(_axes(fitted.encoding), masks, strict=True)]
     hyper: dict[str, Any] = {}
-    for (dim, keep), own in zip(axes, shared, strict=True):
-        for site, values in own.items():
+    for (dim, keep), hyperparameters in zip(axes, shared, strict=True):
+        for site, values in hyperparameters.items():
             if values.ndim == 1:
                 hyper[site] = (_SAMPLE, values.reshape(sample))
             elif keep.any():
                 hyper[site] = ((*_SAMPLE, dim), values[:, keep].reshape(*sample, -1))
     groups = {"posterior": parameters.assign(hyper), "sample_stats": _transitions(transitions)}
-    return _wrapped(nb, groups, _NUTS, origin(fitted, hyperprior))
+    return _to_arviz_object(nb, groups, _NUTS, origin(fitted, hyperprior))
 
 
 def assemble_weights(
@@ -180,7 +189,7 @@ def assemble_weights(
     terms: Sequence[str],
     transitions: Mapping[str, np.ndarray],
 ) -> Any:
-    """Draws of weights of terms (chains, draws, …): a number, one a class, or one a term."""
+    """Convert draws of the weights of terms (chains, draws, …), scalars or one for each class or term, to ArviZ."""
     import xarray as xr
 
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("temperature", "dependence_temperature"), _SAMPLE)
@@ -189,31 +198,33 @@ def assemble_weights(
     coordinates |= _sample_coordinates(next(iter(transitions.values())).shape)
     posterior = xr.Dataset({site: (dims[site], values) for site, values in drawn.items()}, coordinates)
     groups = {"posterior": posterior, "sample_stats": _transitions(transitions)}
-    return _wrapped(nb, groups, _NUTS, {"posterior": _GENERALISED})
+    return _to_arviz_object(nb, groups, _NUTS, {"posterior": _GENERALISED})
 
 
-def _transitions(said: Mapping[str, np.ndarray]) -> xr.Dataset:
+def _transitions(fields: Mapping[str, np.ndarray]) -> xr.Dataset:
+    """Return statistics of transitions (chains, draws) as a data set."""
     import xarray as xr
 
-    sample = next(iter(said.values())).shape
-    return xr.Dataset({name: (_SAMPLE, values) for name, values in said.items()}, _sample_coordinates(sample))
+    sample = next(iter(fields.values())).shape
+    return xr.Dataset({name: (_SAMPLE, values) for name, values in fields.items()}, _sample_coordinates(sample))
 
 
 def elpd_data(pointwise: np.ndarray, se: float) -> Any:
-    """Exact leave-one-out scores (N,) as what `arviz.compare` ranks."""
+    """Convert exact leave-one-out scores (N,) to the input of `arviz.compare`."""
     require("to_elpd", "arviz", "arviz")
     import xarray as xr
 
     arviz: Any = _arviz()
-    each = xr.DataArray(pointwise, dims=_ROW, name="loo_i")
+    scores = xr.DataArray(pointwise, dims=_ROW, name="loo_i")
     common = {"se": se, "n_samples": 1, "n_data_points": len(pointwise), "warning": False, "scale": "log"}
     if "InferenceData" in vars(arviz):
-        fields = {"elpd_loo": pointwise.sum(), "se": se, "p_loo": np.nan, **common, "loo_i": each, "good_k": np.nan}
+        fields = {"elpd_loo": pointwise.sum(), "se": se, "p_loo": np.nan, **common, "loo_i": scores, "good_k": np.nan}
         return arviz.ELPDData(data=list(fields.values()), index=list(fields))
-    return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=each, **common)
+    return arviz.ELPDDataLOO(elpd=float(pointwise.sum()), p=np.nan, good_k=np.nan, elpd_i=scores, **common)
 
 
-def _wrapped(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, about: Mapping[str, str]) -> Any:
+def _to_arviz_object(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, about: Mapping[str, str]) -> Any:
+    """Return the groups as the object of the installed ArviZ, with attributes that say where the draws come from."""
     attributes = {
         "inference_library": "bayesnb",
         "inference_library_version": __version__,
@@ -225,25 +236,26 @@ def _wrapped(nb: Classifier, groups: Mapping[str, xr.Dataset], sampling: str, ab
 
 
 def _group_reader() -> Any:
-    """What makes the installed ArviZ's object of named groups."""
+    """Return the function that makes an object of the installed ArviZ from named groups."""
     import xarray as xr
 
     arviz = _arviz()
-    if "InferenceData" in vars(arviz):  # 1.x warns where the attribute is asked for
+    if "InferenceData" in vars(arviz):  # In 1.x `hasattr` would warn.
         return lambda groups: arviz.InferenceData(**groups)
     return xr.DataTree.from_dict
 
 
 def _arviz() -> Any:
-    """ArviZ, of whose two lines the names differ."""
+    """Import ArviZ."""
     with warnings.catch_warnings():
-        # 0.23 announces the line 1.x at its import.
+        # When imported, 0.23 warns of the changes in 1.x.
         warnings.filterwarnings("ignore", "\\s*ArviZ is undergoing", FutureWarning)
         import arviz
     return arviz
 
 
 def _is_proper(encoding: Encoding, model: NaiveBayes) -> bool:
+    """Return whether all parameters have a proper distribution."""
     try:
         require_proper(encoding, model)
     except ImproperPosteriorError:
@@ -255,16 +267,16 @@ def _is_proper(encoding: Encoding, model: NaiveBayes) -> bool:
 
 
 def _axes(encoding: Encoding) -> list[tuple[str, Sequence[str]]]:
-    """Dimension and coordinates of the parameters of each block."""
-    found: list[tuple[str, Sequence[str]]] = []
+    """Return the name of the last dimension of the parameters of each block, and its coordinates."""
+    axes: list[tuple[str, Sequence[str]]] = []
     for columns in encoding.blocks:
         within, levels = columns.axis()
         features = [str(columns.names[j]) for j in within]
-        found.append(("feature", features) if levels is None else ("level", _level_names(features, levels)))
-    dims = [dim for dim, _ in found]
+        axes.append(("feature", features) if levels is None else ("level", _level_names(features, levels)))
+    dims = [dim for dim, _ in axes]
     return [
         (dim if dims.count(dim) == 1 else f"{dim}_{columns.kind}", names)
-        for columns, (dim, names) in zip(encoding.blocks, found, strict=True)
+        for columns, (dim, names) in zip(encoding.blocks, axes, strict=True)
     ]
 
 
@@ -314,7 +326,7 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 # -- rows ----------------------------------------------------------------------------------------
 
 
-def _rows(
+def _row_groups(
     fitted: Fitted,
     X: Any,
     y: Any,
@@ -322,13 +334,13 @@ def _rows(
     sample: tuple[int, int],
     seed: int,
 ) -> dict[str, xr.Dataset]:
-    """The groups that speak of rows."""
+    """Return the groups of likelihoods, predictions and observed labels of rows."""
     import xarray as xr
 
     encoded, n = fitted.encode(X)
     label = fitted.label_index(y, n)
     rows = tuple(r.plain() for r in encoded)
-    row, own, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
+    row, label_given_row, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
     names = _class_names(fitted.encoding)
     observation = {_ROW: np.arange(len(label))}
     coordinates = {**_sample_coordinates(sample), **observation}
@@ -338,7 +350,7 @@ def _rows(
 
     likelihoods = {
         name: ((*_SAMPLE, _ROW), spread(values), {"description": _DESCRIPTIONS[name]})
-        for name, values in (("row", row), ("label", own))
+        for name, values in (("row", row), ("label", label_given_row))
     }
     return {
         "log_likelihood": xr.Dataset(likelihoods, coordinates),

@@ -24,7 +24,7 @@ from bayesnb.evaluation.resampling import standard_error
 from bayesnb.families import supports
 from bayesnb.families.protocol import FeatureUnits
 from bayesnb.fitted import Fitted
-from bayesnb.selection.left_out import FEWEST_EVENTS
+from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 from bayesnb.uncertainty import CLASS, ImproperPosteriorError, parameter_table
 
 if TYPE_CHECKING:

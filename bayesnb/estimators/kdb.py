@@ -21,7 +21,7 @@ from bayesnb.estimators.network_base import StructuredNB
 from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.networks import learning as structure
-from bayesnb.prediction.halves import N_SPLITS, NEGLIGIBLE, random_halves
+from bayesnb.prediction.cross_fitting import N_SPLITS, NEGLIGIBLE, random_halves
 
 _MOST_PARENTS = 4
 _MOST_CELLS = 2**16

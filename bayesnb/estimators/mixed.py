@@ -19,7 +19,7 @@ from bayesnb.estimators.defaults import ALPHA, CELLS, CLASS_ALPHA
 from bayesnb.estimators.discrete import HANDLE_UNKNOWN, binary_columns, level_columns
 from bayesnb.families import NormalInverseGamma
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.selection.densities import gains
+from bayesnb.selection.density_gains import compute_gains
 
 KINDS = ("categorical", "gaussian", "binned", "bernoulli", "poisson", "exponential", "multinomial")
 """Kinds of columns, in the order of their blocks."""
@@ -269,7 +269,7 @@ class MixedNB(NaiveBayesClassifier):
             block_encoding = Encoding(encoding.classes, (columns,))
             counted = Counted(block_encoding, counting.count_rows(block_encoding, (rows,), label, weight))
             fits.append(classifier_state.copy_unfitted(self)._state(counted))
-        column_gains = gains(fits[0], fits[1], table, label, weight)
+        column_gains = compute_gains(fits[0], fits[1], table, label, weight)
         return [j for j, gain in zip(undecided, column_gains, strict=True) if gain > _ROUNDING]
 
     def _blocks(self, table: Table, kinds: Sequence[str]) -> tuple[Columns, ...]:

@@ -25,11 +25,11 @@ from bayesnb.estimators.kdb import KDB
 from bayesnb.estimators.predictions import FittedClassifier
 from bayesnb.fitted import Output
 from bayesnb.model import Estimate
-from bayesnb.prediction.halves import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
+from bayesnb.prediction.cross_fitting import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
 from bayesnb.prediction.terms import term_names
 from bayesnb.prediction.weight_draws import read_weight_draws
 from bayesnb.prediction.weights import Weights
-from bayesnb.selection.left_out import WEIGHTS
+from bayesnb.selection.leave_one_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")
 Fit = Callable[[NaiveBayesClassifier], NaiveBayesClassifier]
@@ -451,7 +451,7 @@ class WeightedNB(FittedClassifier):
         """(C,) number that is added to the log probability of each class, in nats."""
         weights = self._read_weights("class_bias_")
         classes = self.fitted_.encoding.classes
-        return np.zeros(len(classes)) if weights is None else weights.of_classes(classes, weights.class_bias)
+        return np.zeros(len(classes)) if weights is None else weights.align_bias(classes, weights.class_bias)
 
     @property
     def temperature_(self) -> float:
@@ -558,7 +558,7 @@ class WeightedNB(FittedClassifier):
         updated.fitted_ = replace(
             fitted,
             name=type(self).__name__,
-            empirical_prior=prior if weights is None else replace(prior, weights=weights.of(fitted)),
+            empirical_prior=prior if weights is None else replace(prior, weights=weights.to_term_weights(fitted)),
             chosen=(*fitted.chosen, WEIGHTS) if weights is not None and self._fits_weights else fitted.chosen,
             no_evidence_as_such=self._no_evidence,
             table=classifier_state.copy_without_state(updated)._table,

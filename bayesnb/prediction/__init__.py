@@ -1,9 +1,9 @@
 """Predictions one can believe: what exact leave-one-out makes of class probabilities."""
 
 from bayesnb.prediction.conformal import Conformal, PredictionSets, conformal
-from bayesnb.prediction.information import value_of_information
+from bayesnb.prediction.explanation import explain
+from bayesnb.prediction.information_value import value_of_information
 from bayesnb.prediction.prevalence import Prevalence, estimate_prevalence
-from bayesnb.prediction.reasons import explain
 from bayesnb.prediction.terms import Terms, loo_terms, terms
 from bayesnb.prediction.weight_table import weight_table
 from bayesnb.prediction.weights import Weights

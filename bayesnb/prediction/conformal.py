@@ -1,4 +1,4 @@
-"""Conformal prediction: sets of labels that cover whatever the model, by exact leave-one-out or by folds."""
+"""Conformal prediction: sets of labels with guaranteed coverage, by exact leave-one-out or by folds."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from bayesnb._util.threads import in_threads
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
-from bayesnb.prediction.conformity import Scores, log_odds_against, scores
+from bayesnb.prediction.conformity import Scores, conformity_scores, log_odds_against
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
 from bayesnb.prediction.weights import Weighed
-from bayesnb.selection.left_out import WEIGHTS, counted_rows, of_the_others, require_leave_one_out
+from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, require_average, require_leave_one_out
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,18 +35,20 @@ _MEANING = (
 
 @dataclass(frozen=True, eq=False)
 class PredictionSets:
-    """For each row the labels that fit no worse than those of the counted rows do.
+    """Conformal sets of labels, one for each row.
 
     Attributes
     ----------
     members : (M, C) array of bool
-        Which labels are in the set of each row: those whose p-value is above 1 - `coverage`.
+        Whether a label is in the set of each row, that is, has a p-value above 1 - `coverage`.
     p_values : (M, C) array
+        p-value of each label.
     classes : (C,) array
+        Labels.
     coverage : float
-        Least probability with which a set holds the label of its row, on average over data and rows.
+        Least probability with which a set holds the label of the row, on average over data and rows.
     notes : tuple of str
-        Why that is approximate, as far as is known.
+        Reasons why `coverage` is approximate, as far as they are known.
 
     Examples
     --------
@@ -72,33 +74,33 @@ class PredictionSets:
 
     @property
     def labels(self) -> list[np.ndarray]:
-        """The labels in the set of each row."""
+        """Labels in the set of each row."""
         return [self.classes[row] for row in self.members]
 
     @property
     def size(self) -> np.ndarray:
         """(M,) number of labels in each set."""
-        return self.members.sum(axis=1)
+        return np.asarray(self.members.sum(axis=1))
 
     @property
     def n_empty(self) -> int:
-        """Rows without a label: none is as probable as the labels of the counted rows mostly are."""
+        """Number of rows without a label: none is as probable as the labels of the counted rows mostly are."""
         return int((self.size == 0).sum())
 
     @property
     def n_single(self) -> int:
-        """Rows with one label."""
+        """Number of rows with one label."""
         return int((self.size == 1).sum())
 
     @property
     def n_several(self) -> int:
-        """Rows with several labels."""
+        """Number of rows with several labels."""
         return int((self.size > 1).sum())
 
     @property
     def credibility(self) -> np.ndarray:
-        """(M,) largest p-value: the set is empty where `coverage` is below 1 minus this."""
-        return self.p_values.max(axis=1)
+        """(M,) largest p-value: the set is empty where `coverage` is below 1 - `credibility`."""
+        return np.asarray(self.p_values.max(axis=1))
 
     @property
     def confidence(self) -> np.ndarray:
@@ -107,35 +109,35 @@ class PredictionSets:
         return 1.0 - np.sort(np.concatenate([least, self.p_values], axis=1), axis=1)[:, -2]
 
     def at(self, coverage: float) -> Self:
-        """The sets of another coverage, of the same rows.
+        """Return the sets of the same rows for another coverage.
 
         Raises
         ------
         ValueError
-            As `Conformal.predict_set`.
+            If `coverage` is not between 0 and 1.
         """
         require_probability("coverage", coverage)
         members = self.p_values > 1.0 - coverage + _ROUNDING
         return replace(self, members=members, coverage=float(coverage))
 
     def covered(self, y: Any) -> np.ndarray:
-        """(M,) whether the set of each row holds its label `y`, which may be none of the classes.
+        """Return (M,) whether the set of each row holds the label `y` of the row; False for labels that are no class.
 
         Raises
         ------
         ValueError
-            If there is not one label a row.
+            If the number of labels is not that of the rows.
         """
-        found, label = check_labels(y, len(self.members), "covered")
+        labels, label = check_labels(y, len(self.members), "covered")
         position = {value: c for c, value in enumerate(self.classes.tolist())}
-        at = np.array([position.get(value, -1) for value in found.values])[label]
-        return np.where(at < 0, False, self.members[np.arange(len(at)), at])
+        index = np.array([position.get(value, -1) for value in labels.values])[label]
+        return np.where(index < 0, False, self.members[np.arange(len(index)), index])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a row: labels, size, credibility, confidence."""
+        """Return a table with one line for each row: labels, size, credibility, confidence."""
         import pandas as pd
 
-        labels = [tuple(own.tolist()) for own in self.labels]
+        labels = [tuple(row_labels.tolist()) for row_labels in self.labels]
         columns = {"size": self.size, "credibility": self.credibility, "confidence": self.confidence}
         return pd.DataFrame({"labels": pd.Series(labels, dtype=object), **columns})
 
@@ -150,20 +152,22 @@ class PredictionSets:
         labels = [(name, int(self.members[:, c].sum())) for c, name in enumerate(self.classes.tolist())]
         sizes = [("no label", self.n_empty), ("one", self.n_single), ("several", self.n_several)]
         about = f"{len(self.members)} rows, coverage {self.coverage:g}"
-        both = table(sizes, ("sets with", "rows")), table(labels, ("label", "in sets"))
-        return card("PredictionSets", about, *both, notes=(_MEANING, *self.notes))
+        tables = table(sizes, ("sets with", "rows")), table(labels, ("label", "in sets"))
+        return card("PredictionSets", about, *tables, notes=(_MEANING, *self.notes))
 
 
 @dataclass(frozen=True, eq=False)
 class FullRanks:
-    """How well candidates fit, in the order of the scores of all rows, each candidate among the data.
+    """Ranks of candidates among the counted rows, each candidate being among the data.
 
     Parameters
     ----------
     fitted : Fitted
+        State of the classifier.
     scores : Scores
-        Of the rows that were counted.
+        Conformity scores of the counted rows.
     estimate : {"predictive", "mean"}
+        Plug-in estimate of the parameters, or predictive.
     """
 
     fitted: Fitted
@@ -175,52 +179,55 @@ class FullRanks:
 
         Parameters
         ----------
-        X : (M, F) candidates
-            Some are taken at a time, side by side.
+        X : array-like, sparse matrix or DataFrame of shape (M, F)
+            Candidate rows, of which blocks are taken in parallel.
         """
         table = self.fitted.table(X)
         against = log_odds_against(self.fitted.score(X, scoring.joint, self.estimate))
-        found, size = np.empty((2, *against.shape)), self.scores.size
+        ranks, size = np.empty((2, *against.shape)), self.scores.size
 
         def rank(part: slice) -> slice:
             mask = np.zeros(len(against), bool)
             mask[part] = True
-            found[:, part] = self.scores.ranks(table.take(mask), against[part])
+            ranks[:, part] = self.scores.ranks(table.take(mask), against[part])
             return part
 
         with progress("conformal", len(against), unit="row") as step:
             for part in in_threads(rank, list(_slices(len(against), size))):
                 step(part.stop - part.start)
-        return found
+        return ranks
 
 
 @dataclass(frozen=True, eq=False)
 class Conformal:
-    """A conformal predictor: what `bayesnb.conformal` returns.
+    """Conformal predictor, the result of `bayesnb.conformal`.
 
     Attributes
     ----------
     classes : (C,) array
+        Labels.
     n_rows : (C,) array
-        Number of rows that a candidate of each class is held against.
+        Number of rows that a candidate of each class is compared with.
     by_class : bool
-        Whether these are the rows of its own class only.
+        Whether candidates are compared with rows of their own class only.
     ties : {"conservative", "random"}
+        Treatment of rows with the score of the candidate.
     seed : int
+        Seed of random ties.
     notes : tuple of str
-        What is guaranteed of the coverage, where that is not what is asked for.
+        Guaranteed coverage, where it is not the nominal one, and reasons why coverage is approximate.
 
     Examples
     --------
     >>> from bayesnb import GaussianNB, conformal
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = conformal(GaussianNB().fit(X[1:], y[1:]), X[1:], y[1:])
-    >>> found
+    >>> predictor = conformal(GaussianNB().fit(X[1:], y[1:]), X[1:], y[1:])
+    >>> predictor
     Conformal(149 rows, 3 classes, ties conservative)
-    >>> found.p_values(X[:1]).round(3)
+    >>> predictor.p_values(X[:1]).round(3)
     array([[0.94 , 0.007, 0.007]])
-    >>> found.predict_set(X[:1], coverage=0.99).labels
+    >>> predictor.predict_set(X[:1], coverage=0.99).labels
     [array([0])]
     """
 
@@ -233,34 +240,34 @@ class Conformal:
     _ranking: FullRanks | CrossRanks
 
     def p_values(self, X: Any) -> np.ndarray:
-        """(M, C) for each label y the share of rows, with the new one as y among them, that fit no better than it.
+        """Compute the p-value of each label: the fraction of scores, that of the new row included, that are no better.
 
         Parameters
         ----------
-        X : (M, F) rows
-            Exchangeable with the counted ones. A value that is no level is a missing cell, as in `predict`, or what
-            `handle_unknown` says.
+        X : array-like, sparse matrix or DataFrame of shape (M, F)
+            Rows that are exchangeable with the counted rows. A value that is no level is treated as by `predict`.
 
         Returns
         -------
         (M, C) array
-            Of the true label of a row: at most ε with a probability of at most ε, for every ε.
+            p-values. For every ε the p-value of the true label is at most ε with a probability of at most ε.
         """
         at_most, less = self._ranking.ranks(X)
         if self.ties == "conservative":
-            return (at_most + 1.0) / (self.n_rows + 1.0)
-        share = np.random.default_rng(self.seed).random((len(at_most), 1))
-        return (less + share * (at_most - less + 1.0)) / (self.n_rows + 1.0)
+            return np.asarray((at_most + 1.0) / (self.n_rows + 1.0))
+        fraction = np.random.default_rng(self.seed).random((len(at_most), 1))
+        return np.asarray((less + fraction * (at_most - less + 1.0)) / (self.n_rows + 1.0))
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> PredictionSets:
-        """For each row the labels whose p-value is above 1 - coverage.
+        """Return for each row the set of labels whose p-value is above 1 - coverage.
 
         Parameters
         ----------
-        X : (M, F) rows
+        X : array-like, sparse matrix or DataFrame of shape (M, F)
+            Rows.
         coverage : float, default 0.9
-            In (0, 1). A set leaves no label out while there are fewer than coverage/(1 - coverage) rows to hold it
-            against.
+            Least probability of a set to hold the label, in (0, 1). Sets hold all labels if candidates are compared
+            with fewer than coverage/(1 - coverage) rows.
 
         Raises
         ------
@@ -293,33 +300,33 @@ def conformal(
     seed: int = 0,
     estimate: Estimate | None = None,
 ) -> Conformal:
-    """Sets of labels that hold the true one with a given probability, whether or not the model is right.
+    """Calibrate sets of labels that hold the true label with a given probability, whether or not the model is right.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        One that `loo` takes.
-    X, y : rows that `nb` has counted, and their labels
-        All, or some of them: rows are then to be exchangeable with these.
+        Classifier that `loo` takes.
+    X, y : array-likes
+        Rows that `nb` has counted, all or some of them, and their labels. New rows must be exchangeable with these.
     sample_weight : (N,) array of whole numbers, optional
-        As they were counted with: a row of weight 2 is two rows.
+        Weights with which the rows were counted: a row of weight 2 is two rows.
     by_class : bool, default False
-        Hold a candidate against the rows of its own class only: then rows of *each* class are covered with the given
-        probability, and classes with few rows take larger sets (Mondrian conformal prediction).
+        Compare a candidate with the rows of its own class only: then rows of *each* class are covered with the given
+        probability, and classes with few rows have larger sets (Mondrian conformal prediction).
     ties : {"conservative", "random"}
-        What a counted row that fits as well as the candidate adds to its p-value. "conservative": as much as one that
-        fits worse; coverage is at least what was asked for, by as much more as there are ties, and a set depends on its
-        row alone. "random": a share that is uniform on (0, 1); coverage is exact.
+        Contribution to the p-value of a counted row with the score of the candidate. "conservative": that of a row with
+        a lower score; coverage is at least the nominal one, the more so the more ties there are, and the set of a row
+        depends on no other new row. "random": a fraction that is uniform on (0, 1); coverage is exact.
     seed : int, default 0
-        Of these shares, one for each row of X in turn: give rows that come in several calls a seed each. And of the
-        folds of a weighted model.
+        Seed of these fractions, one for each row of X in turn, and of the folds of a weighted model. If new rows come
+        in several calls, give each call a seed of its own.
     estimate : {"predictive", "mean"}, optional
-        How the posterior of the others is read; default: the estimator's.
+        Plug-in estimate of the parameters given the other rows, or predictive; default: `nb.estimate`.
 
     Returns
     -------
     Conformal
-        With `.p_values(X)` (M, C) and `.predict_set(X, coverage=0.9)`.
+        Predictor with the methods `p_values(X)`, (M, C), and `predict_set(X, coverage=0.9)`.
 
     Raises
     ------
@@ -335,28 +342,29 @@ def conformal(
 
         p_y(x) = #{i <= N + 1: s_i <= s_(N+1)} / (N + 1),    s_i = P(y_i | x_i, D ∪ (x, y) without row i).
 
-    If (x, y) is exchangeable with the N rows, each place in that order is as probable as any other. So the set of all
-    labels with p > ε misses the true one with a probability of at most ε: over the draw of the data and of the row, not
-    for each row x, and not given that the set has one label. Features that depend on each other, which make naive Bayes
-    far too sure, make sets larger, and no less honest. Where a model is wrong in fewer rows than ε, sets of the rows
-    that are hardest to tell are empty, and more coverage can be had. Where time matters, or rows come in groups, they
-    are not exchangeable, and nothing is promised.
+    If (x, y) is exchangeable with the N rows, each rank of its score is equally probable. So the set of all labels with
+    p > ε misses the true label with a probability of at most ε: over the draw of the data and of the row, not for each
+    row x, and not given that the set has one label. Features that depend on each other make naive Bayes far too sure;
+    sets are then larger, and coverage still holds. Where a model is wrong in fewer rows than ε, sets of the most
+    uncertain rows are empty, and a higher coverage costs little. Where time matters, or rows come in groups, rows are
+    not exchangeable, and coverage is not guaranteed.
 
-    Scores are those of refits to N rows under the same encoding, from counts: of M candidates in O(M N C F) without a
-    refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is derived from the data
-    (the default) or in `FeatureAveragedNB`, and in `AODE`, all of the model changes with each candidate: C times the
-    work, or more. A row whose label has no probability has the lowest score. Scores within 1e-9 of each other, relative
-    to the log odds, are equal.
+    Scores are those of refits to N rows under the same encoding, computed from counts: M candidates take O(M N C F)
+    operations without a refit, in constant memory. Where classes share parameters, as under a Gaussian prior that is
+    derived from the data (the default) or in `FeatureAveragedNB`, and in `AODE`, the whole model changes with each
+    candidate: C times the work, or more. A row whose label has probability 0 has the lowest score. Scores are equal if
+    they differ by less than 1e-9, relative to the log odds.
 
-    What was chosen on the rows and is not chosen anew with each candidate makes coverage approximate, and `notes` say
-    so: a tree, densities and cells of numbers, the alpha of what `tune_alpha` returns (fitted again, it is not known
-    of). Chosen on other rows it keeps the guarantee, such as the weights of `WeightedNB(weights=other.weights_)`.
+    Choices on the rows that are not made anew with each candidate make coverage approximate, and `notes` say so: a
+    tree, densities and cells of numbers, the alpha of an estimator that `tune_alpha` has returned (unless it is fitted
+    again, which forgets the choice). Choices on other rows keep the guarantee, such as the weights of
+    `WeightedNB(weights=weights)`.
 
     Weights that were fitted to the rows are fitted anew, structure included, without each of ten folds:
-    *cross-conformal* prediction. A row has the score of the fit without its fold, and so has a candidate, against the
-    rows of that fold; the counts of the folds are added up. The set misses the label with a probability of at most 2ε,
-    and of about ε in simulations. Levels that were listed from the rows make it approximate for a new row with
-    another one; declare them by `categories`.
+    *cross-conformal* prediction. Rows of a fold are compared with candidates by the fit without that fold, and the
+    counts of the folds are added up. The set misses the label with a probability of at most 2ε, and of about ε in
+    simulations. Levels that were listed from the rows make the guarantee approximate for a new row with a new level;
+    declare levels by `categories`.
 
     References
     ----------
@@ -378,7 +386,7 @@ def conformal(
     [array([0, 1])]
     """
     fitted = require_leave_one_out(nb, "conformal")
-    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
+    estimate = require_average(fitted.estimate if estimate is None else estimate)
     require_choice("ties", ties, ("conservative", "random"))
     require_flag("by_class", by_class)
     require_seed(seed)
@@ -400,7 +408,7 @@ def conformal(
         ranking = cross_ranks(cast(Weighed, nb), X, y, label, weight, estimate, int(seed), by_class=by_class)
         notes = (GUARANTEE,)
     else:
-        ranking = FullRanks(fitted, scores(nb, fitted, counted, estimate, by_class), estimate)
+        ranking = FullRanks(fitted, conformity_scores(nb, fitted, counted, estimate, by_class), estimate)
     return Conformal(
         fitted.encoding.classes.array(),
         np.bincount(label, weight, n_classes) if by_class else np.full(n_classes, weight.sum()),

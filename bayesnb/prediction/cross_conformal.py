@@ -1,4 +1,4 @@
-"""Cross-conformal ranks: each row is held against by a fit without its fold, and so are the candidates."""
+"""Cross-conformal ranks: candidates are compared with the rows of each fold by a fit without that fold."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ _EQUAL = 1e-9
 
 
 class Fold(NamedTuple):
-    """A fit without the rows of one fold, and the scores of these rows.
+    """Fit without the rows of one fold, and the scores of the n rows of the fold.
 
     Parameters
     ----------
     fitted : Fitted
+        State of the fit.
     position : (C,) int array
-        Where the classes of the classifier are among those of the fit; -1 if it does not know one.
+        Positions of the classifier's classes among the classes of the fit; -1 if the fit does not know a class.
     against : (n,) array
-        Log odds against the labels of the rows of the fold, in descending order.
+        Log odds against the label of each row of the fold, in descending order.
     label : (n,) int array
-        Indices of their labels.
+        Index of the class of each row, in the same order.
     weight : (n,) array
-        Their replication counts.
+        Replication count of each row, in the same order.
     """
 
     fitted: Fitted
@@ -50,14 +51,16 @@ class Fold(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class CrossRanks:
-    """How well candidates fit, in the order of the scores of rows in other folds than their fits know.
+    """Ranks of candidates among the rows of all folds, by the fits without each fold.
 
     Parameters
     ----------
     folds : sequence of Fold
+        Fits, and scores of the rows that the fits do not know.
     estimate : {"predictive", "mean", "map", "mle"}
+        Plug-in estimate of the parameters, or predictive.
     by_class : bool
-        Whether a candidate is held against rows of its own class only.
+        Whether a candidate is compared with rows of its own class only.
     """
 
     folds: Sequence[Fold]
@@ -69,21 +72,22 @@ class CrossRanks:
 
         Parameters
         ----------
-        X : (M, F) candidates
+        X : array-like, sparse matrix or DataFrame of shape (M, F)
+            Candidate rows.
         """
-        found: Any = 0.0
+        ranks = np.zeros(())
         for fold in self.folds:
             candidates = _log_odds(fold, X, self.estimate)
             margin = _EQUAL * np.maximum(1.0, abs(np.where(np.isfinite(candidates), candidates, 0.0)))
-            of_class = []
+            class_ranks = []
             for c in range(candidates.shape[1]):
                 weight = np.where(fold.label == c, fold.weight, 0.0) if self.by_class else fold.weight
                 total = np.concatenate([[0.0], np.cumsum(weight)])
                 at_most = np.searchsorted(-fold.against, margin[:, c] - candidates[:, c], side="right")
                 less = np.searchsorted(-fold.against, -margin[:, c] - candidates[:, c], side="left")
-                of_class.append((total[at_most], total[less]))
-            found = found + np.moveaxis(np.array(of_class), 0, -1)
-        return found
+                class_ranks.append((total[at_most], total[less]))
+            ranks = ranks + np.moveaxis(np.array(class_ranks), 0, -1)
+        return ranks
 
 
 def cross_ranks(
@@ -102,36 +106,37 @@ def cross_ranks(
     Parameters
     ----------
     nb : fitted WeightedNB
-        Copies of it are fitted.
-    X, y : rows and labels
+        Classifier of which copies are fitted.
+    X, y : array-likes
+        Rows and labels.
     label, weight : (N,) arrays
         Index of the class, and replication count, of each row.
     estimate : {"predictive", "mean", "map", "mle"}
+        Plug-in estimate of the parameters, or predictive.
     seed : int
-        Of the folds.
+        Seed of the folds.
     by_class : bool
+        Whether a candidate is compared with rows of its own class only.
     """
     fold_of, folds = random_folds(label, seed), []
     with progress("conformal", N_FOLDS) as tick:
         for k in range(N_FOLDS):
             rows = np.flatnonzero((fold_of == k) & (weight > 0))
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has told
-                again = nb.refit(X, y, weight * (fold_of != k))
-                known = {value: c for c, value in enumerate(again.classes_.tolist())}
+                warnings.simplefilter("ignore", UserWarning)  # The fit to all rows has given the same warnings.
+                refitted = nb.refit(X, y, weight * (fold_of != k))
+                known = {value: c for c, value in enumerate(refitted.classes_.tolist())}
                 position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
-                fold = Fold(again.fitted_, position, np.empty(0), label[rows], weight[rows])
+                fold = Fold(refitted.fitted_, position, np.empty(0), label[rows], weight[rows])
                 against = _log_odds(fold, take_rows(X, rows), estimate)[np.arange(len(rows)), label[rows]]
-            falling = np.argsort(-against, kind="stable")
-            folds.append(
-                fold._replace(against=against[falling], label=label[rows][falling], weight=weight[rows][falling])
-            )
+            order = np.argsort(-against, kind="stable")
+            folds.append(fold._replace(against=against[order], label=label[rows][order], weight=weight[rows][order]))
             tick()
     return CrossRanks(folds, estimate, by_class)
 
 
 def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
-    """Draw (N,) the fold of each row, stratified by class."""
+    """Draw the fold (N,) of each row, stratified by class."""
     order = np.random.default_rng(seed).permutation(len(label))
     fold_of = np.empty(len(label), int)
     fold_of[order[np.argsort(label[order], kind="stable")]] = np.arange(len(label)) % N_FOLDS

@@ -1,8 +1,8 @@
-"""Terms of rows as one dense array, whose weights Newton's method finds."""
+"""Cross-fitted terms as one dense array, whose weights Newton's method finds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import NamedTuple, Self
 
@@ -10,18 +10,19 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import log_softmax, logsumexp
 
-from bayesnb.prediction.weight_optimum import CrossTerms, Groups, Optimum, Point, Prior
+from bayesnb.prediction.weight_optimum import CrossTerms, Groups, Optimum, Point, Prior, TermBlock
 
 MOST_TERMS = 500
 """Number of terms up to which Newton's method is taken, whose steps solve systems of that many equations."""
 _STEPS = 100
-_DECREMENT = 1e-8  # of the log score, by a step; the next one, which is not taken, would be of the order of its square
+# Gain of a step, in nats, below which no further step is taken: that one would gain about the square of this gain.
+_DECREMENT = 1e-8
 _SMALLEST_STEP = 1e-10
 _CELLS_IN_CACHE = 2**17
 
 
 class Slopes(NamedTuple):
-    """A log score, its gradient (P,) and minus its Hessian (P, P)."""
+    """Value of a log score, its gradient (P,) and minus its Hessian (P, P)."""
 
     value: float
     gradient: np.ndarray
@@ -30,7 +31,7 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DenseTerms(CrossTerms):
-    """Terms of N rows, each by S fits that do not know the row.
+    """Cross-fitted terms of rows as one dense array.
 
     Parameters
     ----------
@@ -40,23 +41,42 @@ class DenseTerms(CrossTerms):
 
     values: Float[np.ndarray, "A C T"]
 
+    @staticmethod
+    def cells_per_row(n_terms: int, n_deviating: int) -> int:
+        """Return T."""
+        return n_terms
+
+    @classmethod
+    def from_blocks(cls, blocks: Iterable[TermBlock], groups: Groups, n_classes: int, **row_fields: np.ndarray) -> Self:
+        """Write the terms of each block into one array."""
+        log_class = np.empty((len(row_fields["label"]), n_classes))
+        values = np.empty((*log_class.shape, len(groups.index)))
+        for block in blocks:
+            log_class[block.position] = block.log_class
+            values[block.position] = block.values
+        return cls(**row_fields, log_class=log_class, values=values)
+
     def take(self, index: np.ndarray | slice) -> Self:
-        return replace(self, **{each.name: getattr(self, each.name)[index] for each in fields(self)})
+        """Return some of the scored rows."""
+        return replace(self, **{field.name: getattr(self, field.name)[index] for field in fields(self)})
 
     def scores(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
-        return bias + self.log_class + self.values @ weight
+        """Compute s_c(x) at (b, w)."""
+        return np.asarray(bias + self.log_class + self.values @ weight)
 
     def with_exponent(self, exponent: float, of_draws: np.ndarray) -> Self:
+        """Return a copy whose terms of draws are multiplied by ((t + 1)/(t₀ + 1))^-β."""
         if not exponent:
             return self
         power = np.where(of_draws, np.exp(-exponent * self.log_length)[:, None], 1.0)
         return replace(self, values=self.values * power[:, None])
 
     def sum_groups(self, groups: Groups) -> Self:
+        """Return a copy with G terms, each the sum of the terms of a group."""
         return replace(self, values=groups.sum_terms(self.values))
 
     def averaged(self) -> Self:
-        """Replace terms, each of a model, by the logarithm of their models' mean probability."""
+        """Return a copy with one term, the log mean of the probabilities whose logarithms the T terms are."""
         n_terms = self.values.shape[-1]
         return replace(self, values=logsumexp(self.values, axis=-1, keepdims=True) - np.log(n_terms))
 
@@ -79,14 +99,15 @@ class DenseTerms(CrossTerms):
         return theta
 
     def optimum_at(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
+        """Return the optimum, its standard deviations and evidence by the Hessian of all free parameters."""
         (bias, weight), (objective, _, precision) = prior.point(theta), self._slopes_of(prior, theta)
-        into, covariance = prior.into.toarray()[len(bias) :], np.linalg.inv(precision)
+        of_weights, covariance = prior.design.toarray()[len(bias) :], np.linalg.inv(precision)
         return Optimum(
             shrinkage=prior.shrinkage,
             bias=bias,
             temperature=theta[prior.temperatures],
             weight=weight,
-            sd=np.sqrt(np.einsum("tp,pq,tq->t", into, covariance, into)),
+            sd=np.sqrt(np.einsum("tp,pq,tq->t", of_weights, covariance, of_weights)),
             temperature_sd=np.sqrt(np.diagonal(covariance)[prior.temperatures]),
             log_evidence=float(objective - np.linalg.slogdet(precision)[1] / 2),
         )
@@ -97,10 +118,10 @@ class DenseTerms(CrossTerms):
 
     def _slopes_of(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Slopes:
         """Compute the penalised log score of free parameters, its gradient and minus its Hessian."""
-        away, into = theta - prior.mean, prior.into.toarray()
+        deviation, design = theta - prior.mean, prior.design.toarray()
         value, gradient, hessian = self.slopes(*prior.point(theta))
-        hessian = into.T @ hessian @ into + np.eye(len(theta))
-        return Slopes(float(value - away @ away / 2), into.T @ gradient - away, hessian)
+        hessian = design.T @ hessian @ design + np.eye(len(theta))
+        return Slopes(float(value - deviation @ deviation / 2), design.T @ gradient - deviation, hessian)
 
     def slopes(self, bias: np.ndarray, weight: np.ndarray) -> Slopes:
         """Compute the log score at (b, w), and its first and second derivatives."""
@@ -110,9 +131,9 @@ class DenseTerms(CrossTerms):
         for block in self._blocks():
             values, row_weight = block.values, block.weight
             log_proba = log_softmax(block.scores(bias, weight), axis=-1)
-            own, proba = block.label[:, None] == np.arange(n_classes), np.exp(log_proba)
-            value += float(row_weight @ log_proba[own])
-            rest, mass = row_weight[:, None] * (own - proba), row_weight[:, None] * proba
+            is_label, proba = block.label[:, None] == np.arange(n_classes), np.exp(log_proba)
+            value += float(row_weight @ log_proba[is_label])
+            rest, mass = row_weight[:, None] * (is_label - proba), row_weight[:, None] * proba
             gradient += np.concatenate([rest.sum(axis=0), rest.ravel() @ values.reshape(-1, n_terms)])
             # Covariances under P(c | x) of the indicators of the classes and of the terms.
             centered = values - np.einsum("nc,nct->nt", proba, values)[:, None]
@@ -129,18 +150,3 @@ class DenseTerms(CrossTerms):
         size = max(1, _CELLS_IN_CACHE // max(1, self.values[:1].size))
         for start in range(0, len(self.values), size):
             yield self.take(slice(start, start + size))
-
-
-class DenseCollector:
-    """Array of the terms of A scored rows, filled block by block."""
-
-    def __init__(self, shape: tuple[int, int, int]) -> None:
-        self._values = np.zeros(shape)
-
-    def add(self, index: np.ndarray, fit: int, values: Float[np.ndarray, "n C T"]) -> None:
-        """Add the terms of some scored rows, by one fit."""
-        self._values[index] = values
-
-    def finish(self, **scored: np.ndarray) -> DenseTerms:
-        """Return all terms; `scored` are the other fields of `CrossTerms`."""
-        return DenseTerms(**scored, values=self._values)

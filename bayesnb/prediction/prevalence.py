@@ -1,4 +1,4 @@
-"""Prevalence: how many rows have each class where nobody has labelled them, and the classes' shares have moved."""
+"""Prevalence: posterior of the classes' shares among unlabelled rows, where these differ from the training rows'."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bayesnb._util.lazy import computed
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.fitted import Classifier, Fitted, require_fitted
-from bayesnb.prediction import shares
+from bayesnb.prediction import share_posterior
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.row_draws import GivenSampler
@@ -31,7 +31,7 @@ from bayesnb.uncertainty.row_draws import GivenSampler
 if TYPE_CHECKING:
     import pandas as pd
 
-_LEAST_SIZE = 50  # beyond each end of a 90% interval are two or three draws
+_LEAST_SIZE = 50  # effective draws; fewer leave one or two beyond each end of a 90% interval
 _NEGLIGIBLE = 0.01  # nats: less than .15 posterior standard deviations
 _PARAMETER_DRAWS = 100
 _MOST_CELLS = 2**24
@@ -49,36 +49,39 @@ class Prevalence:
     Attributes
     ----------
     classes : (C,) array
+        Labels of the classes.
     training : (C,) array
-        Shares by the classifier's own labelled rows: the posterior mean.
+        Shares among the labelled rows that the classifier was fitted to: the posterior mean.
     mode : (C,) array
-        Of greatest posterior density given the scores, under α = 1 of greatest likelihood. NaN where some α < 1: the
-        density may grow without bound as a share goes to 0. Where rows do not tell classes apart it is one of many.
+        Shares of greatest posterior density given the scores, under α = 1 of greatest likelihood. NaN where some α < 1:
+        the density may grow without bound as a share goes to 0. Where rows do not tell classes from each other, the
+        mode is one of many.
     mean, sd : (C,) arrays
-        `mean` is what to pass on: `nb.predict_proba(X, class_prior=mean)` is exact for further rows of this population.
+        Posterior moments. `nb.predict_proba(X, class_prior=mean)` is exact for further rows of the same population.
     lower, upper : (C,) arrays
-        Ends of equal-tailed intervals. They do not contain 0: of a class that is not there see `upper`.
+        Ends of equal-tailed intervals. Intervals do not contain 0: for a class that may be absent see `upper`.
     prob : float
         Posterior probability of each interval.
     draws : (S, C) array
-        From the posterior, each of sum 1.
+        Draws from the posterior, each of sum 1.
     effective_draws : (C,) array
-        How many independent draws have the Monte Carlo error of these: all numbers but `mode` come from them, but of
-        two classes given the scores, where nothing rests on draws.
+        Number of independent draws with the Monte Carlo error of `draws`. All numbers but `mode` are computed from the
+        draws; for two classes given the scores they are computed by quadrature instead.
     n_rows : int
+        Number of unlabelled rows.
     given : str
-        What was taken for known: "scores" or "data".
+        "scores" or "data": what the posterior is conditional on.
 
     Examples
     --------
     >>> import bayesnb as bnb
     >>> nb = bnb.CategoricalNB().fit([["red"]] * 40 + [["green"]] * 40, ["ripe"] * 30 + ["raw"] * 50)
-    >>> found = bnb.estimate_prevalence(nb, [["red"]] * 90 + [["green"]] * 10)
-    >>> found.training.round(2), found.mean.round(2), found.sd.round(2)
+    >>> prevalence = bnb.estimate_prevalence(nb, [["red"]] * 90 + [["green"]] * 10)
+    >>> prevalence.training.round(2), prevalence.mean.round(2), prevalence.sd.round(2)
     (array([0.62, 0.38]), array([0.1, 0.9]), array([0.05, 0.05]))
-    >>> found.draws.shape
+    >>> prevalence.draws.shape
     (1000, 2)
-    >>> found.to_frame()[["training", "mean"]].round(2)
+    >>> prevalence.to_frame()[["training", "mean"]].round(2)
            training  mean
     class
     raw        0.62   0.1
@@ -99,7 +102,7 @@ class Prevalence:
     given: str
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a class: training, mode, mean, sd, lower, upper."""
+        """Return a table with one row for each class: training, mode, mean, sd, lower, upper."""
         import pandas as pd
 
         index = pd.Index(self.classes, name="class")
@@ -126,25 +129,27 @@ def estimate_prevalence(
     seed: int = 0,
     given: Literal["data", "scores"] = "data",
 ) -> Prevalence:
-    """Shares of the classes among rows without labels, which need not be those of the training rows.
+    """Estimate the shares of the classes among unlabelled rows, which may differ from those among the training rows.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Its scores should be calibrated, see the notes.
-    X_unlabeled : (N, F) rows
-        From one population, independent of each other.
+        Classifier whose scores are calibrated, see the notes.
+    X_unlabeled : array-like, sparse matrix or DataFrame of shape (N, F)
+        Independent rows from one population.
     alpha : scalar or (C,) array, default 1
         Concentration of the Dirichlet prior of the shares, above 0, in the order of `nb.classes_`. 1 is uniform;
         `k * np.exp(nb.class_log_prior_)` weighs as much as k labelled rows of the training shares.
     prob : float, default 0.9
         Posterior probability of each interval, in (0, 1).
     draws : int, default 1000
+        Number of draws from the posterior.
     seed : int, default 0
+        Seed of the draws.
     given : {"data", "scores"}, default "data"
         "data": p(row | class) is as uncertain as the labelled rows leave it, and the posterior is averaged over draws
-        of the parameters. "scores": p(row | class) is what the classifier says, for certain: faster, for classifiers
-        without a posterior too, and with intervals that are too narrow after few labelled rows, see the notes.
+        of the parameters. "scores": p(row | class) is taken for known. That is faster and works for classifiers without
+        a posterior, too, but intervals are too narrow after few labelled rows, see the notes.
 
     Returns
     -------
@@ -155,7 +160,7 @@ def estimate_prevalence(
     ImproperPosteriorError
         If `given="data"` and the posterior of the parameters is improper.
     NotImplementedError
-        If `given="data"` and they have no exact posterior, as those of `AODE`.
+        If `given="data"` and the parameters have no exact posterior, as those of `AODE`.
     ValueError
         If an argument is bad; if a row has no class probabilities, such as one that is impossible in every class under
         the MLE.
@@ -173,20 +178,21 @@ def estimate_prevalence(
         p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c),
 
     where p(x_i | c), up to a factor a row, is the classifier's P(c | x_i) divided by its class prior. The mode is found
-    by EM (Saerens, Latinne & Decaestecker 2002). Of two classes all else is computed by quadrature. Of more it comes
-    from draws by Gibbs sampling, so many sweeps apart, if not more than 50, that they are nearly independent.
+    by EM (Saerens, Latinne & Decaestecker 2002). For two classes all other numbers are computed by quadrature. For more
+    classes they come from draws by Gibbs sampling, which are as many sweeps from each other, up to 50, as make them
+    nearly independent.
 
     *It assumes* that p(row | class) is what it was in training (*label shift*): only the shares have moved.
 
-    *It takes the scores at their word.* Naive Bayes counts evidence twice where features depend on each other, and its
+    *It takes the scores for calibrated.* Naive Bayes counts evidence twice where features depend on each other, and its
     scores are too sure: then intervals are too narrow, and shares are drawn to those of the predicted labels. Calibrate
     first, with a classifier whose terms are weighted; `bayesnb.evaluation.reliability` shows whether it is needed.
 
     *The classifier may have seen few rows.* That is why the default is given the data: given the scores, 90% intervals
     of two classes with two Gaussian features covered .44, .65, .83, .90 after 5, 20, 100, 1000 labelled rows a class,
     naive Bayes being true; `given="data"` covered .88, .86, .87 after the first three, and with six Bernoulli features
-    .91 where the scores covered .70. It averages over 100 draws of θ | D; what the unlabelled rows could say of θ is
-    left out, as they have no labels.
+    .91 where the scores covered .70. The posterior is averaged over 100 draws of θ | D; the information of the
+    unlabelled rows about θ is left out, as they have no labels.
 
     References
     ----------
@@ -198,14 +204,14 @@ def estimate_prevalence(
     >>> import numpy as np
     >>> import bayesnb as bnb
     >>> nb = bnb.CategoricalNB().fit([["red"]] * 4 + [["green"]] * 4, ["ripe"] * 3 + ["raw"] * 5)
-    >>> found = bnb.estimate_prevalence(nb, [["red"]] * 60 + [["green"]] * 40)
-    >>> found
+    >>> prevalence = bnb.estimate_prevalence(nb, [["red"]] * 60 + [["green"]] * 40)
+    >>> prevalence
     Prevalence in 100 rows, 90% intervals given the data, if p(row | class) is what it was and scores are calibrated
            training    mode   mean      sd   lower   upper
     class
     raw         0.6  0.3889  0.408  0.2293  0.0256  0.8183
     ripe        0.4  0.6111  0.592  0.2293  0.1817  0.9744
-    >>> nb.predict_proba([["red"]]).round(2), nb.predict_proba([["red"]], class_prior=found.mean).round(2)
+    >>> nb.predict_proba([["red"]]).round(2), nb.predict_proba([["red"]], class_prior=prevalence.mean).round(2)
     (array([[0.35, 0.65]]), array([[0.2, 0.8]]))
     >>> bnb.estimate_prevalence(nb, [["red"]] * 60 + [["green"]] * 40, given="scores").sd.round(4)  # as if known
     array([0.0939, 0.0939])
@@ -229,21 +235,21 @@ def estimate_prevalence(
     _require_defined(log_likelihood)
     mode, gap = np.full(n_classes, np.nan), 0.0
     if (concentration >= 1).all():
-        mode, gap = shares.maximize(*shares.distinct(log_likelihood), concentration - 1.0)
+        mode, gap = share_posterior.maximize(*share_posterior.count_distinct(log_likelihood), concentration - 1.0)
     tails = np.array([(1.0 - prob) / 2.0, (1.0 + prob) / 2.0])
     rng = np.random.default_rng(seed)
     if fitted is None:
-        found = shares.posterior(log_likelihood, concentration, tails, draws, rng)
+        posterior = share_posterior.compute_posterior(log_likelihood, concentration, tails, draws, rng)
     else:
-        each = np.array_split(np.arange(draws), min(draws, _PARAMETER_DRAWS))
-        drawn = _drawn_likelihoods(fitted, X_unlabeled, len(log_likelihood), len(each), rng)
-        parts = []
-        with progress("draws of the parameters", len(each)) as tick:
-            for own, s in zip(drawn, each, strict=True):
-                parts.append(shares.posterior(own, concentration, tails, len(s), rng))
+        batches = np.array_split(np.arange(draws), min(draws, _PARAMETER_DRAWS))
+        drawn = _draw_log_likelihoods(fitted, X_unlabeled, len(log_likelihood), len(batches), rng)
+        posteriors = []
+        with progress("draws of the parameters", len(batches)) as tick:
+            for values, batch in zip(drawn, batches, strict=True):
+                posteriors.append(share_posterior.compute_posterior(values, concentration, tails, len(batch), rng))
                 tick()
-        found = shares.pooled(parts, tails)
-    _warn_of_overlap(gap, found.effective_draws, draws)
+        posterior = share_posterior.average(posteriors, tails)
+    _warn_of_overlap(gap, posterior.effective_draws, draws)
     return Prevalence(
         classes=nb.classes_,
         training=np.exp(nb.class_log_prior_),
@@ -251,17 +257,19 @@ def estimate_prevalence(
         prob=prob,
         n_rows=len(log_likelihood),
         given=given,
-        **vars(found),
+        **vars(posterior),
     )
 
 
 def _uniform(n_classes: int) -> np.ndarray:
-    """Class probabilities under which P(c | row) is p(row | c) up to a factor a row."""
+    """Return equal class probabilities, under which P(c | row) is p(row | c) up to a factor per row."""
     return np.full(n_classes, 1.0 / n_classes)
 
 
-def _drawn_likelihoods(fitted: Fitted, X: Any, n_rows: int, n: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """n times log p(row | class, θ) (N, C) up to a number a row, each for a θ from the posterior of the parameters."""
+def _draw_log_likelihoods(
+    fitted: Fitted, X: Any, n_rows: int, n: int, rng: np.random.Generator
+) -> Iterator[np.ndarray]:
+    """Yield (N, C) log p(row | class, θ), up to a number per row, for n draws θ from the posterior."""
     n_classes = len(fitted.encoding.classes)
     cells = n_rows * n_classes + sum(np.size(leaf) for leaf in jax.tree.leaves(fitted.posterior))
     size = max(1, min(n, _MOST_CELLS // cells))
@@ -274,7 +282,7 @@ def _drawn_likelihoods(fitted: Fitted, X: Any, n_rows: int, n: int, rng: np.rand
 
 
 def _concentration(alpha: Any, n_classes: int) -> np.ndarray:
-    """(C,) of a prior that is proper."""
+    """Return the (C,) concentrations of the shares' prior; raise ValueError unless the prior is proper."""
     values = to_numbers("alpha", alpha)
     if values.shape not in ((), (n_classes,)):
         raise ValueError(f"alpha has shape {values.shape}; expected a scalar or shape {(n_classes,)}, one a class.")
@@ -284,6 +292,7 @@ def _concentration(alpha: Any, n_classes: int) -> np.ndarray:
 
 
 def _require_defined(log_likelihood: np.ndarray) -> None:
+    """Raise ValueError if a row has no class probabilities."""
     undefined = np.isnan(log_likelihood).any(axis=1)
     if undefined.any():
         raise ValueError(
@@ -294,6 +303,7 @@ def _require_defined(log_likelihood: np.ndarray) -> None:
 
 
 def _warn_of_overlap(gap: float, effective_draws: np.ndarray, n_draws: int) -> None:
+    """Warn if EM did not converge, or if the draws are worth few independent ones."""
     reason = "The rows hardly tell some classes apart"
     if gap > _NEGLIGIBLE:
         warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")

@@ -1,4 +1,4 @@
-"""Terms: what each feature says of each class, of new rows and, leave-one-out, of the rows that were counted."""
+"""Terms log p(x_t | class, D) of each feature and class: of new rows, and exact leave-one-out terms."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from bayesnb import scoring
 from bayesnb._util.pair_counts import require_memory
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, NaiveBayes
-from bayesnb.selection.left_out import (
+from bayesnb.selection.leave_one_out import (
     TERMS,
     CountedRows,
     PriorOf,
     counted_rows,
-    left_out,
+    leave_one_out,
+    leave_one_out_of_members,
     log_class_without,
-    members_left_out,
-    of_the_others,
+    require_average,
     require_leave_one_out,
 )
 
 AVERAGE = "average"
-"""What an average of models is called as one term."""
+"""Name of the one term that an average of models is."""
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """log p(x_t | class, D) of each row, class and term: what the class probabilities of a row are made of.
+    """Log-likelihoods log p(x_t | class, D) of each row, class and term, whose sum makes class probabilities.
 
     Attributes
     ----------
     values : (N, C, T) array
-        In nats, without what no class changes; 0 where the cell is missing.
+        Terms in nats, without summands that all classes have in common; 0 where the cell is missing.
     log_class_prior : (N, C) array
-        log P(class | D): with the sum of the terms it is log p(class, row | D).
+        log P(class | D). Together with the sum of the terms it is log p(class, row | D).
     names : tuple of str
-        Of the terms: a column; of a structure a column given its parents; of counts that share a simplex all of them;
-        of an average of models a member.
+        Names of the terms. A term is of one column, or in a structure of a column given its parents. Counts that share
+        a simplex are one term, and each member of an average of models is one.
     classes : (C,) array
+        Labels of the classes.
 
     Examples
     --------
@@ -49,10 +50,10 @@ class Terms:
     >>> import numpy as np
     >>> from bayesnb import CategoricalNB, terms
     >>> nb = CategoricalNB().fit([["sun", "dry"], ["sun", "dry"], ["rain", "dry"]], ["out", "out", "in"])
-    >>> found = terms(nb, [["sun", "dry"]])
-    >>> found
+    >>> row_terms = terms(nb, [["sun", "dry"]])
+    >>> row_terms
     Terms(1 rows, 2 classes, 2 terms: 0, 1)
-    >>> joint = np.exp(found.joint())
+    >>> joint = np.exp(row_terms.joint())
     >>> np.allclose(joint / joint.sum(), nb.predict_proba([["sun", "dry"]]))
     True
     """
@@ -66,8 +67,8 @@ class Terms:
         return np.array(self.values, dtype=dtype, copy=copy)
 
     def joint(self) -> np.ndarray:
-        """(N, C) log p(class, row | D), without what no class changes; of an average of models the members' product."""
-        return self.log_class_prior + self.values.sum(axis=2)
+        """Compute (N, C) log p(class, row | D) up to a summand per row; of an average, the product of its members."""
+        return np.asarray(self.log_class_prior + self.values.sum(axis=2))
 
     def __repr__(self) -> str:
         n, n_classes, n_terms = self.values.shape
@@ -76,20 +77,21 @@ class Terms:
 
 
 def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
-    """The terms of log p(row | class, D) of new rows.
+    """Compute the terms of log p(row | class, D) of new rows.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        One that `loo` takes.
-    X : (N, F) rows
+        Classifier that `loo` takes.
+    X : array-like, sparse matrix or DataFrame of shape (N, F)
+        Rows.
     estimate : {"predictive", "mean", "map", "mle"}, optional
-        Reading of the posterior; default: the estimator's.
+        Plug-in estimate of the parameters, or predictive; default: `nb.estimate`.
 
     Returns
     -------
     Terms
-        Of a `WeightedNB` they are weighted, and the log class prior has the bias of the classes in it.
+        Terms of a `WeightedNB` are weighted, and its log class prior includes the bias of the classes.
 
     Notes
     -----
@@ -100,21 +102,22 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
     --------
     >>> from bayesnb import CategoricalNB, terms
     >>> nb = CategoricalNB().fit([["sun", "dry"], ["sun", "dry"], ["rain", "dry"]], ["out", "out", "in"])
-    >>> found = terms(nb, [["sun", "dry"]])
-    >>> found.values.round(2)
+    >>> terms(nb, [["sun", "dry"]]).values.round(2)
     array([[[-1.1 ,  0.  ],
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
     if fitted.average is not None:
         joint = fitted.score_members(X, estimate, each=True)
-        return _of_members(fitted, joint, np.broadcast_to(fitted.log_class(estimate), joint.shape[:2]))
+        return _terms_of_members(fitted, joint, np.broadcast_to(fitted.log_class(estimate), joint.shape[:2]))
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_memory(n, fitted)
-    values = scoring.terms_of_rows(fitted.encoding, _by_blocks(fitted, model), rows, n, reading)
+    values = scoring.terms_of_rows(fitted.encoding, _model_of_blocks(fitted, model), rows, n, reading)
     log_class = np.broadcast_to(scoring.log_class(model, reading), values.shape[:2])
-    return Terms(_combined(fitted, values), log_class, fitted.encoding.term_map.names, fitted.encoding.classes.array())
+    return Terms(
+        _combine_blocks(fitted, values), log_class, fitted.encoding.term_map.names, fitted.encoding.classes.array()
+    )
 
 
 def loo_terms(
@@ -126,29 +129,36 @@ def loo_terms(
     estimate: Estimate | None = None,
     prior: PriorOf = "derived",
 ) -> Terms:
-    """Exact leave-one-out terms: log p(x_t | class, D without the row) of the rows that `nb` was fitted on.
+    """Compute exact leave-one-out terms log p(x_t | class, the other rows) of the rows that `nb` was fitted on.
 
     Parameters
     ----------
-    nb, X, y, sample_weight, estimate, prior
-        As for `bayesnb.loo`.
+    nb : fitted classifier of bayesnb
+        Classifier that `loo` takes.
+    X, y, sample_weight
+        Rows that `nb` has counted, all or some of them, with the labels and weights with which they were counted.
+    estimate : {"predictive", "mean"}, optional
+        Plug-in estimate of the parameters, or predictive; default: `nb.estimate`.
+    prior : {"derived", "fixed"}
+        Treatment of a prior that is derived from the data: "derived" derives it from the other rows, as a refit does;
+        "fixed" keeps `nb.prior_`.
 
     Returns
     -------
     Terms
-        The terms of the row's own class are those of the posterior without it; those of other classes too, where
-        classes share parameters or a prior that is derived from the data.
+        The terms of the row's class are those of the posterior without the row. So are the terms of the other classes
+        where classes share parameters or a prior that is derived from the data.
 
     Raises
     ------
     ValueError
-        As `bayesnb.loo`.
+        If the rows were not counted, as far as counts show it; if `estimate` is a mode or the MLE.
     MemoryError
         If the array would not fit into memory.
 
     Notes
     -----
-    They are the terms of N refits. Weights, temperatures and calibration are functions of this array, and so is
+    The terms are those of N refits. Weights, temperatures and calibration are functions of this array, and so is
     `loo(nb, X, y).log_proba`, the normalised sum of the terms and the log class prior.
 
     Examples
@@ -162,56 +172,60 @@ def loo_terms(
     True
     """
     fitted = require_leave_one_out(nb, "loo_terms")
-    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
+    estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
     _require_memory(len(counted.label), fitted)
     return loo_terms_of(fitted, counted, estimate, prior)
 
 
 def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived") -> Terms:
-    """Compute `loo_terms` of rows that are known to be counted."""
+    """Compute exact leave-one-out terms of rows that are known to be counted."""
     log_class, average, encoding = log_class_without(fitted, counted), fitted.average, fitted.encoding
     if average is not None:
-        return _of_members(fitted, members_left_out(average, counted, estimate, prior, each=True), log_class)
-    by_blocks = replace(fitted, empirical_prior=_by_blocks(fitted, fitted.empirical_prior))
-    values = left_out(by_blocks, counted, estimate, prior, TERMS)
+        return _terms_of_members(
+            fitted, leave_one_out_of_members(average, counted, estimate, prior, each=True), log_class
+        )
+    by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
+    values = leave_one_out(by_blocks, counted, estimate, prior, TERMS)
     classes = encoding.classes.array()
-    return Terms(_combined(fitted, values), _biased(fitted, log_class), encoding.term_map.names, classes)
+    return Terms(_combine_blocks(fitted, values), _add_bias(fitted, log_class), encoding.term_map.names, classes)
 
 
 def term_names(fitted: Fitted) -> tuple[str, ...]:
-    """Return (T,) what each term of a classifier is about: columns, or the members of an average of models."""
+    """Return the (T,) names of a classifier's terms: columns, or the members of an average of models."""
     return fitted.encoding.term_map.names if fitted.average is None else fitted.average.names
 
 
-def _by_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
-    """Return the model without weights, where terms of its blocks are combined before they are weighted."""
+def _model_of_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
+    """Return the model whose terms `_combine_blocks` takes: without weights, where terms are combined before."""
     return model if fitted.encoding.term_map.is_identity else replace(model, weights=None)
 
 
-def _combined(fitted: Fitted, values: np.ndarray) -> np.ndarray:
-    """Return (N, C, T) weighted terms of the classifier from those of `_by_blocks`."""
-    terms_of, weights = fitted.encoding.term_map, fitted.prior.weights
-    if terms_of.is_identity or weights is None:
-        return terms_of.combine(values)
+def _combine_blocks(fitted: Fitted, values: np.ndarray) -> np.ndarray:
+    """Return (N, C, T) weighted terms of the classifier from the terms of its blocks."""
+    term_map, weights = fitted.encoding.term_map, fitted.prior.weights
+    combined = term_map.combine(values)
+    if term_map.is_identity or weights is None:
+        return combined
     sizes = [len(columns.term_names) for columns in fitted.encoding.blocks]
-    return terms_of.combine(values) * terms_of.gather(weights.of_terms(sizes))
+    return np.asarray(combined * term_map.gather(weights.of_terms(sizes)))
 
 
-def _of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
-    """Return the terms of an average of models, from log p(class, row) of each (N, C, M)."""
+def _terms_of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
+    """Return the terms of an average of M models, from log p(class, row) (N, C, M) of each model."""
     values = joint - log_class[..., None]
     if fitted.weights is not None:
         values = values * fitted.weights.blocks[0]
-    return Terms(values, _biased(fitted, log_class), term_names(fitted), fitted.encoding.classes.array())
+    return Terms(values, _add_bias(fitted, log_class), term_names(fitted), fitted.encoding.classes.array())
 
 
-def _biased(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
-    """With the bias of the weights, if there are any."""
+def _add_bias(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
+    """Add the bias of the classes to log P(class), if terms are weighted."""
     return log_class if fitted.prior.weights is None else log_class + fitted.prior.weights.class_bias
 
 
 def _require_memory(n_rows: int, fitted: Fitted) -> None:
+    """Raise MemoryError if the terms of so many rows do not fit into memory."""
     n_classes, n_terms = len(fitted.encoding.classes), fitted.encoding.n_terms
     require_memory(
         n_rows * n_classes * n_terms,

@@ -24,10 +24,11 @@ class WeightDraws:
     Parameters
     ----------
     weights : Weights
-        Whose they are.
+        Weights that were fitted, with the names of terms and classes.
     class_bias : (S, C) array
+        Draws of the biases.
     weight : (S, T) array
-        T + τ d: of a row of typical length, where rows are several draws from one simplex.
+        Draws of T + τ d: weights of a row of typical length, where rows are several draws from one simplex.
     """
 
     weights: Weights
@@ -37,11 +38,11 @@ class WeightDraws:
     def score(
         self, fitted: Fitted, X: Any, output: Output, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
-        """Apply `output` to log of the average (N, C) of P(class | row), for the rows of X.
+        """Apply `output` to (N, C) logarithms of the average of P(class | row) over the draws, for the rows of X.
 
         P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
         """
-        encoding, (bias, weight) = fitted.encoding, self._of(fitted)
+        encoding, (bias, weight) = fitted.encoding, self._align(fitted)
         if fitted.average is not None:
             each = fitted.weights is not None and fitted.weights.of_members
             joint = fitted.score_members(X, estimate, class_prior, each=each)
@@ -61,28 +62,31 @@ class WeightDraws:
         model = replace(model, weights=units)
         return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, output)
 
-    def _of(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
-        """Biases (S, C') of the classes that there are now, and weights (S, T), or (S, 1) where all are alike."""
-        alike = (self.weight == self.weight[:, :1]).all()
-        return self.weights.of_classes(fitted.encoding.classes, self.class_bias), self.weight[:, : 1 if alike else None]
+    def _align(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+        """Return biases (S, C') of the classifier's classes, and weights (S, T), or (S, 1) if all terms share one."""
+        is_common = (self.weight == self.weight[:, :1]).all()
+        bias = self.weights.align_bias(fitted.encoding.classes, self.class_bias)
+        return bias, self.weight[:, : 1 if is_common else None]
 
 
 def read_weight_draws(weights: Weights, draws: Any) -> WeightDraws | None:
-    """Draws of these weights, chains one after the other; None if the draws are of parameters.
+    """Read draws of weights, chains one after the other; None if the draws are of parameters.
 
     Parameters
     ----------
     weights : Weights
-    draws : what `run_nuts` of a `WeightedNB` returns, or a dict of its sites "class_bias" (S, C) and "weight" (S, T)
+        Weights that were fitted.
+    draws : ArviZ data or dict
+        Draws by `run_nuts` of a `WeightedNB`, or a dict of its sites "class_bias" (S, C) and "weight" (S, T).
 
     Raises
     ------
     ValueError
-        If they are of other terms or classes.
+        If the draws are of other terms or classes.
     """
     sites = read_sites(draws)
     if WEIGHT not in sites:
         return None
     shapes = {CLASS_BIAS: (len(weights.classes),), WEIGHT: (len(weights.names),)}
-    found = require_sites(sites, shapes)
-    return WeightDraws(weights, found[CLASS_BIAS], found[WEIGHT])
+    values = require_sites(sites, shapes)
+    return WeightDraws(weights, values[CLASS_BIAS], values[WEIGHT])

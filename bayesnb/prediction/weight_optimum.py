@@ -1,4 +1,4 @@
-"""Weights of terms: penalised multinomial logistic regression on the terms of rows, by fits that do not know the rows.
+"""Weights of terms: penalised multinomial logistic regression on cross-fitted terms of rows.
 
     s_c(x) = b_c + log π_c + Σ_t w_t ℓ_ct(x),    P(c | x) = softmax(s),    w_t = T_g + τ_g d_t  (t in group g)
 
@@ -7,15 +7,15 @@ a grid against which Laplace's evidence is not strong: within a Bayes factor of 
 is t draws from one simplex is ℓ ((t + 1)/(t₀ + 1))^-β, t₀ that of a typical row, with β at the optimum under τ = 0; β
 is half normal of scale ½, as rows whose labels are told nearly without error do not bound it.
 
-Each row is scored S times, by S fits to random halves of the other rows, with S-th parts of its weight.
+Each row is scored S times, by S fits to random halves of the rows without it, each time with 1/S of its weight.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,7 +28,8 @@ GRID_OF_TWO = (
     (0.3, 0.0), (0.3, 0.1), (0.3, 0.3), (1.0, 0.1), (1.0, 0.3), (1.0, 1.0),
 )  # fmt: skip
 """τ of one group of terms, and of two, margins and dependences, from those that shrink most."""
-_STRONG = np.log(10.0)  # Jeffreys; the best τ alone is chosen by a nat or two where few rows are hard to tell
+# Jeffreys' bound of strong evidence. Where few rows are hard to tell, a nat or two decide which τ is the best one.
+_STRONG = np.log(10.0)
 _PRECISION_OF_EXPONENT = 4.0
 _LARGEST_EXPONENT = 2.0
 _SPLITS_TOGETHER, _FOLDS = 3, 4
@@ -39,25 +40,25 @@ Point = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which terms share a temperature.
+    """Partition of T terms into G groups, each with a temperature.
 
     Parameters
     ----------
-    of_terms : (T,) int array
+    index : (T,) int array
         Group of each term.
     mean : (G,) array
         Prior means μ of the temperatures.
     of_draws : (T,) bool array
-        Terms of rows that are several draws from one simplex.
+        Whether a term is of rows that are several draws from one simplex.
     """
 
-    of_terms: Int[np.ndarray, "T"]
+    index: Int[np.ndarray, "T"]
     mean: Float[np.ndarray, "G"]
     of_draws: Bool[np.ndarray, "T"]
 
     @classmethod
-    def of(cls, dependence: Bool[np.ndarray, "T"], of_draws: Bool[np.ndarray, "T"]) -> Groups:
-        """Return the groups of terms of which some are dependences: T ~ N(1, 1) of margins, and N(½, 1) of those."""
+    def from_dependence(cls, dependence: Bool[np.ndarray, "T"], of_draws: Bool[np.ndarray, "T"]) -> Groups:
+        """Return one group of margins, and one of dependences if there are any: T ~ N(1, 1), and T ~ N(½, 1)."""
         mean = np.array([1.0, 0.5]) if dependence.any() else np.ones(1)
         return cls(dependence.astype(int), mean, of_draws)
 
@@ -68,82 +69,108 @@ class Groups:
 
     def sum_terms(self, values: Float[np.ndarray, "*N T"]) -> Float[np.ndarray, "*N G"]:
         """Return the sum of the terms of each group."""
-        return np.stack([values[..., self.of_terms == g].sum(axis=-1) for g in range(len(self.mean))], axis=-1)
+        return np.stack([values[..., self.index == g].sum(axis=-1) for g in range(len(self.mean))], axis=-1)
 
-    def summed(self) -> Groups:
-        """Return the groups of `sum_terms`, a term each."""
+    def collapse(self) -> Groups:
+        """Return G groups of one term each: the groups of what `sum_terms` returns."""
         n = len(self.mean)
-        draws = np.array([self.of_draws[self.of_terms == g].any() for g in range(n)])
+        draws = np.array([self.of_draws[self.index == g].any() for g in range(n)])
         return Groups(np.arange(n), self.mean, draws)
 
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """The prior of biases and weights under one τ.
+    """Normal prior of C biases and T weights under one τ.
 
     Parameters
     ----------
     groups : Groups
+        Groups of the T terms.
     shrinkage : (G,) array
-        τ.
-    into : (C + T, P) sparse array
-        (b, w) as a linear function of the P free parameters, of (b, T, d): no b without biases, d_t where τ_g > 0.
+        τ of each group.
+    design : (C + T, P) sparse array
+        Linear map from the P free parameters to (b, w). The free parameters are (b, T, d), without b where classes have
+        no bias, and with d_t only where τ_g > 0.
     mean : (P,) array
         Prior means of the free parameters, whose prior variances are 1.
     temperatures : slice
-        Where T is among the free parameters.
+        Positions of T among the free parameters.
     """
 
     groups: Groups
     shrinkage: Float[np.ndarray, "G"]
-    into: sp.csr_array
+    design: sp.csr_array
     mean: Float[np.ndarray, "P"]
     temperatures: slice
 
     @classmethod
-    def of(cls, groups: Groups, shrinkage: np.ndarray, n_classes: int, *, biased: bool) -> Prior:
-        """Return the prior of C biases and T weights."""
-        n_terms, n_groups, tau = len(groups.of_terms), len(groups.mean), shrinkage[groups.of_terms]
+    def from_groups(cls, groups: Groups, shrinkage: np.ndarray, n_classes: int, *, biased: bool) -> Prior:
+        """Return the prior under τ = `shrinkage` (G,); without biases b = 0."""
+        n_terms, n_groups, tau = len(groups.index), len(groups.mean), shrinkage[groups.index]
         bias = sp.eye_array(n_classes, n_classes * biased)
-        common = sp.csr_array((np.ones(n_terms), (np.arange(n_terms), groups.of_terms)), (n_terms, n_groups))
+        common = sp.csr_array((np.ones(n_terms), (np.arange(n_terms), groups.index)), (n_terms, n_groups))
         deviations = sp.diags_array(tau).tocsc()[:, tau > 0]
         mean = np.zeros(n_classes * biased + n_groups + deviations.shape[1])
         temperatures = slice(n_classes * biased, n_classes * biased + n_groups)
         mean[temperatures] = groups.mean
-        into = sp.block_diag([bias, sp.hstack([common, deviations])], format="csr")
-        return cls(groups, shrinkage, sp.csr_array(into), mean, temperatures)
+        design = sp.block_diag([bias, sp.hstack([common, deviations])], format="csr")
+        return cls(groups, shrinkage, sp.csr_array(design), mean, temperatures)
 
     def point(self, theta: Float[np.ndarray, "P"]) -> Point:
-        """Return the biases and weights of free parameters."""
-        at = self.into @ theta
-        return at[: len(at) - len(self.groups.of_terms)], at[len(at) - len(self.groups.of_terms) :]
+        """Return the biases (C,) and weights (T,) of free parameters."""
+        values = self.design @ theta
+        n_classes = len(values) - len(self.groups.index)
+        return values[:n_classes], values[n_classes:]
 
     def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
-        """Return the free parameters whose biases and weights are these, or, where τ = 0, nearest to these."""
-        of_terms, tau = self.groups.of_terms, self.shrinkage[self.groups.of_terms]
-        common = np.bincount(of_terms, weight) / np.bincount(of_terms)
+        """Return the free parameters of given biases and weights; where τ = 0, of the mean weight of the group."""
+        index, tau = self.groups.index, self.shrinkage[self.groups.index]
+        common = np.bincount(index, weight) / np.bincount(index)
         free = tau > 0
-        return np.concatenate([bias[: self.temperatures.start], common, (weight - common[of_terms])[free] / tau[free]])
+        return np.concatenate([bias[: self.temperatures.start], common, (weight - common[index])[free] / tau[free]])
+
+
+class TermBlock(NamedTuple):
+    """Terms of n scored rows by one fit.
+
+    Parameters
+    ----------
+    position : (n,) int array
+        Positions of the rows among all A scored rows.
+    fit : int
+        Number of the fit, from 0 on.
+    log_class : (C,) array
+        log P(class) in nats, by this fit.
+    values : (n, C, T) array
+        log p(x_t | class) in nats, by this fit.
+    """
+
+    position: Int[np.ndarray, "n"]
+    fit: int
+    log_class: Float[np.ndarray, "C"]
+    values: Float[np.ndarray, "n C T"]
 
 
 @dataclass(frozen=True, eq=False)
 class CrossTerms(ABC):
-    """Terms of N rows, each by S fits that do not know the row: A = S·N scored rows, those of the first split first.
+    """Terms of N rows, each scored by S fits that do not know the row; abstract: how the terms are stored.
+
+    There are A = S·N scored rows, those of the first split first.
 
     Parameters
     ----------
     log_class : (A, C) array
         log P(class) in nats.
     log_length : (A,) array
-        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ a typical one; else 0.
+        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ the length of a typical row; else 0.
     label : (A,) int array
-        Index of the class.
+        Index of the class of each row.
     weight : (A,) array
         Replication counts, divided by S.
     row : (A,) int array
-        Which row it is.
+        Position of each row among the N rows.
     fit : (A,) int array
-        Which of the 2S fits has scored it.
+        Number of the fit, of 2S, that has scored each row.
     """
 
     log_class: Float[np.ndarray, "A C"]
@@ -152,6 +179,36 @@ class CrossTerms(ABC):
     weight: Num[np.ndarray, "A"]
     row: Int[np.ndarray, "A"]
     fit: Int[np.ndarray, "A"]
+
+    @staticmethod
+    @abstractmethod
+    def cells_per_row(n_terms: int, n_deviating: int) -> int:
+        """Return how many numbers are stored for each row and class.
+
+        Parameters
+        ----------
+        n_terms : int
+            Number of terms of a row, T.
+        n_deviating : int
+            Number of cells of a row that differ from what most rows have.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_blocks(cls, blocks: Iterable[TermBlock], groups: Groups, n_classes: int, **row_fields: np.ndarray) -> Self:
+        """Read the terms of all scored rows.
+
+        Parameters
+        ----------
+        blocks : iterable of TermBlock
+            Blocks of scored rows, each row in one block.
+        groups : Groups
+            Groups of the terms.
+        n_classes : int
+            Number of classes, C.
+        row_fields : (A,) arrays
+            The fields `log_length`, `label`, `weight`, `row` and `fit`.
+        """
 
     @abstractmethod
     def take(self, index: np.ndarray | slice) -> Self:
@@ -163,22 +220,22 @@ class CrossTerms(ABC):
 
     @abstractmethod
     def with_exponent(self, exponent: float, of_draws: np.ndarray) -> Self:
-        """Multiply terms of draws by ((t + 1)/(t₀ + 1))^-β."""
+        """Return a copy whose terms of draws are multiplied by ((t + 1)/(t₀ + 1))^-β; `of_draws` (T,) says which."""
 
     @abstractmethod
     def sum_groups(self, groups: Groups) -> CrossTerms:
-        """Return the sums of the terms of each group, in its place."""
+        """Return a copy with G terms, each the sum of the terms of a group."""
 
     @abstractmethod
     def find_parameters(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
-        """Find the free parameters at the penalised optimum, from (b, w) on; default: from the prior mean on."""
+        """Find the free parameters at the penalised optimum, from `start` = (b, w) on; default: the prior mean."""
 
     @abstractmethod
     def optimum_at(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
-        """Return the optimum at these free parameters, with standard deviations and evidence."""
+        """Return the optimum at free parameters that maximise the score, with standard deviations and evidence."""
 
     def maximize(self, prior: Prior, start: Point | None = None) -> Optimum:
-        """Find the penalised optimum, from (b, w) on; default: from the prior mean on."""
+        """Find the penalised optimum, from `start` = (b, w) on; default: the prior mean."""
         return self.optimum_at(prior, self.find_parameters(prior, start))
 
     @property
@@ -197,44 +254,49 @@ class CrossTerms(ABC):
     def held_out_log_losses(self, prior: Prior, start: Point) -> Float[np.ndarray, "N"]:
         """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
 
-        A row is not only among those that weights are fitted to: half of the fits that score other rows know its label.
-        Weights for it are fitted to what the other fits, those that score it, say of other rows. Rows which the same
+        Not only are weights fitted to the row: half of the fits that score other rows know its label, too. So weights
+        for the row are fitted to the scores of other rows by those fits alone that score the row. Rows which the same
         fits score are held out a quarter at a time; of six splits three are taken together. Halves are stratified, so
-        that a half's share of a class knows of the row, too: log P(its class) is lowered as if the row were not there.
+        that the proportion of a class in a half tells of the row: log P(its class) is lowered as if the row were not
+        in the data.
 
         Parameters
         ----------
         prior : Prior
+            Prior of biases and weights.
         start : (b, w)
-            The optimum of all rows.
+            Optimum of all rows, where the search begins.
         """
         fit, losses = self.fit.reshape(-1, self.n_rows), np.zeros(self.n_rows)
-        of_class, of_row = np.bincount(self.label, self.weight), np.bincount(self.row, self.weight)
-        shift = np.log1p(-of_row / (of_class[self.label[: self.n_rows]] + 1))
-        together = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
-        for splits in together:
-            patterns, pattern_of = np.unique(fit[splits], axis=1, return_inverse=True)
+        class_weight, row_weight = np.bincount(self.label, self.weight), np.bincount(self.row, self.weight)
+        shift = np.log1p(-row_weight / (class_weight[self.label[: self.n_rows]] + 1))
+        batches = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
+        for splits in batches:
+            patterns, pattern_index = np.unique(fit[splits], axis=1, return_inverse=True)
             for k, pattern in enumerate(patterns.T):
-                rows = np.flatnonzero(pattern_of == k)
+                rows = np.flatnonzero(pattern_index == k)
                 rows = rows[np.argsort(self.label[rows], kind="stable")]
                 for held_out in (rows[i::_FOLDS] for i in range(min(_FOLDS, len(rows)))):
-                    others = np.isin(self.fit, pattern) & ~np.isin(self.row, held_out)
-                    terms = self.take(np.flatnonzero(others))
-                    terms = replace(terms, weight=terms.weight * (self.weight.sum() / terms.weight.sum()))
-                    point = prior.point(terms.find_parameters(prior, start))
+                    others = self.take(np.flatnonzero(np.isin(self.fit, pattern) & ~np.isin(self.row, held_out)))
+                    if len(others.weight):  # There may be none if rows are two or three, of high weights.
+                        others = replace(others, weight=others.weight * (self.weight.sum() / others.weight.sum()))
+                    point = prior.point(others.find_parameters(prior, start))
                     scored = self.take((splits[:, None] * self.n_rows + held_out).ravel())
-                    scored.log_class[np.arange(len(scored.label)), scored.label] += shift[scored.row]  # of a copy
-                    losses[held_out] -= scored._log_proba_of_label(*point).reshape(len(splits), -1).mean(axis=0)
-        return losses / len(together)
+                    log_class = scored.log_class.copy()
+                    log_class[np.arange(len(log_class)), scored.label] += shift[scored.row]
+                    log_proba = replace(scored, log_class=log_class)._log_proba_of_label(*point)
+                    losses[held_out] -= log_proba.reshape(len(splits), -1).mean(axis=0)
+        return losses / len(batches)
 
     def _log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:
-        log_proba = log_softmax(self.scores(bias, weight), axis=-1)
+        """Compute log P(label | row) of each scored row at (b, w)."""
+        log_proba = np.asarray(log_softmax(self.scores(bias, weight), axis=-1))
         return np.take_along_axis(log_proba, self.label[:, None], axis=-1)[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The penalised optimum under one τ.
+    """Penalised optimum under one τ.
 
     Parameters
     ----------
@@ -257,15 +319,17 @@ class Optimum:
     log_evidence: float
 
 
-def fit_weights(
+def optimize_weights(
     terms: CrossTerms, groups: Groups, grid: Sequence[Sequence[float]], *, biased: bool
 ) -> tuple[list[Optimum], int, float]:
-    """Find the optimum under each τ of a grid.
+    """Find the penalised optimum of biases and weights under each τ of a grid, and choose τ by the evidence.
 
     Parameters
     ----------
     terms : CrossTerms
+        Terms of rows.
     groups : Groups
+        Groups of the terms.
     grid : sequence of (G,) τ
         From those that shrink most to those that shrink least.
     biased : bool
@@ -280,29 +344,30 @@ def fit_weights(
     exponent : float
         β; 0 if no terms are of draws.
     """
-    exponent = _exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
-    scaled, found = terms.with_exponent(exponent, groups.of_draws), list[Optimum]()
+    exponent = _find_exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
+    scaled, optima = terms.with_exponent(exponent, groups.of_draws), list[Optimum]()
     for tau in grid:
-        prior = Prior.of(groups, np.asarray(tau, float), terms.log_class.shape[-1], biased=biased)
-        found.append(scaled.maximize(prior, (found[-1].bias, found[-1].weight) if found else None))
-    best = max(one.log_evidence for one in found)
-    return found, next(k for k, one in enumerate(found) if one.log_evidence >= best - _STRONG), exponent
+        prior = Prior.from_groups(groups, np.asarray(tau, float), terms.log_class.shape[-1], biased=biased)
+        optima.append(scaled.maximize(prior, (optima[-1].bias, optima[-1].weight) if optima else None))
+    best = max(optimum.log_evidence for optimum in optima)
+    chosen = next(k for k, optimum in enumerate(optima) if optimum.log_evidence >= best - _STRONG)
+    return optima, chosen, exponent
 
 
-def _exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
-    """Find β at the optimum under common temperatures."""
+def _find_exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
+    """Find β at the penalised optimum under τ = 0."""
     from scipy.optimize import minimize_scalar
 
-    prior = Prior.of(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased=biased)
+    prior = Prior.from_groups(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased=biased)
     start: Point | None = None
 
     def loss(exponent: float) -> float:
         nonlocal start
         scaled = terms.with_exponent(exponent, groups.of_draws)
-        found = scaled.maximize(prior, start)
-        start = found.bias, found.weight
-        away = found.temperature - groups.mean
-        penalty = (found.bias @ found.bias + away @ away + _PRECISION_OF_EXPONENT * exponent**2) / 2
-        return penalty - scaled.log_score(found.bias, found.weight)
+        optimum = scaled.maximize(prior, start)
+        start = optimum.bias, optimum.weight
+        excess = optimum.temperature - groups.mean
+        penalty = (optimum.bias @ optimum.bias + excess @ excess + _PRECISION_OF_EXPONENT * exponent**2) / 2
+        return float(penalty - scaled.log_score(optimum.bias, optimum.weight))
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)

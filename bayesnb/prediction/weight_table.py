@@ -1,4 +1,4 @@
-"""The weights of terms as a table: how sure they are, and what a term is worth."""
+"""Table of the weights of terms, with intervals and the cost of leaving a term out."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 
 def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.DataFrame:
-    """Weights of terms, with intervals, and what leaving a term out costs.
+    """Return the weights of terms with intervals, and the loss of log score if a term is left out.
 
     Parameters
     ----------
     nb : fitted WeightedNB
+        Classifier whose weights are shown.
     prob : float, default 0.9
         Posterior probability of the intervals, in (0, 1).
-    draws : what `run_nuts(nb, X=X, y=y)` returns, optional
-        Draws of the weights, whose quantiles are the intervals; without them the posterior is taken for normal.
+    draws : ArviZ data or dict, optional
+        Draws of the weights by `run_nuts(nb, X=X, y=y)`, whose quantiles are the intervals. Default: the posterior is
+        taken for normal.
 
     Returns
     -------
@@ -33,27 +35,27 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
         for the temperature, and one more for that of dependences where there are any.
 
         term
-            what it is about; "temperature" in the row of all terms.
+            name of the term; "temperature" in the row of all terms.
         weight
-            at the optimum; 1 is naive Bayes, 0 leaves the term out. Of rows that are several draws from one
-            simplex it is that of a row of typical length, `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean
-            of log(t + 1).
+            at the optimum; 1 is naive Bayes, 0 leaves the term out. Where rows are several draws from one simplex, the
+            weight is for a row of typical length: `nb.weight_` times (t + 1)^-`nb.length_exponent_` at the mean of
+            log(t + 1).
         lower, upper
             equal-tailed interval, averaged over τ by its evidence.
         sd
             posterior standard deviation, averaged over τ likewise.
         cost
-            in nats, by how much the penalised log score of the rows that weights were fitted to falls where this term
-            is left out and biases, temperature and the other weights are at their optimum again. By Laplace's
-            approximation at τ = `nb.shrinkage_`: ½ weight²/Var(weight), which is good up to a few nats and too low
-            beyond. Of the temperature it is what leaving all terms out costs.
+            fall, in nats, of the penalised log score of the rows that weights were fitted to, if the term is left out
+            and biases, temperature and the other weights are optimised again. By Laplace's approximation at τ =
+            `nb.shrinkage_` the cost is ½ weight²/Var(weight), which is good up to a few nats and too low beyond. The
+            cost of the temperature is that of leaving all terms out.
 
         `attrs` has "temperature", "shrinkage" and "prob".
 
     Raises
     ------
     NotFittedError
-        If nothing was fitted.
+        If `nb` is not fitted.
     ValueError
         If `nb` is no `WeightedNB` or has no weights yet, `prob` is not in (0, 1), or the draws are of other weights.
 
@@ -63,8 +65,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     with Σ_i log softmax(s(x_i))[y_i] for a log-likelihood, and not that of the parameters θ: a generalised (Gibbs)
     posterior, as three splits are averaged. Under one τ it is taken for normal, with the inverse of minus the Hessian
     of the penalised log score for the covariance of (b, T, d), and w = T + τ d; the exponent of the length is held.
-    Where the terms tell the labels nearly without error they bound the weights from below only, and normal intervals
-    are too wide on that side: draws have the shape of the posterior.
+    Where the terms tell the labels nearly without error, the data bound the weights from below only, and normal
+    intervals are too wide on that side: draws have the shape of the posterior.
 
     References
     ----------
@@ -76,8 +78,8 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     >>> from bayesnb import WeightedNB, weight_table
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(0, 2, 2000)
-    >>> one, other = (np.where(rng.random(2000) < 0.8, y, 1 - y) for _ in range(2))
-    >>> nb = WeightedNB().fit(np.column_stack([one, one, other]), y)  # the first witness is heard twice
+    >>> first, second = (np.where(rng.random(2000) < 0.8, y, 1 - y) for _ in range(2))
+    >>> nb = WeightedNB().fit(np.column_stack([first, first, second]), y)  # the first witness is heard twice
     >>> weight_table(nb)[["term", "weight", "sd"]].round(2)
       term  weight    sd
     0    0    0.50  0.47
@@ -102,34 +104,34 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     weight, cost = means[chosen], 0.5 * (means[chosen] / sds[chosen]) ** 2
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
     if draws is None:
-        share = path.probability()
-        lower, upper = _mixture_quantiles(tails, share, means, sds)
-        mean = share @ means
-        sd = np.sqrt(share @ (sds**2 + (means - mean) ** 2))
+        probability = path.probability()
+        lower, upper = _mixture_quantiles(tails, probability, means, sds)
+        mean = probability @ means
+        sd = np.sqrt(probability @ (sds**2 + (means - mean) ** 2))
     else:
         drawn = read_weight_draws(weights, draws)
         if drawn is None:
             raise ValueError("draws must be those of weights, as run_nuts(nb, X=X, y=y) of this WeightedNB has them.")
-        one_each = np.unique(weights.dependence, return_index=True)[1]
-        each = drawn.weight if names is weights.names else drawn.weight[:, one_each]
-        lower, upper = np.quantile(each, tails, axis=0)
-        sd = each.std(axis=0, ddof=1)
+        first_of_group = np.unique(weights.dependence, return_index=True)[1]
+        values = drawn.weight if names is weights.names else drawn.weight[:, first_of_group]
+        lower, upper = np.quantile(values, tails, axis=0)
+        sd = values.std(axis=0, ddof=1)
     table = pd.DataFrame({"term": names, "weight": weight, "lower": lower, "upper": upper, "sd": sd, "cost": cost})
     table.attrs = {"temperature": weights.temperature, "shrinkage": weights.shrinkage, "prob": float(prob)}
     return table
 
 
-def _mixture_quantiles(prob: np.ndarray, share: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    """Compute (Q, T) quantiles of mixtures of K normal distributions, with weights (K,), by bisection.
+def _mixture_quantiles(prob: np.ndarray, weight: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
+    """Compute (Q, T) quantiles of T mixtures of K normal distributions, `weight` (K,), `mean` and `sd` (K, T).
 
-    They lie between the quantiles of the components.
+    Bisection starts from the quantiles of the components, between which those of the mixture lie.
     """
     from scipy.special import ndtr, ndtri
 
-    each = mean[:, None] + sd[:, None] * ndtri(prob)[:, None]
-    low, high = each.min(axis=0), each.max(axis=0)
+    quantiles = mean[:, None] + sd[:, None] * ndtri(prob)[:, None]
+    low, high = quantiles.min(axis=0), quantiles.max(axis=0)
     for _ in range(100):
         middle = (low + high) / 2
-        below = np.einsum("k,kqt->qt", share, ndtr((middle - mean[:, None]) / sd[:, None])) < prob[:, None]
+        below = np.einsum("k,kqt->qt", weight, ndtr((middle - mean[:, None]) / sd[:, None])) < prob[:, None]
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return middle
+    return np.asarray(middle)

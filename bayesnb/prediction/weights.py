@@ -1,4 +1,4 @@
-"""Weights of the terms of a classifier: what was found, and whose it is."""
+"""Weights of the terms of a classifier, and the evidence for them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayesnb.prediction.weight_optimum import Groups
 
 @dataclass(frozen=True, eq=False)
 class WeightPath:
-    """The weights of terms under each τ that was compared.
+    """Weights of terms under each τ that was compared.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class WeightPath:
     def probability(self) -> np.ndarray:
         """Return (K,) posterior probabilities of the τ, all alike a priori."""
         odds = np.exp(self.log_evidence - self.log_evidence.max())
-        return odds / odds.sum()
+        return np.asarray(odds / odds.sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +67,22 @@ class Weights:
     Attributes
     ----------
     names : tuple of str
-        What each term is about.
+        Name of each term: a column, a dependence of a column on its parents, or a member of an average.
     weight : (T,) array
+        Weight of each term.
     classes : Levels
-        Those of `class_bias`.
+        Classes of `class_bias`.
     class_bias : (C,) array
-        In nats.
+        Bias of each class, in nats.
     temperature : float
         Common mean of the weights of margins, or of all terms where none is a dependence.
     shrinkage : float
         τ: how far these weights may be from the temperature; 0 is temperature scaling.
     of_draws : (T,) array of bool
-        Which terms are of rows of several draws from one simplex: their weight is `weight` · (t + 1)^-`exponent` for a
-        row of t draws.
+        Whether a term is of rows that are several draws from one simplex: the weight is then `weight` ·
+        (t + 1)^-`exponent` for a row of t draws.
     exponent : float
+        Exponent β of the length.
     log_length : float
         Mean of log(t + 1) over the rows that the weights were fitted to; 0 without such terms.
     n_rows : int
@@ -91,9 +93,9 @@ class Weights:
     path : WeightPath or None
         The weights under each τ that was compared; None in files of older versions.
     dependence : (T,) array of bool
-        Which terms are dependences of a column on its parents; default: none.
+        Whether a term is the dependence of a column on its parents; default: none.
     dependence_temperature, dependence_shrinkage : float
-        Temperature and τ of those.
+        Temperature and τ of the dependences.
 
     Examples
     --------
@@ -102,10 +104,10 @@ class Weights:
     >>> from bayesnb import GaussianNB, WeightedNB
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
-    >>> found
+    >>> weights = WeightedNB(GaussianNB()).fit(X[::2], y[::2]).weights_
+    >>> weights
     Weights(4 terms around 0.679, by halves of 75 rows)
-    >>> WeightedNB(GaussianNB(), weights=found).fit(X[1::2], y[1::2]).weights_ is found
+    >>> WeightedNB(GaussianNB(), weights=weights).fit(X[1::2], y[1::2]).weights_ is weights
     True
     """
 
@@ -142,8 +144,8 @@ class Weights:
         for name, shape in shapes.items():
             require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
         for name in ("of_draws", "dependence"):
-            if (own := getattr(self, name)).dtype != bool or own.shape != (n_terms,):
-                raise ValueError(f"weights_.{name} is {own.dtype} {own.shape}.")
+            if (mask := getattr(self, name)).dtype != bool or mask.shape != (n_terms,):
+                raise ValueError(f"weights_.{name} is {mask.dtype} {mask.shape}.")
         numbers = ["temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss"]
         numbers += ["dependence_temperature", "dependence_shrinkage"]
         if self.path is not None:
@@ -153,43 +155,43 @@ class Weights:
 
     @property
     def biased(self) -> bool:
-        """Whether classes have a bias and terms may have weights of their own: else one temperature is all."""
+        """Whether classes have a bias, or terms weights that differ from the temperature."""
         return bool(self.shrinkage) or bool(self.class_bias.any())
 
     @property
     def groups(self) -> Groups:
         """Groups of terms that share a temperature."""
-        return Groups.of(self.dependence, self.of_draws)
+        return Groups.from_dependence(self.dependence, self.of_draws)
 
     @property
     def typical(self) -> np.ndarray:
-        """(T,) what `weight` is times for a row of typical length, e^`log_length` - 1 draws: then it is T + τ d."""
+        """(T,) factor of `weight` in a row of typical length, e^`log_length` - 1 draws; the product is T + τ d."""
         return np.where(self.of_draws, np.exp(-self.exponent * self.log_length), 1.0)
 
-    def of_classes(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
-        """(…, C') biases of other classes than those of `bias` (…, C); such as came later have none."""
-        at = self.classes.index(classes.values)
-        if self.class_bias.any() and (at < 0).all():
+    def align_bias(self, classes: Levels, bias: np.ndarray) -> np.ndarray:
+        """Return biases (…, C') of the given classes from `bias` (…, C) of the weights' classes; 0 of new classes."""
+        position = self.classes.index(classes.values)
+        if self.class_bias.any() and (position < 0).all():
             raise ValueError(
                 f"weights have a bias of the classes {list(self.classes.values)[:8]}, and here are "
                 f"{list(classes.values)[:8]}: none of those. Are the labels of another type?"
             )
-        return np.where(at < 0, 0.0, bias[..., np.maximum(at, 0)])
+        return np.where(position < 0, 0.0, bias[..., np.maximum(position, 0)])
 
-    def of(self, fitted: Fitted) -> TermWeights:
-        """Return the weights for the model of a classifier; classes that came later have no bias.
+    def to_term_weights(self, fitted: Fitted) -> TermWeights:
+        """Return the weights in the layout of a classifier's model; classes that the weights do not know have bias 0.
 
         Raises
         ------
         ValueError
-            If the terms are others.
+            If the classifier has other terms.
         """
         encoding, is_average = fitted.encoding, fitted.average is not None
         names = self.names if is_average and self.names == (AVERAGE,) else term_names(fitted)
         if names != self.names:
-            other = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
-            raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {other!r}.")
-        bias = self.of_classes(encoding.classes, self.class_bias)
+            first = next((a for a, b in zip(names, self.names, strict=False) if a != b), f"{len(names)} terms")
+            raise ValueError(f"weights are of {len(self.names)} terms, {self.names[:6]}, and not of these: {first!r}.")
+        bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
         sizes = [len(columns.term_names) for columns in encoding.blocks]
@@ -198,42 +200,48 @@ class Weights:
 
 
 class Weighed(Classifier, Protocol):
-    """A classifier whose terms are weighted, around another one."""
+    """Classifier whose terms are weighted, around a classifier without weights."""
 
     weights_: Weights
     max_rows: int
     seed: int
 
     model_: Classifier
-    """The classifier whose terms are weighted, fitted, with margins of columns that have parents."""
+    """Fitted classifier whose terms are weighted; columns with parents have a margin and a dependence."""
 
     @property
-    def estimator_(self) -> Classifier: ...
+    def estimator_(self) -> Classifier:
+        """Fitted classifier without weights."""
+        ...
 
     @property
-    def term_names_(self) -> tuple[str, ...]: ...
+    def term_names_(self) -> tuple[str, ...]:
+        """(T,) names of the terms."""
+        ...
 
     @property
-    def weight_(self) -> np.ndarray: ...
+    def weight_(self) -> np.ndarray:
+        """(T,) weights of the terms."""
+        ...
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:
-    """The weights of a `WeightedNB`.
+    """Return the weights of a `WeightedNB`; `who` is the name of the caller, for messages.
 
     Raises
     ------
     NotFittedError
-        If nothing was fitted.
+        If `nb` is not fitted.
     ValueError
-        If it is no `WeightedNB`, or one whose weights were not found.
+        If `nb` is no `WeightedNB`, or has no weights yet.
     """
     require_fitted(nb, who)
     if not hasattr(nb, "weigh"):
         raise ValueError(f"{who}: {type(nb).__name__} has no weights of terms; pass a fitted WeightedNB.")
-    found = getattr(nb, "weights_", None)
-    if found is None:
+    weights: Weights | None = getattr(nb, "weights_", None)
+    if weights is None:
         raise ValueError(
             f"{who}: the weights of this {type(nb).__name__} are 1, as none were found: its rows were counted and not "
             "weighed, or were too few. nb.weigh(X, y) finds them, from rows that were counted."
         )
-    return found
+    return weights

@@ -1,7 +1,7 @@
-"""Priors whose hyperparameters are unknown: θ is integrated out, and what is left is sampled.
+"""Priors with unknown hyperparameters: θ is integrated out, and the hyperparameters are sampled.
 
-A hyperprior is a NumPyro program that samples hyperparameters and returns a prior, a `NaiveBayes` as any other. Its
-evidence is the likelihood of the hyperparameters, and updated it is the posterior of θ given them.
+A hyperprior is a NumPyro program that samples hyperparameters and returns a prior, a `NaiveBayes`. The evidence of that
+prior is the likelihood of the hyperparameters, and updating the prior gives the posterior of θ given the draw.
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ _MOST_CELLS = 2**24
 
 @dataclass(frozen=True, eq=False)
 class Hierarchy:
-    """A prior of which the families know that hyperparameters are unknown, `Hierarchical`, and how.
+    """Target of NUTS for a prior with unknown hyperparameters, in blocks whose families are `Hierarchical`.
 
     Parameters
     ----------
     prior : NaiveBayes
-        What has no hyperprior, such as κ and a of Gaussian features, Poisson blocks and a fixed class prior, is of it;
-        so are the scales of hyperpriors.
+        Prior of all parameters without a hyperprior: κ and a of Gaussian features, Poisson blocks, a fixed class prior.
+        The scales of hyperpriors are derived from it, too.
     kind : {"symmetric", "pooled"}
-        Dirichlet(α, …, α), or Dirichlet(α L m) with a base measure m that the classes share: α is what a level has on
-        average, and m = 1/L is the symmetric prior.
+        Dirichlet(α, …, α), or Dirichlet(α L m) with a base measure m that the classes share: α is the mean
+        concentration of a level, and m = 1/L is the symmetric prior.
     alpha : distribution
-        Of α, one for each Dirichlet block, and of the concentration of the classes.
-    sites : for each block the site of each parameter
+        Hyperprior of α, one for each Dirichlet block, and of the concentration of the classes.
+    sites : sequence of dict
+        For each block the site of each parameter.
     """
 
     prior: NaiveBayes
@@ -51,52 +52,74 @@ class Hierarchy:
     sites: Sites
 
     def sample_prior(self, into: NaiveBayes | None = None) -> NaiveBayes:
-        """The program of the hyperparameters, put `into` a prior: by default one over the parameters."""
+        """Sample the hyperparameters and return `into` with these; default: the prior of the parameters."""
         values: dict[str, Any] = {}
         if not self.prior.class_prior.fixed:
             values[CLASS_ALPHA] = numpyro.sample(CLASS_ALPHA, self.alpha)
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        for family, own in zip(self.prior.blocks, names, strict=True):
-            for name, said in hyperprior_of(family, self.kind == "pooled").items():
-                values[own[name]] = _sample(own[name], said, self.alpha)
+        for family, block_names in zip(self.prior.blocks, names, strict=True):
+            for name, hyperparameter in hyperprior_of(family, self.kind == "pooled").items():
+                site = block_names[name]
+                values[site] = _sample(site, hyperparameter, self.alpha)
         return prior_given(self.prior.unit() if into is None else into, names, values)
 
     @property
     def hyperprior(self) -> Kind:
+        """Kind of the hyperprior, for the attributes of the draws."""
         return self.kind
 
     def program(self, statistics: Statistics) -> Callable[[], None]:
-        """The posterior of the hyperparameters alone: θ is integrated out."""
+        """Return the program whose density is the posterior of the hyperparameters, θ integrated out."""
         return partial(self.collapsed, self.condense(statistics))
 
     def condense(self, statistics: Statistics) -> Statistics:
-        """What the evidence needs of the statistics: under "symmetric" levels are counted by their counts."""
+        """Reduce the statistics to those that the evidence needs: under "symmetric", histograms of the counts."""
         return statistics if self.kind == "pooled" else self.prior.unit().condense(statistics)
 
     def collapsed(self, condensed: Statistics) -> None:
-        """The program over such statistics, which may be traced."""
+        """Sample the hyperparameters, and add the log evidence of condensed statistics, which may be traced."""
         prior = self.sample_prior(None if self.kind == "pooled" else self.prior.unit().condensed())
         numpyro.factor("rows", _log_evidence(prior, condensed))
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
-        """The parameters of S draws, exact given the hyperparameters; and these, of the classes and each block."""
+        """Draw the parameters exactly given each draw of the hyperparameters.
+
+        Parameters
+        ----------
+        samples : dict of (S, …) arrays
+            Draws of the hyperparameters.
+        statistics : Statistics
+            Statistics of the rows.
+        masks : sequence of (K,) arrays of bool
+            For each block, which positions of the last axis to keep.
+        seed : int
+            Seed of the draws of the parameters.
+
+        Returns
+        -------
+        parameters : dict of (S, …) arrays
+        hyperparameters : list of dict
+            Draws of the hyperparameters of the classes, and of each block.
+        """
         drawn = self._draw(samples, statistics, masks, seed)
         names = hyperparameter_sites(self.prior, self.kind, self.sites)
-        ours = [[CLASS_ALPHA], *(own.values() for own in names)]
-        return drawn, [{site: samples[site] for site in sites if site in samples} for sites in ours]
+        groups = [[CLASS_ALPHA], *(block_names.values() for block_names in names)]
+        return drawn, [{site: samples[site] for site in sites if site in samples} for sites in groups]
 
     def posterior(self, hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
-        """The exact posterior of the parameters given one draw of the hyperparameters."""
-        prior = numpyro.handlers.substitute(numpyro.handlers.seed(self.sample_prior, 0), data=hyperparameters)()
+        """Return the exact posterior of the parameters given one draw of the hyperparameters."""
+        prior: NaiveBayes = numpyro.handlers.substitute(
+            numpyro.handlers.seed(self.sample_prior, 0), data=hyperparameters
+        )()
         return prior.update(statistics)
 
     @float64
     def _draw(
         self, samples: Mapping[str, Any], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> dict[str, np.ndarray]:
-        """Some draws at a time, of the blocks of which anything is asked."""
+        """Draw the parameters of blocks with positions to keep, for some draws of the hyperparameters at a time."""
         wanted = [b for b, keep in enumerate(masks) if keep.any()]
 
         def posterior(hyperparameters: Mapping[str, Any], statistics: Statistics) -> NaiveBayes:
@@ -106,25 +129,28 @@ class Hierarchy:
         posteriors = jax.jit(jax.vmap(posterior, (0, None)))
         n_draws = len(next(iter(samples.values())))
         size = max(1, _MOST_CELLS // (1 + sum(v.size for b in wanted for v in jax.tree.leaves(statistics.blocks[b]))))
-        parts = []
+        batches = []
         for start in range(0, n_draws, size):
             models = posteriors({site: v[start : start + size] for site, v in samples.items()}, statistics)
-            own = [self.sites[b] for b in wanted], [masks[b] for b in wanted]
-            parts.append(draw_stacked(models, *own, (seed, start)))
-        return {site: np.concatenate([part[site] for part in parts]) for site in parts[0]}
+            layout = [self.sites[b] for b in wanted], [masks[b] for b in wanted]
+            batches.append(draw_stacked(models, *layout, (seed, start)))
+        return {site: np.concatenate([batch[site] for batch in batches]) for site in batches[0]}
 
 
 @jax.jit
 def _log_evidence(prior: NaiveBayes, statistics: Statistics) -> jax.Array:
-    """Traced and compiled once, however often a program is run to look at it."""
+    """Compute the log evidence, compiled once: NumPyro runs a program several times before it samples."""
     return prior.log_evidence(statistics)
 
 
-def _sample(site: str, said: Hyperparameter, alpha: dist.Distribution) -> Any:
-    if said.distribution is None:
+def _sample(site: str, hyperparameter: Hyperparameter, alpha: dist.Distribution) -> Any:
+    """Sample a hyperparameter at a site: from `alpha` if it has no distribution of its own."""
+    if hyperparameter.distribution is None:
         return numpyro.sample(site, alpha)
-    name, arguments = said.distribution
-    drawn = site if said.of_weights is None else f"{site}_weight"
-    with numpyro.plate(f"{site}_plate", *said.shape) if said.shape else nullcontext():
-        value = numpyro.sample(drawn, getattr(dist, name)(**arguments))
-    return value if said.of_weights is None else numpyro.deterministic(site, said.of_weights(value))
+    name, arguments = hyperparameter.distribution
+    sampled_site = site if hyperparameter.of_weights is None else f"{site}_weight"
+    with numpyro.plate(f"{site}_plate", *hyperparameter.shape) if hyperparameter.shape else nullcontext():
+        value = numpyro.sample(sampled_site, getattr(dist, name)(**arguments))
+    if hyperparameter.of_weights is None:
+        return value
+    return numpyro.deterministic(site, hyperparameter.of_weights(value))

@@ -1,4 +1,4 @@
-"""Markov chain Monte Carlo where conjugacy ends, and as a referee where it holds."""
+"""The No-U-Turn sampler for priors that are not conjugate, and as a check of conjugate ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from bayesnb.families import hyperprior_of, supports
 from bayesnb.families.protocol import Condensable, Hyperparameter
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
+from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
-from bayesnb.prediction.halves import Kind, TooFewRowsError, cross_fit
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bayesnb.sampling.programs import Fixed
 
 _KINDS = ("symmetric", "pooled")
-# ArviZ's names of what NumPyro tells of a transition.
+# NumPyro's fields of a transition by the names of ArviZ.
 _FIELDS = {
     "diverging": "diverging",
     "acceptance_rate": "accept_prob",
@@ -39,11 +39,11 @@ _FIELDS = {
     "lp": "potential_energy",
 }
 _WORST_R_HAT = 1.01
-_LEAST_ESS = 100  # a chain
+_LEAST_ESS = 100  # per chain
 _LESS_WIDE = "Take a hyperprior that is less wide, or a longer warmup."
 _CERTAIN = (
-    "The leave-one-out scores may tell the labels so well that they hardly bound the weights: from above, where a term "
-    "is certain, only their prior does."
+    "The terms may tell the labels so well that they hardly bound the weights: from above, where a term is certain, "
+    "only the prior does."
 )
 
 
@@ -61,17 +61,17 @@ def run_nuts(
     y: Any = None,
     sample_weight: Any = None,
 ) -> Any:
-    """Draws of the parameters by the No-U-Turn sampler; of its hyperparameters too, where the prior has them.
+    """Draw parameters, and hyperparameters where the prior has them, by the No-U-Turn sampler.
 
-    Of a `WeightedNB` draws of the weights of its terms, given leave-one-out scores: see the notes.
+    For a `WeightedNB` the draws are of the weights of its terms, given cross-fitted terms: see the notes.
 
     Parameters
     ----------
     nb : fitted classifier of bayesnb
-        Its statistics are all that is used of the data: the cost does not grow with the rows.
+        Classifier, of which only the statistics are used: the cost does not grow with the rows.
     hyperprior : None, "symmetric", "pooled", NumPyro distribution, or {"symmetric" | "pooled": distribution}
-        None: the prior of `nb` as it is. This has a closed form, and NUTS is its referee: `posterior_draws` is exact
-        and a thousand times faster. Else the prior has unknown hyperparameters:
+        None: the prior of `nb` as it is. The posterior then has a closed form, which NUTS can check: `posterior_draws`
+        is exact and a thousand times faster. Otherwise the prior has unknown hyperparameters:
 
         "symmetric"
             θ ~ Dirichlet(α, …, α), one α for each block of levels.
@@ -79,55 +79,56 @@ def run_nuts(
             θ_class ~ Dirichlet(α L m), L levels: the classes share the base measure m, uniform on its simplex, so that
             rare levels borrow strength from the other classes. m = 1/L is the symmetric prior.
 
-        A distribution is that of α; the default is log α ~ Normal(-1, 1.5).
+        A distribution is the hyperprior of α; the default is log α ~ Normal(-1, 1.5).
 
-        Under each of them the concentration of the classes has the prior of α too, and Gaussian features a location
+        Under either kind the concentration of the classes has the prior of α, too, and Gaussian features a location
         and a rate that the classes share: loc ~ Normal(m, b/(aκ)) and log rate ~ Normal(log b, 1) around the prior
         of `nb`. Features whose family has no hyperprior, such as Poisson ones, keep
         their prior.
     draws, warmup, chains : int
-        Draws a chain after as many as `warmup` to adapt.
+        Number of draws and of steps of warm-up per chain, and number of chains.
     seed : int
+        Seed of the sampler.
     progress : bool
-        Show a progress bar; there is none where chains run in parallel, on several devices.
+        Whether to show a progress bar; there is none where chains run in parallel, on several devices.
     features : names or indices of columns of X, optional
-        Keep the parameters of these only; default: all. `[]` keeps the hyperparameters alone.
-    X, y, sample_weight : of a `WeightedNB` only
-        The rows that it was weighed on, with the labels and weights that they were counted with.
+        Columns whose parameters are kept; default: all. `[]` keeps the hyperparameters alone.
+    X, y, sample_weight : array-likes, for a `WeightedNB` only
+        Rows that the weights were fitted to, with the labels and weights that they were counted with.
 
     Returns
     -------
     arviz.InferenceData under ArviZ 0.23, xarray.DataTree under ArviZ 1.x
-        As `to_arviz`, with the hyperparameters in `posterior`, and `sample_stats`. Given the hyperparameters θ is
-        drawn exactly. Of a `WeightedNB` `posterior` has "temperature" (…), "class_bias" (…, class) and "weight"
-        (…, term), as `weight_table` has it.
+        Groups `posterior`, with the variables of `to_arviz` and the hyperparameters, and `sample_stats`. Given the
+        hyperparameters, θ is drawn exactly. For a `WeightedNB` `posterior` has "temperature" (…), "class_bias"
+        (…, class) and "weight" (…, term), with the weights of `weight_table`.
 
     Raises
     ------
     ImportError
-        Without NumPyro and ArviZ: they are an extra, `pip install 'bayesnb[mcmc]'`.
+        If NumPyro or ArviZ is not installed: `pip install 'bayesnb[mcmc]'`.
     ImproperPosteriorError
         If the posterior is improper.
     ValueError
-        If `hyperprior` is none of the above, or improper. If X and y are not given of a `WeightedNB`, are given of
-        another classifier, or are not what was counted, as far as counts tell.
+        If `hyperprior` is none of the above, or improper. If X and y are missing for a `WeightedNB`, are given for
+        another classifier, or were not counted, as far as counts show it.
 
     Warns
     -----
     UserWarning
-        On divergent transitions, R-hat above 1.01, or an effective sample size below 100 a chain, with what to do.
+        If transitions diverge, R-hat is above 1.01, or an effective sample size is below 100 per chain; with advice.
 
     Notes
     -----
     `predict_proba(X, draws=)` averages the closed-form predictive over the hyperparameters alone; `predict_interval`
-    and others draw θ given them and the row. That is so while prior and statistics of `nb` are those of the draws:
-    `attrs` of `posterior` say which. Of "symmetric" draws it needs none of the parameters, `features=[]`.
+    and others draw θ given the hyperparameters and the row. Prior and statistics of `nb` must be those of the draws,
+    which `attrs` of `posterior` record. For "symmetric" draws no parameters are needed, `features=[]`.
 
-    Of a `WeightedNB` this is the posterior of its weights given the leave-one-out scores of the rows that `fit` took,
-    p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB`; τ and the exponent of the length are held where
-    they are. It is a generalised posterior (a Gibbs posterior), and says nothing of θ, of which
-    `run_nuts(nb.estimator_)` has draws. `weight_table(nb, draws=)` and `nb.predict_proba(X, draws=)` take it. A step
-    costs as much as the N × C × T terms are many: `max_rows` bounds it.
+    For a `WeightedNB` the draws are of the posterior of the weights given cross-fitted terms of the rows,
+    p(b, T, d) Π_i P(y_i | x_i; b, w), under the priors of `WeightedNB`; τ and the exponent of the length are fixed at
+    the fitted values. That is a generalised posterior (a Gibbs posterior) of the weights, not of θ, which
+    `run_nuts(nb.estimator_)` draws. `weight_table(nb, draws=)` and `nb.predict_proba(X, draws=)` take the draws. The
+    cost of a step is proportional to the number of terms, N × C × T: `max_rows` bounds it.
 
     After `import arviz`, of version 1, write `from numpyro import distributions as dist`. ArviZ leaves a NumPyro behind
     that loads when first used, and `import numpyro.distributions as dist` then makes that module twice: NUTS fails with
@@ -140,15 +141,15 @@ def run_nuts(
 
     Examples
     --------
-    A few draws, to show the shapes; results take more, as the defaults are.
+    A few draws show the shapes; results need as many draws as by default:
 
     >>> import warnings
     >>> from bayesnb import CategoricalNB, run_nuts
     >>> nb = CategoricalNB(alpha=1).fit([["sun"], ["sun"], ["rain"]], ["out", "out", "in"])
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # few draws
-    ...     found = run_nuts(nb, draws=50, warmup=50, chains=1, progress=False)
-    >>> found["posterior"]["theta"].shape
+    ...     data = run_nuts(nb, draws=50, warmup=50, chains=1, progress=False)
+    >>> data["posterior"]["theta"].shape
     (1, 50, 2, 2)
     """
     require("run_nuts", "mcmc", "numpyro", "arviz")
@@ -160,7 +161,7 @@ def run_nuts(
     require_flag("progress", progress)
     run = _Run(draws, warmup, chains, seed, progress)
     if hasattr(nb, "weigh"):
-        return _of_weights(
+        return _run_for_weights(
             cast(Weighed, nb), X, y, sample_weight, {"hyperprior": hyperprior, "features": features}, run
         )
     if not (X is None and y is None and sample_weight is None):
@@ -171,8 +172,8 @@ def run_nuts(
     fitted = require_posterior(nb, "run_nuts")
     target = _target(fitted, hyperprior)
     masks = feature_masks(fitted.encoding, features)
-    # Near where the prior is: features may be measured in thousands. Long trajectories before the scales are known take
-    # most of the time and teach little.
+    # Chains start near the median of the prior, as features may be measured in thousands. Before the scales are known,
+    # long trajectories take most of the time and adapt little.
     options = {"init_strategy": init_to_median(), "max_tree_depth": (6, 10)}
     samples, transitions = _sample(target.program(fitted.statistics), options, run, _LESS_WIDE)
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
@@ -181,6 +182,7 @@ def run_nuts(
 
 
 def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
+    """Return the target of NUTS for a hyperprior; raise ValueError unless it is one that `run_nuts` documents."""
     from numpyro import distributions as dist
 
     from bayesnb.sampling.hierarchy import Hierarchy
@@ -215,7 +217,7 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
 
 @float64
 def _require_density(families: list[Any]) -> None:
-    """Exact sampling can do with a proper posterior; a program starts from the prior."""
+    """Raise ValueError unless the prior is proper: a program samples from the prior, as exact draws do not."""
     if not all(np.all(f.proper()) for f in families):
         raise ValueError(
             "The prior is improper, and run_nuts needs one that has a density. Choose a proper one, such as alpha=0.5 "
@@ -224,7 +226,8 @@ def _require_density(families: list[Any]) -> None:
 
 
 def _require_common(family: Any, hyperprior: Mapping[str, Hyperparameter]) -> None:
-    fields = [name for name, said in hyperprior.items() if said.shape and hasattr(family, name)]
+    """Raise ValueError if the prior of parameters that classes are to share differs between classes."""
+    fields = [name for name, parameter in hyperprior.items() if parameter.shape and hasattr(family, name)]
     if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
         raise ValueError(
             f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but those of the "
@@ -234,10 +237,10 @@ def _require_common(family: Any, hyperprior: Mapping[str, Hyperparameter]) -> No
 
 
 def _require_positive(alpha: dist.Distribution) -> None:
-    """A concentration is positive; and its evidence tends to a constant as it grows, so that its prior must not."""
+    """Raise ValueError unless the hyperprior of α is a proper continuous distribution of a positive number."""
     from numpyro import distributions as dist
 
-    # A mask takes the density away and leaves the support.
+    # A masked distribution has no density, but the support of the distribution below it.
     if isinstance(alpha, dist.ImproperUniform | dist.MaskedDistribution):
         raise ValueError(
             f"hyperprior={alpha!r} is improper, and so would be the posterior: as alpha grows the evidence tends to a "
@@ -253,7 +256,7 @@ def _require_positive(alpha: dist.Distribution) -> None:
 
 
 class _Run(NamedTuple):
-    """How long, and from where."""
+    """Settings of one run of NUTS: draws, warm-up, chains, seed, and whether to show progress."""
 
     draws: int
     warmup: int
@@ -262,9 +265,9 @@ class _Run(NamedTuple):
     progress: bool
 
 
-def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
-    """Draw the weights of a `WeightedNB` given terms of rows by fits to halves of the others."""
-    from bayesnb.sampling.weights import WeightsGiven
+def _run_for_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
+    """Draw the weights of a `WeightedNB` given cross-fitted terms; `others` are arguments that must be None."""
+    from bayesnb.sampling.weight_program import WeightsGiven
 
     weights = require_weights(nb, "run_nuts")
     for name, value in others.items():
@@ -279,11 +282,11 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
             "it was weighed on, run_nuts(nb, X=X, y=y). The parameters are drawn by run_nuts(nb.estimator_)."
         )
     fitted = nb.estimator_.fitted_
-    now, then = list(fitted.encoding.classes.values), list(weights.classes.values)
-    if now != then:
+    counted, weighed = list(fitted.encoding.classes.values), list(weights.classes.values)
+    if counted != weighed:
         raise ValueError(
-            f"run_nuts: there are classes {now[:8]}, and the weights were fitted to {then[:8]}. nb.weigh(X, y) fits "
-            "them anew."
+            f"run_nuts: there are classes {counted[:8]}, and the weights were fitted to {weighed[:8]}. nb.weigh(X, y) "
+            "fits them anew."
         )
     kind: Kind = "feature" if weights.biased else "temperature"
     try:
@@ -291,7 +294,7 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
     shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.groups.mean)]
-    terms, groups = crossed.at(weights.exponent, shrinkage)
+    terms, groups = crossed.terms_under(weights.exponent, shrinkage)
     if not isinstance(terms, DenseTerms):
         raise ValueError(
             f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and draws are of at most {MOST_TERMS}. "
@@ -306,7 +309,7 @@ def _of_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping
 def _sample(
     program: Callable[[], None], options: Mapping[str, Any], run: _Run, if_diverging: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Values of each site (chains, draws, …), and what the transitions say of themselves (chains, draws)."""
+    """Run NUTS; return values of each site (chains, draws, …) and fields of the transitions (chains, draws)."""
     from numpyro.infer import MCMC, NUTS
 
     parallel = jax.local_device_count() >= run.chains > 1
@@ -316,7 +319,7 @@ def _sample(
         num_samples=run.draws,
         num_chains=run.chains,
         chain_method="parallel" if parallel else "vectorized",
-        # Parallel chains report from threads of their own, where float64 is not set: NumPyro's bar would fail.
+        # Parallel chains report progress from other threads, where float64 is not set: NumPyro's bar would fail.
         progress_bar=run.progress and not parallel,
     )
     mcmc.run(jax.random.key(run.seed), extra_fields=tuple(_FIELDS.values()))
@@ -329,7 +332,7 @@ def _sample(
 
 
 def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_diverging: str = _LESS_WIDE) -> None:
-    """Warn of what makes the draws unfit, and say what to do."""
+    """Warn of divergences, of a large R-hat and of a small effective sample size, with advice."""
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     chains, draws = diverging.shape
@@ -339,21 +342,21 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
             f"NUTS: {divergences} of {diverging.size} transitions diverged: the draws may miss part of the posterior. "
             + if_diverging
         )
-    # Weights are base measures before they are normalised: their total means nothing.
+    # Sites "_weight" are base measures before they are normalised, whose total has no meaning.
     moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}
     if draws < 4 or not moving:
         return
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)  # of a site without one number that moves
+        warnings.simplefilter("ignore", RuntimeWarning)  # NumPy warns if all numbers of a site are constant.
         r_hat = {site: float(np.nanmax(split_gelman_rubin(values))) for site, values in moving.items()}
         size = {site: float(np.nanmin(effective_sample_size(values))) for site, values in moving.items()}
-    for said in (_of_r_hat(r_hat), _of_size(size, chains)):
-        if said:
-            warn(f"NUTS: {said}")
+    for message in (_r_hat_message(r_hat), _sample_size_message(size, chains)):
+        if message:
+            warn(f"NUTS: {message}")
 
 
-def _of_r_hat(r_hat: Mapping[str, float]) -> str:
-    """What the largest of these potential scale reductions asks for; nothing where all chains have met."""
+def _r_hat_message(r_hat: Mapping[str, float]) -> str:
+    """Return a warning if the largest potential scale reduction is too large, else an empty text."""
     site = max(r_hat, key=lambda site: np.nan_to_num(r_hat[site], nan=np.inf))
     if r_hat[site] <= _WORST_R_HAT:
         return ""
@@ -361,11 +364,11 @@ def _of_r_hat(r_hat: Mapping[str, float]) -> str:
     return f"R-hat of {site!r} {value}: the chains have not met. Raise warmup and draws."
 
 
-def _of_size(size: Mapping[str, float], chains: int) -> str:
-    """What the least of these effective sample sizes asks for; nothing where all are large enough.
+def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
+    """Return a warning if the smallest effective sample size is too small, else an empty text.
 
-    An estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
-    or chains have not met: it is then no size at all.
+    The estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
+    or chains have not met: the effective sample size then cannot be estimated.
     """
     site = min(size, key=lambda site: np.nan_to_num(size[site], nan=-np.inf))
     if size[site] >= _LEAST_ESS * chains:

@@ -1,7 +1,7 @@
 """Naive Bayes as NumPyro programs, made from the same prior objects as the closed form.
 
-A row is a class of its own, whose statistics are itself: the programs read rows as `Statistics` of N "classes", so
-that a family says once how its parameters are distributed, and once how a cell is.
+The programs read N rows as `Statistics` of N "classes", each row being counted as a class of its own. So a family
+defines the distribution of its parameters once, and that of a cell once.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
-from numpyro import distributions as dist  # not `import numpyro.distributions as dist`: see `run_nuts`
+from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families import LevelCounts
@@ -24,8 +24,8 @@ from bayesnb.families.protocol import CellSite, Distribution, Program
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.uncertainty.draws import CLASS_PROB
 
-# For each block the site of each parameter by its own name.
 Sites = Sequence[Mapping[str, str]]
+"""For each block of columns the name of the NumPyro site of each parameter, by the name of the parameter."""
 
 
 def naive_bayes(
@@ -38,23 +38,24 @@ def naive_bayes(
     n_rows: int | None = None,
     totals: Sequence[Any] | None = None,
 ) -> None:
-    """The generative program: π and θ from the prior, for each row a class, and cells given the class.
+    """Sample π and θ from the prior, a class for each row, and the cells of the row given the class.
 
     Parameters
     ----------
     model : NaiveBayes
-        The prior; or a posterior, to simulate what may come.
+        Prior; or a posterior, to simulate new rows.
     rows : Statistics of N classes, optional
-        Each row counted as a class of its own, as `counting.single_rows` does. Without them rows are simulated.
+        Observed rows, each counted as a class of its own by `counting.single_rows`. Default: rows are simulated.
     label : (N,) int array, optional
-        Class of each row. Without labels, but with rows, the class is summed out; without both it is simulated.
+        Class of each row. Default: the class is summed out if rows are given, and simulated if not.
     weight : (N,) array, optional
-        Replication counts: the likelihood of a row to the power of its weight.
-    sites : for each block the site of each parameter, as `site_names` gives them
+        Replication counts: the likelihood of a row is raised to the power of its weight.
+    sites : sequence of dict
+        For each block the site of each parameter, as returned by `site_names`.
     n_rows : int
-        How many rows to simulate.
-    totals : for each block (N, G) or scalar, optional
-        Of simulated rows, how many draws from each simplex: the lengths of documents. Default: one.
+        Number of rows to simulate.
+    totals : sequence of scalars or (N, G) arrays, optional
+        For each block, number of draws from each simplex in simulated rows: the lengths of documents. Default: one.
 
     Notes
     -----
@@ -63,22 +64,25 @@ def naive_bayes(
     """
     n = n_rows if rows is None else len(rows.class_count)
     blocks = [None] * len(model.blocks) if rows is None else rows.blocks
-    log_class, likelihoods = parameters(model, sites)
-    parts = list(zip(model.blocks, likelihoods, blocks, totals or [1] * len(blocks), strict=True))
+    log_class, likelihoods = sample_all_parameters(model, sites)
+    factors = list(zip(model.blocks, likelihoods, blocks, totals or [1] * len(blocks), strict=True))
     with numpyro.plate("rows", n), numpyro.handlers.scale(scale=1.0 if weight is None else jnp.asarray(weight)):
         if rows is not None and label is None:
-            numpyro.factor("rows_of_some_class", jax.nn.logsumexp(log_class + _log_likelihood(parts), axis=-1))
+            numpyro.factor("rows_of_some_class", jax.nn.logsumexp(log_class + _log_likelihood(factors), axis=-1))
             return
         label = numpyro.sample("label", dist.Categorical(logits=log_class), obs=label)
-        for b, (family, likelihood, cells, total) in enumerate(parts):
-            own = jax.tree.map(lambda p: p[label], likelihood)
-            for site in family.cells(own, cells, total):
+        for b, (family, likelihood, cells, total) in enumerate(factors):
+            of_label = jax.tree.map(lambda p: p[label], likelihood)
+            for site in family.cells(of_label, cells, total):
                 numpyro.sample(f"x_{b}{site.suffix}", distribution_of_cells(site), obs=site.value)
 
 
-def from_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
-    """The same joint density of parameters and labelled rows, at a cost that does not grow with the rows."""
-    log_class, likelihoods = parameters(model, sites)
+def naive_bayes_of_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) -> None:
+    """Sample π and θ from the prior, and add the log-likelihood of labelled rows by their sufficient statistics.
+
+    The joint density is that of `naive_bayes`; the cost does not grow with the number of rows.
+    """
+    log_class, likelihoods = sample_all_parameters(model, sites)
     likelihoods = [Multinomial(log_class[None]), *likelihoods]
     counted = [LevelCounts(statistics.class_count[None]), *statistics.blocks]
     terms = [jnp.sum(p.log_likelihood(data)) for p, data in zip(likelihoods, counted, strict=True)]
@@ -87,52 +91,78 @@ def from_statistics(model: NaiveBayes, statistics: Statistics, *, sites: Sites) 
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """A prior without unknown hyperparameters, as what NUTS samples from."""
+    """Target of NUTS for a prior without unknown hyperparameters.
+
+    Parameters
+    ----------
+    prior : NaiveBayes
+        Prior of the parameters.
+    sites : sequence of dict
+        For each block the site of each parameter.
+    """
 
     prior: NaiveBayes
     sites: Sites
     hyperprior = "none"
 
     def program(self, statistics: Statistics) -> Callable[[], None]:
-        """The posterior of the parameters."""
-        return partial(from_statistics, self.prior, statistics, sites=self.sites)
+        """Return the program whose density is the posterior of the parameters, up to a constant."""
+        return partial(naive_bayes_of_statistics, self.prior, statistics, sites=self.sites)
 
     def finish(
         self, samples: Mapping[str, np.ndarray], statistics: Statistics, masks: Sequence[np.ndarray], seed: int
     ) -> tuple[dict[str, np.ndarray], list[dict[str, np.ndarray]]]:
-        """The parameters of S draws by the names of `posterior_draws`; no hyperparameters, of classes and blocks."""
-        found: dict[str, Any] = {CLASS_PROB: samples[CLASS_PROB]} if CLASS_PROB in samples else {}
-        for own, keep in zip(self.sites, masks, strict=True):
-            found |= {site: samples[site][..., keep] for site in own.values() if keep.any()}
+        """Return draws of the parameters by the names of `posterior_draws`, and empty draws of hyperparameters.
+
+        Parameters
+        ----------
+        samples : dict of (S, …) arrays
+            Draws of each site.
+        statistics : Statistics
+            Statistics of the rows; not needed.
+        masks : sequence of (K,) arrays of bool
+            For each block, which positions of the last axis to keep.
+        seed : int
+            Seed; not needed.
+
+        Returns
+        -------
+        parameters : dict of (S, …) arrays
+        hyperparameters : list of dict
+            Empty for the classes and for each block.
+        """
+        parameters: dict[str, Any] = {CLASS_PROB: samples[CLASS_PROB]} if CLASS_PROB in samples else {}
+        for block_sites, keep in zip(self.sites, masks, strict=True):
+            parameters |= {site: samples[site][..., keep] for site in block_sites.values() if keep.any()}
         classes: Any = self.prior.class_prior
         if classes.fixed:
             n_draws = len(next(iter(samples.values())))
-            found[CLASS_PROB] = np.repeat(np.exp(np.asarray(classes.log_prob)), n_draws, axis=0)
-        return found, [{} for _ in range(1 + len(self.sites))]
+            parameters[CLASS_PROB] = np.repeat(np.exp(np.asarray(classes.log_prob)), n_draws, axis=0)
+        return parameters, [{} for _ in range(1 + len(self.sites))]
 
 
-def parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, list[Any]]:
-    """Sample the log class probabilities (C,), and for each block the likelihood with its parameters plugged in."""
+def sample_all_parameters(model: NaiveBayes, sites: Sites) -> tuple[jax.Array, list[Any]]:
+    """Sample all parameters; return (C,) log class probabilities, and the likelihood of each block given the draw."""
     classes: Any = model.class_prior
     if classes.fixed:
         log_class = jnp.asarray(classes.log_prob)[0]
     else:
         log_class = jnp.log(numpyro.sample(CLASS_PROB, dist.Dirichlet(jnp.asarray(classes.concentration)[0])))
-    return log_class, [sample_parameters(f, own) for f, own in zip(model.blocks, sites, strict=True)]
+    return log_class, [sample_parameters(family, names) for family, names in zip(model.blocks, sites, strict=True)]
 
 
-def _log_likelihood(parts: list[tuple[Any, ...]]) -> jax.Array:
-    """(N, C) log p(row | class) of observed rows."""
+def _log_likelihood(factors: list[tuple[Any, ...]]) -> jax.Array:
+    """Compute (N, C) log p(row | class) of observed rows from (family, likelihood, cells, totals) of each block."""
     total = jnp.zeros(())
-    for family, likelihood, cells, draws in parts:
-        of_class = jax.tree.map(lambda p: p[None], likelihood), jax.tree.map(lambda v: v[:, None], cells)
-        for site in family.cells(*of_class, draws):
+    for family, likelihood, cells, draws in factors:
+        broadcast = jax.tree.map(lambda p: p[None], likelihood), jax.tree.map(lambda v: v[:, None], cells)
+        for site in family.cells(*broadcast, draws):
             total = total + distribution_of_cells(site).log_prob(site.value)
     return total
 
 
 def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
-    """Sample the parameters of a block, (C, K) each, at the given sites; returns its plug-in likelihood."""
+    """Sample the parameters of a block, (C, K) each, at the given sites; return the likelihood given the draw."""
     require_capability(family, Program)
     n_classes = jax.tree.leaves(family)[0].shape[0]
     values: dict[str, Any] = {}
@@ -140,30 +170,31 @@ def sample_parameters(family: Any, sites: Mapping[str, str]) -> Any:
         name = f"{sites[site.parameter]}{site.suffix}"
         with numpyro.plate("classes", n_classes, dim=-2), numpyro.plate(f"{name}_plate", site.size):
             values[site.parameter + site.suffix] = numpyro.sample(name, _distribution(site.distribution(values)))
-    found = family.from_sites(values)
-    for parameter in found.keys() - values.keys():
-        numpyro.deterministic(sites[parameter], found[parameter])
-    return family.likelihood.from_parameters(**found)
+    parameters = family.from_sites(values)
+    for parameter in parameters.keys() - values.keys():
+        numpyro.deterministic(sites[parameter], parameters[parameter])
+    return family.likelihood.from_parameters(**parameters)
 
 
 def distribution_of_cells(site: CellSite) -> dist.Distribution:
-    """Of the cells of rows, event (K,)."""
+    """Return the distribution of the K cells of a row as one event; missing cells are masked."""
     return _distribution(site.distribution).mask(site.seen).to_event(1)
 
 
 def _distribution(named: Distribution) -> dist.Distribution:
+    """Return the NumPyro distribution of this name; impossible values have the density of the closed form."""
     name, arguments = named
-    # Cells that are no possible values have the density that the closed form gives them.
+    # With validation NumPyro would refuse cells that are no possible values.
     return getattr(dist, name)(**arguments, validate_args=False)
 
 
-def at(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
-    """Draws of `posterior_draws`, or one without the leading axis, at the sites of the programs."""
-    found = dict(drawn)
-    for family, own in zip(model.blocks, sites, strict=True):
-        values = family.to_sites({parameter: found.pop(site) for parameter, site in own.items()})
-        parts = [(own[site.parameter], site) for site in family.program()]
-        found |= {f"{name}{site.suffix}": values[site.parameter + site.suffix] for name, site in parts}
+def to_site_values(model: NaiveBayes, drawn: Mapping[str, Any], sites: Sites) -> dict[str, Any]:
+    """Convert draws by `posterior_draws`, or one draw without the leading axis, to values of the programs' sites."""
+    site_values = dict(drawn)
+    for family, names in zip(model.blocks, sites, strict=True):
+        values = family.to_sites({parameter: site_values.pop(site) for parameter, site in names.items()})
+        named_sites = [(names[site.parameter], site) for site in family.program()]
+        site_values |= {f"{name}{site.suffix}": values[site.parameter + site.suffix] for name, site in named_sites}
     if model.class_prior.fixed:
-        del found[CLASS_PROB]
-    return found
+        del site_values[CLASS_PROB]
+    return site_values

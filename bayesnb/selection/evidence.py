@@ -26,8 +26,8 @@ class BayesFactor:
     --------
     >>> from bayesnb import CategoricalNB, bayes_factor
     >>> X, y = [["red"], ["green"]] * 4, ["ripe", "raw"] * 4
-    >>> found = bayes_factor(CategoricalNB(alpha=1).fit(X, y), CategoricalNB(alpha=10).fit(X, y))
-    >>> round(found.log, 2), round(found.value, 1), found.notes
+    >>> factor = bayes_factor(CategoricalNB(alpha=1).fit(X, y), CategoricalNB(alpha=10).fit(X, y))
+    >>> round(factor.log, 2), round(factor.value, 1), factor.notes
     (1.81, 6.1, ())
     """
 
@@ -117,10 +117,10 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
         )
     for j in sorted(columns[0]):
         if columns[0][j] != columns[1][j]:
-            (kind, name), (other, other_name) = columns[0][j], columns[1][j]
+            (kind1, name1), (kind2, name2) = columns[0][j], columns[1][j]
             raise ValueError(
-                f"bayes_factor: column {j} is {shown(name)}, {kind}, in the first model and {shown(other_name)}, "
-                f"{other}, in the second: probabilities of different encodings are not comparable."
+                f"bayes_factor: column {j} is {shown(name1)}, {kind1}, in the first model and {shown(name2)}, "
+                f"{kind2}, in the second: probabilities of different encodings are not comparable."
             )
     if [c.kind for c in first.blocks] != [c.kind for c in second.blocks]:
         raise ValueError("bayes_factor: the models group their columns in different blocks.")
@@ -148,5 +148,5 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
 
 
 def _without_parents(fitted: Fitted) -> list[tuple[Any, Any]]:
-    """Columns and statistics of each block, for a structure those of its features given the class alone."""
+    """Return columns and statistics of each block; for a structure, statistics of features given the class alone."""
     return [(c.base, c.margins(s)) for c, s in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)]

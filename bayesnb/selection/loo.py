@@ -12,14 +12,14 @@ from bayesnb._util.arguments import require_choice
 from bayesnb._util.html import card, table
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
-from bayesnb.selection.left_out import (
+from bayesnb.selection.leave_one_out import (
     SCORES,
     WEIGHTS,
     PriorOf,
     counted_rows,
-    joint_of_average,
-    left_out,
-    of_the_others,
+    leave_one_out,
+    leave_one_out_of_average,
+    require_average,
     require_leave_one_out,
 )
 
@@ -50,6 +50,7 @@ class LeaveOneOut:
     label : (N,) int array
         Index of the class of each row.
     classes : (C,) array
+        Labels of the classes.
     notes : tuple of str
         Choices on these rows that the scores are conditional on, as far as they are known.
 
@@ -60,10 +61,10 @@ class LeaveOneOut:
     >>> from bayesnb import GaussianNB, loo
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = loo(GaussianNB().fit(X, y), X, y)
-    >>> found.pointwise.argsort()[:3], found.pointwise.min().round(2)
+    >>> scores = loo(GaussianNB().fit(X, y), X, y)
+    >>> scores.pointwise.argsort()[:3], scores.pointwise.min().round(2)
     (array([106, 119,  77]), np.float64(-4.22))
-    >>> round(-found.elpd / 150, 3), round(found.accuracy, 3)  # log loss of a label, share of right ones
+    >>> round(-scores.elpd / 150, 3), round(scores.accuracy, 3)  # mean log loss of a label, accuracy
     (0.129, 0.953)
     """
 
@@ -91,8 +92,9 @@ class LeaveOneOut:
 
     @property
     def accuracy(self) -> float:
-        """Share of the rows whose label is the most probable one given the others."""
-        return float(np.average(self.log_proba.argmax(axis=1) == self.label, weights=self.weight))
+        """Fraction of the rows whose label is the most probable one given the other rows; no undefined row is one."""
+        is_defined = ~np.isnan(self.log_proba).any(axis=1)
+        return float(np.average(is_defined & (self.log_proba.argmax(axis=1) == self.label), weights=self.weight))
 
     def to_elpd(self, kind: Kind = "label") -> Any:
         """Convert to the input of `arviz.compare`: {"a": loo(a, X, y).to_elpd(), "b": loo(b, X, y).to_elpd()}.
@@ -157,6 +159,7 @@ def loo(
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier with a posterior, or an average of such classifiers.
     X, y, sample_weight
         Rows that `nb` has counted, all or some of them, with the labels and weights with which they were counted.
     estimate : {"predictive", "mean"}, optional
@@ -221,23 +224,24 @@ def loo(
             "leaves rows out of the classifier without weights; scikit-learn's cross_val_predict(nb, X, y, "
             "method='predict_proba') has class probabilities of each row."
         )
-    estimate = of_the_others(fitted.estimate if estimate is None else estimate)
+    estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo")
     _, rows, label, weight = counted
-    each = np.arange(len(label))
+    index = np.arange(len(label))
     row = np.full(len(label), np.nan)
     if fitted.average is not None:
-        joint = joint_of_average(fitted, counted, estimate, prior)
+        joint = leave_one_out_of_average(fitted, counted, estimate, prior)
         log_proba = scoring.read_scores(joint, scoring.log_proba)
     else:
-        joint, log_proba = left_out(fitted, counted, estimate, prior, SCORES).swapaxes(0, 1)
+        joint, log_proba = leave_one_out(fitted, counted, estimate, prior, SCORES).swapaxes(0, 1)
         if fitted.prior.weights is None:
-            row = joint[each, label] + scoring.log_base(rows, len(label))
+            row = joint[index, label] + scoring.log_base(rows, len(label))
     chosen = " and ".join(fitted.chosen)
     notes = (f"Given {chosen}, chosen on these rows too; see `permutation_null`.",) if chosen else ()
-    return LeaveOneOut(log_proba[each, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
+    return LeaveOneOut(log_proba[index, label], row, log_proba, weight, label, fitted.encoding.classes.array(), notes)
 
 
 def _standard_error(weight: np.ndarray, pointwise: np.ndarray) -> float:
+    """Compute the standard error of the weighted sum of the scores."""
     mean = np.average(pointwise, weights=weight)
     return float(np.sqrt(weight @ (pointwise - mean) ** 2))

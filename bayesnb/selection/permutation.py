@@ -66,6 +66,7 @@ def permutation_null(
     permutations : int, default 99
         Number of permutations, P.
     seed : int
+        Seed of the permutations.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Table
 from bayesnb.fitted import Classifier, require_evidence
 from bayesnb.model import Statistics
-from bayesnb.selection.left_out import counted_rows
+from bayesnb.selection.leave_one_out import counted_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class Prequential:
     label : (N,) int array
         Index of the class of each row.
     weight : (N,) array
+        Replication count of each row.
     estimator : classifier
         The classifier that was passed.
 
@@ -42,8 +43,8 @@ class Prequential:
     >>> import numpy as np
     >>> from bayesnb import CategoricalNB, prequential
     >>> X, y = [["red"], ["green"]] * 6, ["ripe", "raw"] * 6
-    >>> found = prequential(CategoricalNB().fit(X, y), X, y, points=4)
-    >>> (-np.diff(found.log_evidence) / np.diff(found.sizes)).round(2)
+    >>> curve = prequential(CategoricalNB().fit(X, y), X, y, points=4)
+    >>> (-np.diff(curve.log_evidence) / np.diff(curve.sizes)).round(2)
     array([1.43, 1.15, 0.94, 0.92])
     """
 
@@ -64,6 +65,7 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     Parameters
     ----------
     nb : fitted classifier of bayesnb
+        Classifier with an exact evidence.
     X, y, sample_weight
         All rows that `nb` was fitted on, with their labels and weights.
     points : int, default 50
@@ -97,8 +99,8 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     --------
     >>> from bayesnb import CategoricalNB, prequential
     >>> X, y = [["red"], ["green"]] * 6, ["ripe", "raw"] * 6
-    >>> found = prequential(CategoricalNB().fit(X, y), X, y, points=4)
-    >>> found.sizes, found.log_evidence.round(2)
+    >>> curve = prequential(CategoricalNB().fit(X, y), X, y, points=4)
+    >>> curve.sizes, curve.log_evidence.round(2)
     (array([ 0,  3,  6,  9, 12]), array([  0.  ,  -4.28,  -7.71, -10.54, -13.29]))
     """
     fitted = require_evidence(nb, "prequential")
@@ -107,14 +109,14 @@ def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, po
     sizes = np.unique(np.linspace(0, table.n_rows, points + 1).round().astype(int))
     encoding, total, log_evidence = fitted.encoding, fitted.statistics, [0.0]
     with progress("evidence", len(sizes) - 1) as tick:
-        for total in accumulate(_parts(encoding, table, label, weight, sizes), Statistics.merge):
+        for total in accumulate(_count_parts(encoding, table, label, weight, sizes), Statistics.merge):
             log_evidence.append(float(scoring.log_evidence(encoding, fitted.prior, total)))
             tick()
     _require_all(fitted.statistics, total)
     return Prequential(sizes, np.array(log_evidence), label, weight, copy(nb))
 
 
-def _parts(
+def _count_parts(
     encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray, sizes: np.ndarray
 ) -> Iterator[Statistics]:
     """Yield the statistics of the rows between each two consecutive sizes."""

@@ -20,7 +20,7 @@ from bayesnb.encoding import blocks
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.left_out import PriorOf, alike, counted_rows, of_the_others, prior_of
+from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, label_weight_pairs, require_average
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,10 +55,10 @@ class Tuned:
     --------
     >>> from bayesnb import CategoricalNB, tune_alpha
     >>> X, y = [["red"], ["red"], ["red"], ["green"]] * 5, ["ripe", "ripe", "raw", "raw"] * 5
-    >>> found = tune_alpha(CategoricalNB().fit(X, y), X, y, by="evidence")
-    >>> round(found.alpha, 2), found.values == {"alpha": found.alpha}, found.boundary
+    >>> tuned = tune_alpha(CategoricalNB().fit(X, y), X, y, by="evidence")
+    >>> round(tuned.alpha, 2), tuned.values == {"alpha": tuned.alpha}, tuned.boundary
     (0.39, True, ())
-    >>> found.path.sort_values("objective").tail(2).round(3)  # near the optimum
+    >>> tuned.path.sort_values("objective").tail(2).round(3)  # near the optimum
         alpha  objective
     9   0.392    -25.223
     10  0.392    -25.223
@@ -156,10 +156,10 @@ def tune_alpha(
     --------
     >>> from bayesnb import CategoricalNB, tune_alpha
     >>> X, y = [["red"], ["red"], ["red"], ["green"]] * 5, ["ripe", "ripe", "raw", "raw"] * 5
-    >>> found = tune_alpha(CategoricalNB().fit(X, y), X, y, by="evidence")
-    >>> found
+    >>> tuned = tune_alpha(CategoricalNB().fit(X, y), X, y, by="evidence")
+    >>> tuned
     Tuned(alpha = 0.3918 by evidence: -25.223 after 11 evaluations)
-    >>> found.estimator.alpha == found.alpha
+    >>> tuned.estimator.alpha == tuned.alpha
     True
     """
     import pandas as pd
@@ -172,16 +172,16 @@ def tune_alpha(
     if numbers.shape != (2,) or not 0 < numbers[0] < numbers[1] < np.inf:
         raise ValueError(f"bounds={shown(bounds)} must be two numbers, 0 < lower < upper, such as {_BOUNDS}.")
     low, high = numbers.tolist()
-    names = _names(nb, fitted, tune)
+    names = _tuned_names(nb, fitted, tune)
     # Concentrations may be proportional to α: those at α = 1 are multiplied by each value.
-    source = prior_of(fitted, prior) if by == "loo" else fitted.prior
-    unit = float64(_prior)(source, {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
+    source = choose_prior(fitted, prior) if by == "loo" else fitted.prior
+    unit = float64(_prior_with)(source, {n: 1.0 / getattr(nb, n) for n in names if n in _CONCENTRATIONS})
     if by == "loo":
-        objective = _by_loo(fitted, unit, X, y, sample_weight, names)
+        objective = _loo_objective(fitted, unit, X, y, sample_weight, names)
     else:
-        objective = _by_evidence(unit, fitted.statistics, names)
+        objective = _evidence_objective(unit, fitted.statistics, names)
     path: list[np.ndarray] = []
-    current = np.log(np.clip([_current(nb, fitted, name) for name in names], low, high))
+    current = np.log(np.clip([_current_value(nb, fitted, name) for name in names], low, high))
     starts = [current, *np.linspace(np.full(len(names), np.log(low)), np.log(high), 7)[1:-1]]
     with progress("tune_alpha", None, "evaluations") as tick:
 
@@ -208,7 +208,7 @@ def tune_alpha(
             f"{', '.join(f'{values[name]:.3g}' for name in boundary)}. The data do not bound it there."
         )
     return Tuned(
-        _estimator(nb, fitted, values, prior_of(fitted, prior)),
+        _refit(nb, fitted, values, choose_prior(fitted, prior)),
         values,
         pd.DataFrame(path, columns=[*names, "objective"]),
         boundary,
@@ -216,7 +216,7 @@ def tune_alpha(
     )
 
 
-def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
+def _tuned_names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[str, ...]:
     """Return the hyperparameters to tune; raise ValueError if `nb` does not have them."""
     prior = fitted.prior
     if any(f.classes_share_parameters and not f.tunable for f in prior.blocks) or nb.unweighted is not nb:
@@ -242,28 +242,29 @@ def _names(nb: Classifier, fitted: Fitted, tune: Sequence[str] | None) -> tuple[
     return tuple(names)
 
 
-def _current(nb: Classifier, fitted: Fitted, name: str) -> float:
+def _current_value(nb: Classifier, fitted: Fitted, name: str) -> float:
+    """Return the value of a hyperparameter from which the search starts; the median if features differ."""
     if name in _CONCENTRATIONS:
         return float(getattr(nb, name))
     family = next(f for f in fitted.prior.blocks if name in f.tunable)
     return float(np.median(getattr(family, family.tunable[name])))
 
 
-def _prior(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
+def _prior_with(prior: NaiveBayes, values: dict[str, Any]) -> NaiveBayes:
     """Return the prior with the hyperparameters in `values`; concentrations are factors."""
     of_classes = {"alpha": values["class_alpha"]} if "class_alpha" in values else {}
     blocks = tuple(family.with_hyperparameters(values) for family in prior.blocks)
     return replace(prior, class_prior=prior.class_prior.with_hyperparameters(of_classes), blocks=blocks)
 
 
-def _by_evidence(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:
-    """Objective log p(X, y), from histograms of the counts where α is one number."""
+def _evidence_objective(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> Objective:
+    """Return the objective log p(X, y), from histograms of the counts where α is one number."""
     if "alpha" in names:
         prior, statistics = prior.condensed(), prior.condense(statistics)
 
     @float64
     def objective(log_values: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = _evidence(log_values, prior, statistics, names)
+        value, gradient = _log_evidence(log_values, prior, statistics, names)
         return float(value), np.asarray(gradient)
 
     return objective
@@ -271,16 +272,21 @@ def _by_evidence(prior: NaiveBayes, statistics: Statistics, names: tuple[str, ..
 
 @jax.jit(static_argnames="names")
 @jax.value_and_grad
-def _evidence(log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]) -> jax.Array:
-    return _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).log_evidence(statistics)
+def _log_evidence(
+    log_values: jax.Array, prior: NaiveBayes, statistics: Statistics, names: tuple[str, ...]
+) -> jax.Array:
+    """Compute the log evidence at these logarithms of the hyperparameters, and the gradient."""
+    return _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).log_evidence(statistics)
 
 
-def _by_loo(fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]) -> Objective:
-    """Objective Σ w log p(y | x, the other rows)."""
-    encoding, estimate = fitted.encoding, of_the_others(fitted.estimate)
+def _loo_objective(
+    fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]
+) -> Objective:
+    """Return the objective Σ w log p(y | x, the other rows)."""
+    encoding, estimate = fitted.encoding, require_average(fitted.estimate)
     table, _, label, weight = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
-    each = (((label == c) & (weight == w), c, w) for c, w in alike(label, weight) if w > 0)
-    groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in each]
+    masks = (((label == c) & (weight == w), c, w) for c, w in label_weight_pairs(label, weight) if w > 0)
+    groups = [(encoding.rows(table.take(mask)), int(mask.sum()), c, w) for mask, c, w in masks]
     prior, statistics = pad(encoding, unit), pad_statistics(encoding, fitted.statistics)
     one_hot = np.eye(len(encoding.classes))
 
@@ -311,10 +317,10 @@ def _label_score(
     names: tuple[str, ...],
     estimate: Estimate,
 ) -> tuple[jax.Array, jax.Array]:
-    """Σ log p(label | row, the other rows) over the real rows of a block, and its gradient."""
+    """Compute Σ log p(label | row, the other rows) over the rows of a block that are no padding, and the gradient."""
 
     def score(log_values: jax.Array) -> jax.Array:
-        model = _prior(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_apart(statistics)
+        model = _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_apart(statistics)
         log_proba = log_normalize(model.read(estimate, multiplicity).prepare(x).log_joint(x))
         return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
 
@@ -323,14 +329,14 @@ def _label_score(
     return score(log_values), jnp.stack(slopes)
 
 
-def _estimator(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
+def _refit(nb: Classifier, fitted: Fitted, values: dict[str, float], source: NaiveBayes) -> Any:
     """Return a fitted copy with the tuned prior; the statistics do not depend on the prior."""
-    own: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
+    arguments: dict[str, Any] = {name: values[name] for name in _CONCENTRATIONS & set(values)}
     others = {name: value for name, value in values.items() if name not in _CONCENTRATIONS}
-    for argument, family in zip(fitted.prior_arguments, float64(_prior)(source, others).blocks, strict=True):
+    for argument, family in zip(fitted.prior_arguments, float64(_prior_with)(source, others).blocks, strict=True):
         if others.keys() & family.tunable.keys():
-            own[argument] = family
-    # What the copy names among its hyperparameters was chosen on these rows all the same.
-    known = nb.with_priors(own).fitted_.chosen
+            arguments[argument] = family
+    # Choices that the copy knows as hyperparameters were made on these rows, too, and stay named.
+    known = nb.with_priors(arguments).fitted_.chosen
     named = [choice for choice in nb.fitted_.chosen if choice not in known]
-    return nb.with_priors(own, (*named, *values))
+    return nb.with_priors(arguments, (*named, *values))

@@ -18,7 +18,7 @@ from bayesnb.encoding.table import check_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code
 from bayesnb.prediction.weights import Weights
-from bayesnb.selection.densities import gains, shrunken
+from bayesnb.selection.density_gains import compute_gains, shrink
 from tests.estimators.cases import state
 from tests.refusals import refused
 
@@ -307,8 +307,8 @@ def test_gains_compare_what_each_column_says_of_the_label_without_the_row():
         own = np.arange(24) != i
         one = bnb.GaussianNB(prior=prior).fit(X[own][:, [j]], y[own])
         score[m, i, j] = one.predict_log_proba(X[[i]][:, [j]])[0, y[i]]
-    found = gains(*fits, check_table(X, "GaussianNB"), y, np.ones(24))
-    np.testing.assert_allclose(found, shrunken(score[1] - score[0], np.ones(24)), rtol=1e-9)
+    found = compute_gains(*fits, check_table(X, "GaussianNB"), y, np.ones(24))
+    np.testing.assert_allclose(found, shrink(score[1] - score[0], np.ones(24)), rtol=1e-9)
 
 
 def test_gains_are_shrunk_to_their_common_mean():
@@ -325,7 +325,7 @@ def test_gains_are_shrunk_to_their_common_mean():
     total = 1 / (tau2 + variance)
     mu = total @ mean / total.sum()
     expected = np.linalg.solve(precision + np.eye(4) / tau2, w * mean + mu / tau2)
-    np.testing.assert_allclose(shrunken(gain, weight), expected, rtol=1e-9)
+    np.testing.assert_allclose(shrink(gain, weight), expected, rtol=1e-9)
 
 
 # -- structures ------------------------------------------------------------------------------------

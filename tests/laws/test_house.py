@@ -386,9 +386,9 @@ def test_law_2_holds_for_its_numpyro_program(data):
     label = np.array([CLASSES.index(c) for c in y])
     forms = (
         partial(programs.naive_bayes, nb.prior_, single_rows(nb.encoding_, rows, n), label, sites=sites),
-        partial(programs.from_statistics, nb.prior_, nb.statistics_, sites=sites),
-        partial(programs.parameters, nb.prior_, sites),
-        partial(programs.parameters, nb.posterior_, sites),
+        partial(programs.naive_bayes_of_statistics, nb.prior_, nb.statistics_, sites=sites),
+        partial(programs.sample_all_parameters, nb.prior_, sites),
+        partial(programs.sample_all_parameters, nb.posterior_, sites),
     )
     with jax.enable_x64(True):
         of_one = jax.vmap(lambda theta: [log_density(form, (), {}, theta)[0] for form in forms])

@@ -5,14 +5,14 @@ import pytest
 import scipy.sparse as sp
 
 import bayesnb as bnb
-from bayesnb.prediction import halves, weight_optimum
-from bayesnb.prediction.dense_terms import DenseCollector
-from bayesnb.prediction.sparse_terms import SparseCollector
-from bayesnb.prediction.weight_optimum import Groups, Prior
+from bayesnb.prediction import cross_fitting, weight_optimum
+from bayesnb.prediction.dense_terms import DenseTerms
+from bayesnb.prediction.sparse_terms import SparseTerms
+from bayesnb.prediction.weight_optimum import Groups, Prior, TermBlock
 from tests.refusals import refused
 
 N, T, C, FITS = 24, 9, 3, 4
-GROUPS = Groups.of(np.arange(T) > 6, np.arange(T) == 4)
+GROUPS = Groups.from_dependence(np.arange(T) > 6, np.arange(T) == 4)
 
 
 @pytest.fixture(scope="module")
@@ -24,20 +24,17 @@ def both():
     values = np.take_along_axis(table[fit], code[:, None, :, None], axis=-1)[..., 0]
     values[:, :, [0, 4]] = numbers[:, :, [0, 4]]
     values[::3, 0, 4] = 0.0  # the reference of draws, in one of the classes only
-    dense, sparse = DenseCollector(values.shape), SparseCollector(FITS, GROUPS.of_draws)
-    for k in range(FITS):
-        for block in np.array_split(np.flatnonzero(fit == k), 2):
-            dense.add(block, k, values[block])
-            sparse.add(block, k, values[block])
-    scored = dict(
-        log_class=rng.normal(size=(2 * N, C)),
+    parts = [(k, part) for k in range(FITS) for part in np.array_split(np.flatnonzero(fit == k), 2)]
+    log_class = rng.normal(size=(FITS, C))
+    blocks = [TermBlock(part, k, log_class[k], values[part]) for k, part in parts]
+    fields = dict(
         log_length=np.tile(rng.normal(size=N), 2),
         label=np.tile(rng.integers(0, C, N), 2),
         weight=np.tile(rng.integers(1, 3, N), 2) / 2,
         row=np.tile(np.arange(N), 2),
         fit=fit,
     )
-    return dense.finish(**scored), sparse.finish(**scored)
+    return tuple(kind.from_blocks(blocks, GROUPS, C, **fields) for kind in (DenseTerms, SparseTerms))
 
 
 def test_sparse_terms_are_the_dense_ones(both):
@@ -55,7 +52,7 @@ def test_sparse_terms_are_the_dense_ones(both):
 @pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
 def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
     """And an evidence that is not above the exact one, by Fischer's inequality; that is exact where τ = 0."""
-    prior = Prior.of(GROUPS, np.array(tau), C, biased=True)
+    prior = Prior.from_groups(GROUPS, np.array(tau), C, biased=True)
     exact, found = (terms.maximize(prior) for terms in both)
     for name in ("bias", "weight", "temperature"):
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=1e-6)
@@ -92,7 +89,7 @@ def test_words_have_a_weight_each(monkeypatch):
     monkeypatch.setattr(weight_optimum, "GRID", ((0.3,),))
     X, y = words(40)
     dense = bnb.WeightedNB(bnb.BernoulliNB()).fit(X.toarray(), y)
-    monkeypatch.setattr(halves, "MOST_TERMS", 39)
+    monkeypatch.setattr(cross_fitting, "MOST_TERMS", 39)
     nb = bnb.WeightedNB(bnb.BernoulliNB()).fit(X, y)
     np.testing.assert_allclose(nb.weight_, dense.weight_, atol=1e-5)
     assert nb.expected_log_loss_ == pytest.approx(dense.expected_log_loss_, abs=1e-4)

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from sklearn.exceptions import NotFittedError
 
 import bayesnb as bnb
-from bayesnb.prediction import halves, weight_optimum
+from bayesnb.prediction import cross_fitting, weight_optimum
 from tests.prediction import tables
 from tests.prediction.tables import CLASSES, CODE, COUNTS, LABEL, LEVELS, NUMBERS, N, of_levels
 from tests.prediction.test_weighted import CASES, crossed, objective, of_two_classes, solved, splits, terms_of
@@ -228,9 +228,9 @@ def test_draws_of_parameters_are_still_those(weighted):
 # -- the program -----------------------------------------------------------------------------------
 
 
-def terms_by_halves(nb: Any, X: Any, weight: Any = None) -> halves.CrossFit:
+def terms_by_halves(nb: Any, X: Any, weight: Any = None) -> cross_fitting.CrossFit:
     kind = "feature" if nb.weights_.biased else "temperature"
-    return halves.cross_fit(nb.model_, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1]
+    return cross_fitting.cross_fit(nb.model_, X, LABEL, weight, kind, nb.max_rows, nb.seed)[1]
 
 
 def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
@@ -238,12 +238,12 @@ def density(nb: Any, X: Any, at: dict[str, Any], weight: Any = None) -> float:
     numpyro = pytest.importorskip("numpyro")
     from numpyro.infer.util import log_density
 
-    from bayesnb.sampling.weights import WeightsGiven
+    from bayesnb.sampling.weight_program import WeightsGiven
 
     weights = nb.weights_
     found = terms_by_halves(nb, X, weight)
     tau = np.array([weights.shrinkage])
-    program = WeightsGiven(*found.at(weights.exponent, tau), tau, weights.biased).program
+    program = WeightsGiven(*found.terms_under(weights.exponent, tau), tau, weights.biased).program
     with jax.enable_x64(True):
         value = float(log_density(numpyro.handlers.seed(program, 0), (), {}, at)[0])
     n = sum(np.size(v) for v in at.values())

@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bayesnb as bnb
 from bayesnb.prediction import weight_optimum
-from bayesnb.prediction.halves import random_halves
+from bayesnb.prediction.cross_fitting import random_halves
 from tests.prediction.tables import (
     ASKED,
     CLASSES,
@@ -620,6 +620,14 @@ def test_a_sample_of_few_rows_is_few_rows():
     with pytest.warns(UserWarning, match="only 6 rows are outside"):
         nb = bnb.WeightedNB(bnb.CategoricalNB(), max_rows=9).fit(LEVELS, LABEL)
     assert nb.weights_ is None
+
+
+@pytest.mark.filterwarnings("error")
+def test_two_rows_of_high_weight_have_losses():
+    """Without the one row no other row may be left to fit weights to: they are then those of the prior."""
+    nb = bnb.WeightedNB(bnb.CategoricalNB(), "temperature", max_rows=2).fit(LEVELS, LABEL, np.full(N, 20.0))
+    assert nb.weights_.n_rows == 2
+    assert np.isfinite(nb.expected_log_loss_)
 
 
 @pytest.mark.slow("compiles kernels of its own")

@@ -55,10 +55,10 @@ class Fitted:
 
     def statistics_form(self, prior: NaiveBayes | None = None, statistics: Statistics | None = None) -> Program:
         statistics = statistics or self.nb.statistics_
-        return partial(programs.from_statistics, prior or self.nb.prior_, statistics, sites=self.sites)
+        return partial(programs.naive_bayes_of_statistics, prior or self.nb.prior_, statistics, sites=self.sites)
 
     def posterior(self) -> Program:
-        return lambda: programs.parameters(self.nb.posterior_, self.sites)
+        return lambda: programs.sample_all_parameters(self.nb.posterior_, self.sites)
 
     def draws(self, seed: int = 0, n: int = POINTS) -> Draws:
         """θ of the posterior, and as many of a distribution that lies between it and the prior."""
@@ -71,7 +71,7 @@ class Fitted:
         """(S,) log density of each program at S draws."""
 
         def at_one(theta: dict[str, Any]) -> list[jax.Array]:
-            values = programs.at(self.nb.prior_, theta, self.sites)
+            values = programs.to_site_values(self.nb.prior_, theta, self.sites)
             return [log_density(form, (), {}, values)[0] for form in forms]
 
         return jax.jit(jax.vmap(at_one))(drawn)

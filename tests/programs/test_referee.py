@@ -197,7 +197,7 @@ def test_counts_that_are_no_integers(kind):
 def test_a_known_class_prior_has_no_site():
     fitted, drawn = ordinary("poisson")
     assert isinstance(fitted.nb.prior_.class_prior, Known)
-    assert set(programs.at(fitted.nb.prior_, drawn, fitted.sites)) == {"rate"}
+    assert set(programs.to_site_values(fitted.nb.prior_, drawn, fitted.sites)) == {"rate"}
 
 
 def test_a_family_without_a_program_says_so():

@@ -161,7 +161,7 @@ def test_rows_of_given_labels_and_parameters():
     sites, drawn = site_names(nb.encoding_, nb.prior_), posterior_draws(nb, 4_000)
     label = np.array([0, 1, 1])
     program = partial(programs.naive_bayes, nb.prior_, label=label, sites=sites, n_rows=3, totals=[5])
-    predictive = Predictive(program, posterior_samples=programs.at(nb.prior_, drawn, sites))
+    predictive = Predictive(program, posterior_samples=programs.to_site_values(nb.prior_, drawn, sites))
     rows = float64(predictive)(jax.random.key(3))
     np.testing.assert_array_equal(rows["label"], [label] * 4_000)
     for i, c in enumerate(label):

@@ -143,3 +143,11 @@ def test_rows_that_were_not_counted_are_refused_and_nothing_changes():
     refused("estimate='map' is no average over the posterior", bnb.loo, nb, LEVELS[:1], LABEL[:1], estimate="map")
     np.testing.assert_array_equal(nb.statistics_.blocks[0].count, before)
     assert "LeaveOneOut(60 rows, elpd" in repr(bnb.loo(nb, LEVELS, LABEL))
+
+
+def test_rows_without_class_probabilities_are_no_hits():
+    """Under α = 0 a level that no other row has is impossible in every class: no label is the most probable one."""
+    X, y = [["a"], ["b"], ["c"], ["c"]], ["p", "p", "q", "q"]
+    scores = bnb.loo(bnb.CategoricalNB(alpha=0).fit(X, y), X, y)
+    assert np.isnan(scores.log_proba[:2]).all()
+    assert scores.accuracy == 0.5

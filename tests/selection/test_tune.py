@@ -69,8 +69,8 @@ def test_slopes_are_those_of_finite_differences(by):
     nb = bnb.MultinomialNB().fit(COUNTS, LABEL)
     names = ("alpha", "class_alpha")
     fitted = nb.fitted_
-    by_loo = tune._by_loo(fitted, fitted.prior, COUNTS, LABEL, None, names)
-    of = by_loo if by == "loo" else tune._by_evidence(fitted.prior, fitted.statistics, names)
+    by_loo = tune._loo_objective(fitted, fitted.prior, COUNTS, LABEL, None, names)
+    of = by_loo if by == "loo" else tune._evidence_objective(fitted.prior, fitted.statistics, names)
     for at in (np.log([0.3, 2.0]), np.log([5.0, 0.1])):
         np.testing.assert_allclose(of(at)[1], approx_fprime(at, lambda v: of(v)[0], 1e-6), rtol=1e-4, atol=1e-4)
 

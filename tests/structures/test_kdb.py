@@ -21,7 +21,7 @@ import bayesnb as bnb
 from bayesnb import counting
 from bayesnb.estimators import kdb
 from bayesnb.networks.learning import class_information, k_dependence, mutual_information
-from bayesnb.prediction.halves import random_halves
+from bayesnb.prediction.cross_fitting import random_halves
 from tests.estimators.cases import state
 from tests.persistence.forger import parts, signed
 from tests.refusals import refused

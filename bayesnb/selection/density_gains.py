@@ -6,15 +6,15 @@ import numpy as np
 
 from bayesnb.encoding import Table
 from bayesnb.fitted import Fitted
-from bayesnb.selection.left_out import FEWEST_EVENTS, TERMS, CountedRows, left_out, log_class_without
+from bayesnb.selection.leave_one_out import FEWEST_EVENTS, TERMS, CountedRows, leave_one_out, log_class_without
 
 MOST_ROWS = 10_000
 _MOST_SCORES = 2**25
 _WORST = -1e3
 
 
-def gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(F,) gain in log P(class) of the second density of each column over the first, in nats a row.
+def compute_gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Compute the (F,) gain in log P(class) of the second density of each column over the first, in nats per row.
 
     The score of a density is log P(y | x_j, the other rows), by that column alone. The gains of the columns are shrunk
     to a common gain, so that few rows give little reason to choose. Where fewer than ten rows are outside the largest
@@ -23,9 +23,11 @@ def gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight
     Parameters
     ----------
     first, second : Fitted
-        Models of these rows and the same columns, in one block each.
-    table, label, weight
-        Rows, the index of the class of each row, and its weight. Of many rows an evenly spread part is used.
+        Models of the rows with the same columns, each in one block.
+    table : Table
+        Rows. If they are many, an evenly spread part is used.
+    label, weight : (N,) arrays
+        Index of the class, and replication count, of each row.
 
     References
     ----------
@@ -35,15 +37,15 @@ def gains(first: Fitted, second: Fitted, table: Table, label: np.ndarray, weight
     if weight.sum() - np.bincount(label, weight).max(initial=0.0) < FEWEST_EVENTS:
         return np.zeros(n_columns)
     most = min(MOST_ROWS, max(1, _MOST_SCORES // (n_classes * n_columns)))
-    some = np.zeros(table.n_rows, bool)
-    some[:: -(-table.n_rows // most)] = True
-    part = table.take(some), label[some], weight[some]
-    gain = _label_scores(second, *part) - _label_scores(first, *part)
-    return shrunken(gain, part[2])
+    mask = np.zeros(table.n_rows, bool)
+    mask[:: -(-table.n_rows // most)] = True
+    sample = table.take(mask), label[mask], weight[mask]
+    gain = _label_scores(second, *sample) - _label_scores(first, *sample)
+    return shrink(gain, weight[mask])
 
 
-def shrunken(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(F,) posterior means of F effects, observed in N rows (N, F), under a normal distribution of effects."""
+def shrink(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Compute (F,) posterior means of F effects from observations `gain` (N, F), effects being normally distributed."""
     total = weight.sum()
     mean = weight @ gain / total
     variance = np.maximum(weight @ (gain - mean) ** 2 / total / total, 1e-18)
@@ -53,19 +55,21 @@ def shrunken(gain: np.ndarray, weight: np.ndarray) -> np.ndarray:
     spread = max(0.0, excess / max(precision.sum() - precision @ precision / precision.sum(), 1e-300))
     precision = 1.0 / (spread + variance)
     common = mean @ precision / precision.sum()
-    return common + spread / (spread + variance) * (mean - common)
+    return np.asarray(common + spread / (spread + variance) * (mean - common))
 
 
 def _label_scores(fitted: Fitted, table: Table, label: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """(N, F) log P(y | x_j, the other rows)."""
+    """Compute (N, F) log P(y | x_j, the other rows)."""
     rows = fitted.encoding.rows(table)
     counted = CountedRows(table, rows, label, np.minimum(weight, 1.0))
-    joint = left_out(fitted, counted, "predictive", "derived", TERMS) + log_class_without(fitted, counted)[..., None]
+    joint = (
+        leave_one_out(fitted, counted, "predictive", "derived", TERMS) + log_class_without(fitted, counted)[..., None]
+    )
     of_label = np.take_along_axis(joint, label[:, None, None], axis=1)[:, 0]
     # A cell that is impossible in every class, or too far out for float64, leaves all classes equally probable.
     with np.errstate(invalid="ignore"):
         score = of_label - np.logaddexp.reduce(joint, axis=1)
-    return np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST)
+    return np.asarray(np.maximum(np.where(np.isnan(score), -np.log(joint.shape[1]), score), _WORST))
 
 
-__all__ = ["gains", "shrunken"]
+__all__ = ["compute_gains", "shrink"]

@@ -30,10 +30,13 @@ class CountedRows(NamedTuple):
     Parameters
     ----------
     table : Table
+        Columns as the user gave them.
     rows : tuple of Rows
-        The table, encoded.
-    label : (N,) index of the class of each row
+        Encoded rows, one object for each block.
+    label : (N,) int array
+        Index of the class of each row.
     weight : (N,) array
+        Replication counts.
     """
 
     table: Table
@@ -56,16 +59,16 @@ FEWEST_EVENTS = 10
 
 
 def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
-    """Return what was fitted: of an average of models too, as leaving out is exact in each of them."""
+    """Return the state of a classifier; raise NotImplementedError unless leaving rows out of it is exact."""
     require_fitted(nb, who)
-    fitted = getattr(nb, "fitted_", None)  # NaiveBayesMixture has none
+    fitted: Fitted | None = getattr(nb, "fitted_", None)  # `NaiveBayesMixture` has no such state.
     if fitted is None or (nb.no_posterior is not None and fitted.average is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
     return fitted
 
 
-def of_the_others(estimate: Estimate) -> Estimate:
-    """Return the estimate; raise ValueError unless it averages over the posterior of the other rows."""
+def require_average(estimate: Estimate) -> Estimate:
+    """Return the estimate; raise ValueError unless it is an average over the posterior of the other rows."""
     if not isinstance(estimate, str) or estimate not in ("predictive", "mean"):
         raise ValueError(
             f"estimate={shown(estimate)} is no average over the posterior of the other rows; leave-one-out takes "
@@ -74,8 +77,8 @@ def of_the_others(estimate: Estimate) -> Estimate:
     return estimate
 
 
-def alike(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
-    """Yield the classes and weights of rows: rows that share both have one posterior without a row."""
+def label_weight_pairs(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
+    """Yield the distinct pairs of class and weight: rows of a pair have the same posterior without the row."""
     for c in np.flatnonzero(np.bincount(label)):
         for w in np.unique(weight[label == c]):
             yield int(c), float(w)
@@ -98,7 +101,7 @@ def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -
     return CountedRows(table, rows, label, weight)
 
 
-def prior_of(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
+def choose_prior(fitted: Fitted, prior: PriorOf) -> NaiveBayes:
     """Return the prior of the other rows, a function of their statistics ("derived") or that of all rows ("fixed")."""
     require_choice("prior", prior, ("derived", "fixed"))
     return fitted.prior if prior == "fixed" else fitted.empirical_prior
@@ -124,16 +127,16 @@ class Quantity(NamedTuple):
     shared: Callable[..., np.ndarray]
 
 
-def left_out(
+def leave_one_out(
     fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf, quantity: Quantity
 ) -> np.ndarray:
-    """(N, …) a quantity of each row by the posterior of the other rows.
+    """Compute (N, …) a quantity of each row by the posterior of the other rows.
 
     `SCORES` are (N, 2, C) log p(class, row | the other rows), and log P(class | row, the other rows); `TERMS` the
     (N, C, T) terms of log p(row | class, the other rows).
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
-    posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
+    posterior = scoring.update_apart(choose_prior(fitted, prior), fitted.statistics)
     if not posterior.classes_share_parameters:
         model, weights = scoring.pad(encoding, posterior), np.unique(counted.weight)
         if len(weights) == 1:
@@ -144,22 +147,22 @@ def left_out(
             parts.append((mask, _own_class_without(model, encoding, group, float(w), estimate, quantity)))
         return _scatter(parts)
 
-    def of_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    def score_group(group: tuple[int, float]) -> tuple[np.ndarray, np.ndarray]:
         c, w = group
         rows = counted.take(mask := (counted.label == c) & (counted.weight == w), encoding)
         without = -w * np.eye(n_classes)[c]
         return mask, quantity.shared(encoding, posterior, rows.rows, len(rows.label), estimate, multiplicity=without)
 
-    # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
-    done = []
+    # Classes share parameters, so that all classes change without the row. One group keeps one core busy.
+    parts = []
     with rows_progress("leave-one-out", len(counted.label)) as step:
-        for part in in_threads(of_group, list(alike(counted.label, counted.weight))):
-            done.append(part)
+        for part in in_threads(score_group, list(label_weight_pairs(counted.label, counted.weight))):
+            parts.append(part)
             step(int(part[0].sum()))
-    return _scatter(done)
+    return _scatter(parts)
 
 
-def members_left_out(
+def leave_one_out_of_members(
     average: Average, counted: CountedRows, estimate: Estimate, prior: PriorOf, *, each: bool
 ) -> np.ndarray:
     """Compute log p(class, row | the other rows) of an average, (N, C), or of `each` of its members, (N, C, M)."""
@@ -167,34 +170,34 @@ def members_left_out(
 
     def joint(member: Fitted, rows: tuple[Rows, ...], which: np.ndarray) -> np.ndarray:
         of_member = CountedRows(table.take(which), rows, label[which], weight[which])
-        return left_out(member, of_member, estimate, prior, SCORES)[:, 0]
+        return leave_one_out(member, of_member, estimate, prior, SCORES)[:, 0]
 
     combine = average.each if each else average.mean
     return combine(table, rows, joint, less=weight)
 
 
-def joint_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
+def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf) -> np.ndarray:
     """Compute (N, C) scores of an average of models, its terms weighted, each row by the posteriors of the others."""
     average, weights = fitted.average, fitted.weights
     assert average is not None
     each = weights is not None and weights.of_members
-    joint = members_left_out(average, counted, estimate, prior, each=each)
+    joint = leave_one_out_of_members(average, counted, estimate, prior, each=each)
     return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
 
 
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
-    """(N, C) log P(class | the other rows)."""
+    """Compute (N, C) log P(class | the other rows)."""
     (_, _, label, weight), count = counted, fitted.statistics.class_count
     posterior: Any = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
-    found = np.empty((len(label), len(count)))
-    for c, w in alike(label, weight):
+    log_class = np.empty((len(label), len(count)))
+    for c, w in label_weight_pairs(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
-        found[(label == c) & (weight == w)] = scoring.plug_in(without).log_theta[0]
-    return found
+        log_class[(label == c) & (weight == w)] = scoring.plug_in(without).log_theta[0]
+    return log_class
 
 
 def _scatter(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """(N, …) array of the values of all parts, each at the places where its mask (N,) is true."""
+    """Return (N, …) values from parts, each with the mask (N,) of its rows."""
     values = np.empty((len(parts[0][0]), *parts[0][1].shape[1:]))
     for mask, part in parts:
         values[mask] = part
@@ -204,13 +207,14 @@ def _scatter(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
 def _own_class_without(
     model: NaiveBayes, encoding: Encoding, counted: CountedRows, weight: float, estimate: Estimate, quantity: Quantity
 ) -> np.ndarray:
-    """Compute `left_out` for rows of one weight, each of which informs the parameters of its own class only."""
+    """Compute `leave_one_out` for rows of one weight, each of which informs the parameters of its own class only."""
     readings: list[Any] = []
 
     def answer(x: tuple[Any, ...], label: np.ndarray) -> jax.Array:
         if not readings:
             readings.append(_readings(model, x, weight, estimate, quantity.prepare))
-        return _answer(*readings[0], x, label, quantity.of_own)
+        values: jax.Array = _answer(*readings[0], x, label, quantity.of_own)
+        return values
 
     cells = model.n_classes * encoding.n_terms if quantity is TERMS else 0.0
     return scoring.map_rows(counted.rows, len(counted.label), answer, counted.label, cells=cells)
@@ -220,7 +224,7 @@ def _own_class_without(
 def _readings(
     model: NaiveBayes, x: tuple[Any, ...], weight: Any, estimate: Estimate, prepare: Callable[..., JointLikelihood]
 ) -> tuple[JointLikelihood, JointLikelihood, jax.Array]:
-    """Likelihoods with every row and without one row, prepared for blocks like x; (C, C) log P(class) without a row."""
+    """Return likelihoods with every row and without a row, prepared for x, and (C, C) log P(class) without a row."""
     without = model.read(estimate, jnp.full(model.n_classes, -weight))
     each = -weight * jnp.eye(model.n_classes)
     log_class = jax.vmap(lambda multiplicity: model.read(estimate, multiplicity).log_class)(each)
@@ -236,18 +240,20 @@ def _answer(
     label: jax.Array,
     of_own: Callable[..., jax.Array],
 ) -> jax.Array:
+    """Compute a quantity of a block of rows, each left out of its own class."""
     own = label[:, None] == jnp.arange(log_class.shape[1])
     return of_own(every, without, log_class[label], own, x)
 
 
 def _with_log_proba(joint: jax.Array) -> jax.Array:
+    """Return (n, 2, C) log p(class, row) and log P(class | row)."""
     return jnp.stack([joint, log_normalize(joint)], axis=1)
 
 
 def likelihood_of_own(
     every: JointLikelihood, without: JointLikelihood, log_class: jax.Array, own: jax.Array, x: tuple[Any, ...]
 ) -> jax.Array:
-    """(n, C) log p(row | class, the other rows), as `Quantity.of_own`."""
+    """Compute (n, C) log p(row | class, the other rows); the arguments are those of `Quantity.of_own`."""
     return jnp.where(own, without.log_likelihood(x), every.log_likelihood(x))
 
 

@@ -1,0 +1,102 @@
+"""Weights of terms as a NumPyro program, given cross-fitted terms of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
+from numpyro.infer import init_to_value
+
+from bayesnb.prediction.dense_terms import DenseTerms
+from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURES, WEIGHT
+from bayesnb.prediction.weight_optimum import Groups, Prior
+
+_DEVIATION = "deviation"
+
+
+@dataclass(frozen=True, eq=False)
+class WeightsGiven:
+    """Target of NUTS: the generalised posterior of the weights given cross-fitted terms.
+
+    b ~ N(0, 1), T_g ~ N(μ_g, 1), d ~ N(0, 1), w_t = T_g + τ_g d_t for t in group g, and the
+    likelihood is Π_i P(y_i | x_i; b, w)^v_i.
+
+    Parameters
+    ----------
+    terms : DenseTerms
+        Terms of rows of typical length, or under τ = 0 the sum of those of each group.
+    groups : Groups
+        Groups of these terms.
+    shrinkage : (G,) array
+        τ.
+    biased : bool
+        Whether classes have a bias.
+    """
+
+    terms: DenseTerms
+    groups: Groups
+    shrinkage: np.ndarray
+    biased: bool
+
+    def program(self) -> None:
+        """Sample "temperature", and where the model has them "class_bias", "dependence_temperature" and "weight"."""
+        _, n_classes, n_terms = self.terms.values.shape
+        bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
+        names = zip(TEMPERATURES, self.groups.mean, strict=False)
+        temperature = jnp.stack([numpyro.sample(name, dist.Normal(mean, 1.0)) for name, mean in names])
+        weight = temperature[self.groups.index]
+        if self.shrinkage.any():
+            deviation = numpyro.sample(_DEVIATION, _normal(int(self._free.sum())))
+            scaled = jnp.zeros(n_terms).at[self._free].set(self.shrinkage[self.groups.index][self._free] * deviation)
+            weight = numpyro.deterministic(WEIGHT, weight + scaled)
+        joint = bias + self.terms.log_class + self.terms.values @ weight
+        is_label = jnp.asarray(self.terms.label)[:, None] == jnp.arange(n_classes)
+        log_proba = jnp.sum(jnp.where(is_label, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
+        numpyro.factor("labels", log_proba @ self.terms.weight)
+
+    @property
+    def _free(self) -> np.ndarray:
+        """(T,) whether the weight of a term may differ from the temperature."""
+        return np.asarray(self.shrinkage[self.groups.index] > 0)
+
+    def options(self) -> dict[str, Any]:
+        """Return options of NUTS: start at the optimum, with the covariance at the optimum as inverse mass matrix."""
+        prior = Prior.from_groups(self.groups, self.shrinkage, self.terms.log_class.shape[-1], biased=self.biased)
+        theta = self.terms.find_parameters(prior)
+        start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
+        start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
+        if self.shrinkage.any():
+            start[_DEVIATION] = theta[prior.temperatures.stop :]
+        sites = tuple(start)
+        return {
+            "init_strategy": init_to_value(values=start),
+            "dense_mass": [sites],
+            "inverse_mass_matrix": {sites: self.terms.covariance(prior, theta)},
+            "target_accept_prob": 0.95,  # The density has a steep side if the terms tell nearly all labels.
+        }
+
+    def finish(self, samples: Mapping[str, np.ndarray], dependence: np.ndarray) -> dict[str, np.ndarray]:
+        """Return draws of the temperatures, biases and all weights, also of weights that equal their temperature.
+
+        Parameters
+        ----------
+        samples : dict of (chains, draws, …) arrays
+            Draws of each site.
+        dependence : (T,) array of bool
+            Whether a term is a dependence.
+        """
+        temperatures = {name: np.asarray(samples[name]) for name in TEMPERATURES if name in samples}
+        stacked = np.stack(list(temperatures.values()), axis=-1)
+        bias = samples[CLASS_BIAS] if self.biased else np.zeros((*stacked.shape[:-1], self.terms.log_class.shape[-1]))
+        weight = samples.get(WEIGHT, stacked[..., dependence.astype(int)])
+        return temperatures | {CLASS_BIAS: np.asarray(bias), WEIGHT: np.asarray(weight)}
+
+
+def _normal(n: int) -> dist.Distribution:
+    return dist.Normal().expand([n]).to_event(1)
