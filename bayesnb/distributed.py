@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesnb import counting
+from bayesnb._util.dask_rows import kind_of
 from bayesnb._util.extras import require
-from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.estimators import drafts

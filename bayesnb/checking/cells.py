@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.pair_counts import by_class, count_pairs, pieces
+from bayesnb._util.level_pair_counts import by_class, count_pairs, pieces
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, Family, supports

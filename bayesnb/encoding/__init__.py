@@ -12,23 +12,23 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import priors
-from bayesnb.encoding.categorical import (
+from bayesnb.encoding.cell_columns import CellColumns
+from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
+from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.context_columns import ContextColumns
+from bayesnb.encoding.level_columns import (
     GrowingColumns,
     LevelColumns,
     declared_categories,
     describe_unknown,
     report_unknown,
 )
-from bayesnb.encoding.cells import CellColumns
-from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
-from bayesnb.encoding.contexts import ContextColumns
-from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.network import Conditional, Node, NodeColumns
+from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns
+from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
 from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, select_level_columns
-from bayesnb.encoding.trees import PairColumns
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.encoding.categorical import LevelColumns
 from bayesnb.encoding.columns import Columns, UnknownPolicy
+from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.levels import Factors
 from bayesnb.encoding.row_blocks import CodedRows
 

@@ -12,7 +12,7 @@ from bayesnb import counting
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
-from bayesnb.encoding.edges import given_edges
+from bayesnb.encoding.cell_edges import given_edges
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts

@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
-from bayesnb._util.pair_counts import MOST_COUNTS
+from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
 from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
 from bayesnb.estimators import drafts

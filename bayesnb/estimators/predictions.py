@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.lazy import computed, lazily
+from bayesnb._util.dask_rows import computed, lazily
 from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.display import Displayed
 from bayesnb.fitted import Fitted, Output, warn_undefined

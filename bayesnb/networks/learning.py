@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import gammaln, xlogy
 
-from bayesnb._util.pair_counts import by_class, count_pairs, require_memory
+from bayesnb._util.level_pair_counts import by_class, count_pairs, require_memory
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet

@@ -18,8 +18,8 @@ from bayesnb._util.arguments import (
     shown,
     to_numbers,
 )
+from bayesnb._util.dask_rows import computed
 from bayesnb._util.html import card, table
-from bayesnb._util.lazy import computed
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.fitted import Classifier, Fitted, require_fitted

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.pair_counts import require_memory
+from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.left_out import (

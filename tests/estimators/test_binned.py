@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import counting
-from bayesnb.encoding.edges import cell_names, quantiles
+from bayesnb.encoding.cell_edges import cell_names, quantiles
 from bayesnb.encoding.table import check_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from bayesnb.encoding.network import AveragedColumns
-from bayesnb.encoding.network_rows import ContextRows, NodeRows
+from bayesnb.encoding.node_columns import AveragedColumns
+from bayesnb.encoding.node_rows import ContextRows, NodeRows
 from bayesnb.encoding.priors import prior_of_contexts
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import ContextTree, LevelCounts

@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.pair_counts import require_memory
-from bayesnb.encoding.categorical import GrowingColumns, LevelColumns
+from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.encoding.columns import UnknownPolicy
+from bayesnb.encoding.level_columns import GrowingColumns, LevelColumns
 from bayesnb.encoding.levels import Factors, Levels
-from bayesnb.encoding.network_rows import NetworkRows, NodeRows, parents_first
+from bayesnb.encoding.node_rows import NetworkRows, NodeRows, parents_first
 from bayesnb.encoding.priors import require_structures
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table

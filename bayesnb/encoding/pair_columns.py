@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesnb._util.pair_counts import require_memory
-from bayesnb.encoding.categorical import LevelColumns
-from bayesnb.encoding.network import AveragedColumns
-from bayesnb.encoding.network_rows import NodeRows, PairRows
+from bayesnb._util.level_pair_counts import require_memory
+from bayesnb.encoding.level_columns import LevelColumns
+from bayesnb.encoding.node_columns import AveragedColumns
+from bayesnb.encoding.node_rows import NodeRows, PairRows
 from bayesnb.encoding.priors import prior_of_trees
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet, LevelCounts, TreeAveraged

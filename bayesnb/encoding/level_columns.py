@@ -11,8 +11,8 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
+from bayesnb.encoding.cell_edges import are_edges, cell_names, same_edges
 from bayesnb.encoding.columns import OfLevels, PlainColumns, Unknown, UnknownPolicy, cells_by_feature
-from bayesnb.encoding.edges import are_edges, cell_names, same_edges
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table, row_major

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bayesnb.encoding.cell_edges import are_edges, cell_names, quantiles, same_edges
 from bayesnb.encoding.columns import FixedColumns, UnknownPolicy, cells_by_feature
-from bayesnb.encoding.edges import are_edges, cell_names, quantiles, same_edges
 from bayesnb.encoding.priors import prior_of_cells
 from bayesnb.encoding.row_blocks import PlainRows, pad_rows, room
 from bayesnb.encoding.table import SideBySide, Table
