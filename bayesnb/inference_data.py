@@ -327,7 +327,7 @@ def _rows(
 
     encoded, n = fitted.encode(X)
     label = fitted.label_index(y, n)
-    rows = tuple(r.plain() for r in encoded)
+    rows = tuple(r.linear_rows() for r in encoded)
     row, own, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
     names = _class_names(fitted.encoding)
     observation = {_ROW: np.arange(len(label))}

@@ -39,7 +39,7 @@ def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
 def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
     """Parts of a prediction; blocks are made on the host while the kernels score the ones before."""
     table, model = nb.fitted_.table(X), nb.fitted_.posterior
-    rows = tuple(r if estimate == "predictive" else r.plain() for r in nb.encoding_.rows(table))
+    rows = tuple(r if estimate == "predictive" else r.linear_rows() for r in nb.encoding_.rows(table))
     n = table.n_rows
     with jax.enable_x64(True):
         _, x, _ = next(scoring.blocks(rows, n))

@@ -59,7 +59,7 @@ def communication(compiled):
 report = []
 for nb, X in CASES:
     nb.fit(X, y, weight)
-    rows = tuple(r.plain() for r in nb.encoding_.rows(nb.fitted_.table(X)))
+    rows = tuple(r.linear_rows() for r in nb.encoding_.rows(nb.fitted_.table(X)))
     with jax.enable_x64(True):
         x = tuple(r.block(0, n, n) for r in rows)
         arguments = (empty(rows, 3), x, y.astype(np.int32), weight, np.zeros(n))

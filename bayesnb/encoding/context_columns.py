@@ -1,4 +1,4 @@
-"""Features that have as many of their parents as the rows speak for."""
+"""Features under an average over the number of their parents that matter (context trees)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import ContextTree, LevelCounts
 
 NOT_OBSERVED = "<missing>"
-"""The value of a parent that is missing."""
+"""Value of a parent whose cell is missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class ContextColumns(AveragedColumns):
-    """Categorical features, each given as many of its parents, in their order, as the rows speak for.
+    """Categorical features, each given its first parents, averaged over how many of them matter in each context.
 
-    A missing parent is one more of its values, so that a cell counts if the feature is observed.
+    A missing parent is one more value of the parent, so that a cell counts whenever the feature is observed.
     """
 
     family: ClassVar[type] = ContextTree
@@ -30,24 +30,26 @@ class ContextColumns(AveragedColumns):
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_contexts(given, self, n_classes)
 
-    def coded(self, base: CodedRows) -> NodeRows:
+    def counting_rows(self, base: CodedRows) -> NodeRows:
         return ContextRows(base, self.nodes, self.capacity)
 
-    def _as_parent(self, code: np.ndarray, n_levels: int) -> np.ndarray:
+    def _parent_codes(self, code: np.ndarray, n_levels: int) -> np.ndarray:
         return np.append(code, n_levels)
 
-    def given(self) -> np.ndarray:
+    def parent_sizes(self) -> np.ndarray:
+        """Number of values of each feature as a parent, the missing one included."""
         return self.base.sizes() + 1
 
-    def values_of(self, j: int) -> list[Hashable]:
+    def parent_values(self, j: int) -> list[Hashable]:
+        """Values of feature j as a parent, the missing one last."""
         return [*self.base.level_names(j), NOT_OBSERVED]
 
-    def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
-        """None: they are values."""
+    def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
+        """Return no names: a missing parent is a value."""
         return []
 
-    def never_together(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
-        """None: a row that has the feature has its parents too, if as missing ones."""
+    def features_never_counted(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
+        """Return no classes and features: a missing parent is a value."""
         return []
 
 

@@ -178,7 +178,7 @@ class AODE(StructuredNB):
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
         """Each column given each other one, and alone: what the members need."""
-        return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
+        return tuple(node for p in range(len(columns.base.index)) for node in columns.superparent_nodes(p))
 
     def _warn_of_counts(self) -> None:
         """Nothing: other members know of a class what one of them does not."""
@@ -219,7 +219,7 @@ class AODE(StructuredNB):
             return self._with_features(naive, counted)
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
-        return self._fitted(naive, counted, self._of_tables.without_parents(columns.base), np.concatenate(alone))
+        return self._fitted(naive, counted, self._of_tables.from_base(columns.base), np.concatenate(alone))
 
     def _shared(self, n_levels: int) -> dict[str, Any]:
         """Hyperparameters of a member whose parent has so many levels."""

@@ -316,7 +316,7 @@ class NaiveBayesClassifier(FittedClassifier):
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         """The prior of the features of a block given the class alone, from the one given their parents too."""
-        return columns.without_arcs(family)
+        return family if columns.network is None else columns.network.prior_without_parents(family)
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
         """Prior of one block, or a function of the statistics to it."""
@@ -367,7 +367,7 @@ class NaiveBayesClassifier(FittedClassifier):
         encoding, statistics = counted
         require_estimate(self.estimate)
         if isinstance(self.prior, NaiveBayes):
-            return priors.matching(self.prior, encoding, statistics)
+            return priors.check_complete_prior(self.prior, encoding, statistics)
         if self.prior is not None and hasattr(self, "alpha"):
             raise ValueError(f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None; see also `alpha`.")
         n_classes = len(encoding.classes)

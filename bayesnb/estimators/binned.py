@@ -12,7 +12,7 @@ from bayesnb import counting
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
-from bayesnb.encoding.cell_edges import given_edges
+from bayesnb.encoding.cell_edges import check_edges
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts
@@ -121,7 +121,7 @@ class BinnedNB(NaiveBayesClassifier):
 def cell_columns(table: Table, index: Any, cells: Any, edges: Any) -> CellColumns:
     """Binned columns of a table, with the edges that are given for them."""
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
-    given = given_edges(edges, table, index)
+    given = check_edges(edges, table, index)
     widest = max((len(own) + 1 for own in given if own is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(

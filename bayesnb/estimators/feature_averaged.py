@@ -176,7 +176,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     def _log_odds_of(self, model: NaiveBayes) -> np.ndarray:
         """(F,) of dependence, in the order of the columns of X."""
-        return self.encoding_.in_order(block.log_odds for block in model.blocks)
+        return self.encoding_.sort_columns(block.log_odds for block in model.blocks)
 
     def _log_odds(self, n_features: int) -> np.ndarray:
         inclusion = self.inclusion

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.dask_rows import computed, lazily
+from bayesnb._util.dask_rows import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.display import Displayed
 from bayesnb.fitted import Fitted, Output, warn_undefined
@@ -103,7 +103,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         """(C,) log of the posterior mean of each class probability."""
         return self._state_of("class_log_prior_").class_log_prior
 
-    @lazily(_labels)
+    @accept_dask(_labels)
     def predict(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -121,7 +121,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         choice = self._choose(X, estimate, class_prior, draws)
         return self.classes_[choice]
 
-    @lazily(_scores)
+    @accept_dask(_scores)
     def predict_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -139,7 +139,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
-    @lazily(_scores)
+    @accept_dask(_scores)
     def predict_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -190,7 +190,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         log_proba = self.predict_log_proba(X, estimate=estimate, class_prior=class_prior, draws=draws)
         return np.exp(log_proba, out=log_proba)
 
-    @lazily(_scores)
+    @accept_dask(_scores)
     def predict_joint_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
@@ -225,7 +225,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         >>> nb.score([[0.9], [2.9], [2.7]], ["low", "high", "low"], sample_weight=[1, 2, 1])
         0.75
         """
-        choice, y, sample_weight = map(computed, (self._choose(X, estimate, class_prior), y, sample_weight))
+        choice, y, sample_weight = map(compute_dask, (self._choose(X, estimate, class_prior), y, sample_weight))
         found, label = check_labels(y, len(choice), type(self).__name__)
         correct = self.encoding_.classes.index(found.values)[label] == choice
         return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
@@ -258,7 +258,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
             drawn = drawn.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
         return score_draws(fitted, X, drawn, output)
 
-    @lazily(_indices)
+    @accept_dask(_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Index of the class that `predict` returns."""
         choice = self._score(X, scoring.decision, estimate, class_prior, draws)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 from scipy.special import gammaln, xlogy
 
-from bayesnb._util.level_pair_counts import by_class, count_pairs, require_memory
+from bayesnb._util.level_pair_counts import count_pairs, require_memory, sort_by_class
 from bayesnb.encoding import LevelColumns, Node, NodeColumns
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet
@@ -35,7 +35,7 @@ def count_level_pairs(
         f"Column {widest!r} alone has {sizes.max():,} levels: leave such columns out, group their levels, or make them "
         "Gaussian.",
     )
-    order, bounds = by_class(label, n_classes)
+    order, bounds = sort_by_class(label, n_classes)
     code = np.ascontiguousarray(np.asarray(rows.block(0, len(label), len(label)).code)[order].T)
     weights = weight[order]
     # Products of whole numbers below 2²⁴ are exact in float32.
@@ -65,7 +65,7 @@ def lay_out_pairs(columns: NodeColumns, pairs: np.ndarray) -> np.ndarray:
             given = pairs[:, levels[p], levels[child]]
             missing = table - given.sum(axis=1, keepdims=True)
             missing[missing < _ROUNDING * table] = 0.0
-            table = np.concatenate([given, missing], axis=1)[:, : columns.given()[p]]
+            table = np.concatenate([given, missing], axis=1)[:, : columns.parent_sizes()[p]]
         counts.append(table.reshape(len(pairs), -1))
     return np.concatenate(counts, axis=1)
 

@@ -65,7 +65,7 @@ def scores(nb: Classifier, fitted: Fitted, counted: CountedRows, estimate: Estim
         return OfAverage(nb, counted, estimate, by_class)
     encoding, prior = fitted.encoding, fitted.empirical_prior
     model = encoding, scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
-    if scoring.update_apart(prior, fitted.statistics).classes_share_parameters:
+    if scoring.update_for_removal(prior, fitted.statistics).classes_share_parameters:
         return Shared(*model, _by_class(encoding, counted, np.empty((len(counted.label), 0))), estimate, by_class)
     likelihood = left_out(fitted, _singly(counted), estimate, "derived", _LIKELIHOODS)
     return Apart(*model, _by_class(encoding, counted, likelihood), estimate, by_class)
@@ -263,7 +263,7 @@ def _rank(
 ) -> jax.Array:
     """(2, M) ranks among rows of class `label`; `changed` (n, M) is log p(row | class y with candidate m)."""
     each = jnp.eye(likelihood.shape[1])
-    posterior = class_prior.update_apart(Statistics(class_count, (), 0.0))
+    posterior = class_prior.update_for_removal(Statistics(class_count, (), 0.0))
     log_class = posterior.read(estimate, each[y] - each[label]).log_class
     joint, changed = plus(likelihood, log_class), plus(changed, log_class[y])
     others = (each[label] == 0) & (each[y] == 0)
@@ -296,7 +296,7 @@ def _rank_shared(
         one, bounds = candidate
         placed = jax.tree.map(lambda v: each[y][:, None] * v, one)
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
-        posterior = prior.update_apart(Statistics(statistics.class_count + each[y], parts, 0.0))
+        posterior = prior.update_for_removal(Statistics(statistics.class_count + each[y], parts, 0.0))
         joint = posterior.read(estimate, -each[label]).prepare(x).log_joint(x)
         against = jax.nn.logsumexp(joint, axis=1, where=each[label] == 0) - joint[:, label]
         return _weigh(jnp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]

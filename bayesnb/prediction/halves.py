@@ -353,14 +353,14 @@ class _Layout:
         own, blocks = _Layout.of(fitted, "temperature"), fitted.encoding.blocks
         model, reading = fitted.read()
         encoded, n_rows = fitted.encode(rows)
-        parts, sizes = JointLikelihood.by_block, [len(b.term_names) for b in blocks]
+        parts, sizes = JointLikelihood.block_log_likelihoods, [len(b.term_names) for b in blocks]
         values = np.zeros((n_rows, model.n_classes, self.n_columns))
         for t, (draws, group) in enumerate(zip(self.groups.of_draws, self.groups.of_terms, strict=True)):
             wanted = (own.groups.of_draws == draws) & (own.groups.of_terms == group)
             weight = fitted.encoding.term_map.spread(wanted[own.column].astype(float))
             weighted = replace(model, weights=TermWeights.split(np.zeros(model.n_classes), weight, sizes))
             values[..., t] = scoring.terms_of_rows(
-                fitted.encoding, weighted, encoded, n_rows, reading, parts=parts
+                fitted.encoding, weighted, encoded, n_rows, reading, function=parts
             ).sum(axis=-1)
         return values
 

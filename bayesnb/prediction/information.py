@@ -240,7 +240,7 @@ def _of_node(
     plain, powered = _alone(model, b)
 
     def score(of: NaiveBayes, which: np.ndarray, level: Any) -> np.ndarray:
-        cells = rows.answered(which, child, level)
+        cells = rows.replace_cells(which, child, level)
         return scoring.score_rows(alone, of, (cells,), len(which), "predictive", scoring.joint)
 
     size = max(1, _ROOM // max(1, n_levels * max(n_classes, len(columns.index))))

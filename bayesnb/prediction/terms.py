@@ -195,7 +195,7 @@ def _combined(fitted: Fitted, values: np.ndarray) -> np.ndarray:
     if terms_of.is_identity or weights is None:
         return terms_of.combine(values)
     sizes = [len(columns.term_names) for columns in fitted.encoding.blocks]
-    return terms_of.combine(values) * terms_of.gather(weights.of_terms(sizes))
+    return terms_of.combine(values) * terms_of.gather(weights.term_weights(sizes))
 
 
 def _of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:

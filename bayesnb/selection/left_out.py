@@ -14,7 +14,7 @@ from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
-from bayesnb._util.threads import in_threads
+from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
 from bayesnb.families import LevelCounts, posterior_for_removal
@@ -133,7 +133,7 @@ def left_out(
     (N, C, T) terms of log p(row | class, the other rows).
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
-    posterior = scoring.update_apart(prior_of(fitted, prior), fitted.statistics)
+    posterior = scoring.update_for_removal(prior_of(fitted, prior), fitted.statistics)
     if not posterior.classes_share_parameters:
         model, weights = scoring.pad(encoding, posterior), np.unique(counted.weight)
         if len(weights) == 1:
@@ -153,7 +153,7 @@ def left_out(
     # Classes share parameters: without the row all of them change, number by number, which keeps one core busy.
     done = []
     with rows_progress("leave-one-out", len(counted.label)) as step:
-        for part in in_threads(of_group, list(alike(counted.label, counted.weight))):
+        for part in map_in_threads(of_group, list(alike(counted.label, counted.weight))):
             done.append(part)
             step(int(part[0].sum()))
     return _scatter(done)
@@ -177,9 +177,9 @@ def joint_of_average(fitted: Fitted, counted: CountedRows, estimate: Estimate, p
     """Compute (N, C) scores of an average of models, its terms weighted, each row by the posteriors of the others."""
     average, weights = fitted.average, fitted.weights
     assert average is not None
-    each = weights is not None and weights.of_members
+    each = weights is not None and weights.has_members
     joint = members_left_out(average, counted, estimate, prior, each=each)
-    return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
+    return joint if weights is None else weights.average_scores(joint, log_class_without(fitted, counted))
 
 
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
