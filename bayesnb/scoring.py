@@ -108,7 +108,8 @@ def score_by(
         if not prepared:
             likelihoods = tuple(_prepare(p, block) for p, block in zip(reading.likelihoods, x, strict=True))
             prepared.append(JointLikelihood(reading.log_class, likelihoods))
-        return _score(prepared[0], x, output)
+        scores: jax.Array = _score(prepared[0], x, output)
+        return scores
 
     return _map_rows(rows, n, score_block, cells=np.shape(reading.log_class)[-1] * width)
 
@@ -410,7 +411,7 @@ def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array
 
 @jax.jit
 def _log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
-    return known + kernel_log_base(statistics, x)
+    return jnp.asarray(known + kernel_log_base(statistics, x))
 
 
 @jax.jit

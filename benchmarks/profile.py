@@ -43,10 +43,9 @@ def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
     n = table.n_rows
     with jax.enable_x64(True):
         _, x, _ = next(scoring.blocks(rows, n))
-        padded = scoring.pad(nb.encoding_, model)
     yield f"predict, {estimate}", lambda: nb.predict(X, estimate=estimate)
     yield "  X: checked, coded", lambda: nb.encoding_.rows(table)
-    yield "  tables of log probabilities", lambda: float64(scoring._prepare)(padded, x, None, estimate)
+    yield "  tables of log probabilities", lambda: float64(scoring.read(nb.encoding_, model, estimate).prepare)(x)
     yield (
         "  all rows, with the tables",
         lambda: scoring.score_rows(nb.encoding_, model, rows, n, estimate, scoring.decision),

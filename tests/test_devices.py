@@ -78,8 +78,7 @@ for nb, X in CASES:
         parts = [jax.tree.map(lambda leaf: leaf[i], parts) for i in range({devices})]
         counted = finish(nb.encoding_, reduce(Statistics.merge, parts))
 
-        model = scoring.pad(nb.encoding_, nb.posterior_)
-        reading = jax.tree.map(np.asarray, scoring._prepare(model, x, None, "mean"))
+        reading = jax.tree.map(np.asarray, scoring.read(nb.encoding_, nb.posterior_, "mean").prepare(x))
 
         @jax.jit
         @partial(jax.shard_map, mesh=mesh, in_specs=specs[:1], out_specs=PartitionSpec("rows"), check_vma=False)
