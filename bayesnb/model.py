@@ -246,7 +246,7 @@ class NaiveBayes:
         """Return the parameters that maximise `log_penalty`, for a posterior the penalised likelihood of its rows."""
         return JointLikelihood(
             self.class_prior.penalized_mle().log_theta[0],
-            tuple(require_capability(f, PenalizedLikelihood).penalized_mle() for f in self.blocks),
+            tuple(read_block(block, "penalized_mle") for block in self.blocks),
         )
 
     def log_penalty(self, reading: JointLikelihood) -> tuple[jax.Array, ...]:
@@ -278,11 +278,11 @@ class NaiveBayes:
         """
         if multiplicity is not None:
             log_class = self.class_prior.update(LevelCounts(multiplicity[None])).mean().log_theta[0]
-            return self.weighted(log_class, [_read(block, estimate, multiplicity) for block in self.blocks])
+            return self.weighted(log_class, [read_block(block, estimate, multiplicity) for block in self.blocks])
         if estimate == "penalized_mle":
             return self.penalized_mle()
         log_class = (self.class_prior.mode() if estimate == "map" else self.class_prior.mean()).log_theta[0]
-        return self.weighted(jnp.asarray(log_class), [_read(block, estimate) for block in self.blocks])
+        return self.weighted(jnp.asarray(log_class), [read_block(block, estimate) for block in self.blocks])
 
     def weighted(self, log_class: Any, likelihoods: Sequence[Likelihood]) -> JointLikelihood:
         """Return the weighted joint likelihood of log class probabilities (…, C) and the blocks' likelihoods."""
@@ -350,8 +350,8 @@ class JointLikelihood:
         return score
 
 
-def _read(block: Family, estimate: str, multiplicity: Any = None) -> Likelihood:
-    """Return the likelihood of a block under a reading of its posterior, with copies of the scored row if any."""
+def read_block(block: Family, estimate: str, multiplicity: Any = None) -> Likelihood:
+    """Return the likelihood of one block under a reading of its posterior; arguments as in `NaiveBayes.read`."""
     likelihood: Likelihood
     if estimate == "predictive":
         likelihood = block.predictive(multiplicity)
@@ -359,6 +359,8 @@ def _read(block: Family, estimate: str, multiplicity: Any = None) -> Likelihood:
         likelihood = require_capability(block, MeanReading).mean(multiplicity)
     elif multiplicity is not None:
         raise ValueError(f"estimate={estimate!r} has no reading with a row added; use 'mean' or 'predictive'.")
+    elif estimate == "penalized_mle":
+        likelihood = require_capability(block, PenalizedLikelihood).penalized_mle()
     elif estimate == "map":
         likelihood = require_capability(block, Parametric).mode()
     else:

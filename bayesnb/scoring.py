@@ -16,7 +16,16 @@ from jaxtyping import Float, Int, Shaped
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, undefined
+from bayesnb.model import (
+    Estimate,
+    JointLikelihood,
+    NaiveBayes,
+    Statistics,
+    kernel_log_base,
+    log_normalize,
+    read_block,
+    undefined,
+)
 
 Output = Callable[[jax.Array], jax.Array]
 """Function of joint log probabilities (N, C): `joint`, `log_proba`, `row` or `decision`."""
@@ -215,7 +224,7 @@ def average_of_terms(
 @float64
 def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
     """(C,) log P(class | D) under a reading, plus the class bias of the model's weights if it has any."""
-    return np.asarray(replace(model, blocks=()).read(estimate).log_class)
+    return np.asarray(_read(replace(model, blocks=()), None, estimate).log_class)
 
 
 @float64
@@ -231,14 +240,14 @@ def _map_rows(
 ) -> Shaped[np.ndarray, "n ..."]:
     """`map_rows` inside a scope of double precision."""
 
-    def block_results() -> Iterator[tuple[slice, jax.Array]]:
+    def block_results() -> Iterator[tuple[slice, jax.Array | np.ndarray]]:
         for piece, x, block_arrays in blocks(rows, n, *arrays, cells=cells):
             yield piece, kernel(x, *block_arrays)
 
     results = np.empty(0)
     with rows_progress("scoring", n) as step:
         # The next block is prepared while the kernel scores this one, and no further block waits in memory.
-        for (piece, block), _ in pairwise(chain(block_results(), [(slice(0), jnp.empty(0))])):
+        for (piece, block), _ in pairwise(chain(block_results(), [(slice(0), np.empty(0))])):
             if piece.start == 0:
                 results = np.empty((n, *block.shape[1:]), block.dtype)
             results[piece] = np.asarray(block)[: piece.stop - piece.start]
@@ -337,14 +346,15 @@ def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
     """Read the posterior block by block, as few models share the shapes for which all blocks would be compiled."""
-    single_blocks = [replace(model, blocks=(block,), weights=None) for block in model.blocks]
+    parts: list[tuple[Any, ...]] = [(block,) for block in model.blocks if not block.read_on_host]
     readings = [
-        part.read(estimate, multiplicity)
-        if any(block.read_on_host for block in part.blocks)
-        else _read_compiled(part, multiplicity, estimate)
-        for part in single_blocks or [replace(model, weights=None)]
+        _read_compiled(replace(model, blocks=blocks_, weights=None), multiplicity, estimate)
+        for blocks_ in parts or [()]
     ]
-    likelihoods = [reading.likelihoods[0] for reading in readings if reading.likelihoods]
+    compiled = (reading.likelihoods[0] for reading in readings)
+    likelihoods = [
+        read_block(block, estimate, multiplicity) if block.read_on_host else next(compiled) for block in model.blocks
+    ]
     return model.weighted(np.asarray(readings[0].log_class), likelihoods)
 
 
