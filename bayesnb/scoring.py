@@ -346,11 +346,10 @@ def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
     """Read the posterior block by block, as few models share the shapes for which all blocks would be compiled."""
-    parts: list[tuple[Any, ...]] = [(block,) for block in model.blocks if not block.read_on_host]
-    readings = [
-        _read_compiled(replace(model, blocks=blocks_, weights=None), multiplicity, estimate)
-        for blocks_ in parts or [()]
-    ]
+    # The class prior is read by a compiled kernel in any case, as eager calls of JAX compile one by one.
+    parts: list[tuple[Any, ...]] = [(block,) for block in model.blocks if not block.read_on_host] or [()]
+    unweighted = replace(model, weights=None)
+    readings = [_read_compiled(replace(unweighted, blocks=part), multiplicity, estimate) for part in parts]
     compiled = (reading.likelihoods[0] for reading in readings)
     likelihoods = [
         read_block(block, estimate, multiplicity) if block.read_on_host else next(compiled) for block in model.blocks
