@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     stderr each), and 141, silently, if the reader of standard output has gone.
     """
     try:
-        interrupt.restore()
+        interrupt.restore_default()
         with _interrupts_repeated():
             return _run(argv)
     except InputError as error:

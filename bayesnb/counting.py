@@ -1,4 +1,4 @@
-"""Labelled rows to sufficient statistics, and the algebra of what was counted."""
+"""Sufficient statistics of labelled rows, and their algebra: merge, remove, check."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from bayesnb.families import LevelCounts
 from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
 
-_CELLS_A_ROW = 2**10  # so that a block of rows is as many classes
+_CELLS_A_ROW = 2**10  # Limits blocks of `single_rows` to about a thousand rows, each of which is a class.
 
 
 class Counted(NamedTuple):
-    """Statistics and the encoding that names their axes; what merges."""
+    """Statistics with the encoding that names their axes; two of these can be merged."""
 
     encoding: Encoding
     statistics: Statistics
@@ -32,17 +32,24 @@ class Counted(NamedTuple):
 def _observe(
     statistics: Statistics, x: tuple[Any, ...], label: np.ndarray, weight: np.ndarray, log_base: np.ndarray
 ) -> tuple[Statistics, Any]:
-    """Add a block of rows, and return signs that it was read; each block of columns by itself."""
-    parts = [_observe_alone(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
-    blocks, bases, signs = zip(*parts, strict=True) if parts else ((), (), ())
-    class_count, total, sign = _observe_labels(
+    """Add a block of rows, each block of columns by a kernel of its own.
+
+    Returns
+    -------
+    statistics : Statistics
+    sums : tuple of arrays
+        Results that are ready when all kernels have read the rows.
+    """
+    results = [_observe_block(s, rows, label, weight) for s, rows in zip(statistics.blocks, x, strict=True)]
+    blocks, bases, sums = zip(*results, strict=True) if results else ((), (), ())
+    class_count, total, label_sum = _observe_labels(
         statistics.class_count, statistics.log_base, label, weight, log_base, bases
     )
-    return Statistics(class_count, blocks, total), (*signs, sign)
+    return Statistics(class_count, blocks, total), (*sums, label_sum)
 
 
 @jax.jit(donate_argnums=0)
-def _observe_alone(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
+def _observe_block(block: Any, rows: Any, label: jax.Array, weight: jax.Array) -> tuple[Any, jax.Array, jax.Array]:
     log_base = jnp.sum(weight * kernel_log_base((block,), (rows,)))
     return block.observe(rows, label, weight), log_base, jnp.sum(weight)
 
@@ -59,16 +66,18 @@ def _observe_labels(
 def _observe_responsibilities(
     statistics: Statistics, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
 ) -> tuple[Statistics, jax.Array]:
-    """The same, of rows that belong to each class with a `weight` (N, C)."""
+    """Add a block of rows with a `weight` (N, C) in each class, as `_observe` does for labelled rows."""
     log_base = log_base + kernel_log_base(statistics.blocks, x)
     return statistics.observe_responsibilities(x, weight, log_base), jnp.sum(weight)
 
 
 def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
-    """Statistics of labelled rows under an encoding that knows their levels.
+    """Statistics of labelled rows under an encoding that has their levels.
 
     Parameters
     ----------
+    encoding : Encoding
+    table : Table
     label : (N,) int array
         Index of the class of each row.
     weight : (N,) array
@@ -79,15 +88,25 @@ def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarra
 
 @float64
 def expected_counts(encoding: Encoding, rows: tuple[Rows, ...], weight: np.ndarray) -> Statistics:
-    """As `count_rows`, for rows that belong to each class with a weight; `weight` is (N, C)."""
+    """Expected statistics of encoded rows with a `weight` (N, C) in each class, such as responsibilities."""
     return _count(encoding, rows, _observe_responsibilities, weight)
 
 
 @float64
 def count_rows(encoding: Encoding, rows: tuple[Rows, ...], label: np.ndarray, weight: np.ndarray) -> Statistics:
-    """Count labelled rows that are encoded already; arguments as for `count`.
+    """Statistics of labelled rows that are encoded already.
 
-    Where each column of a network stands given each other one, all pairs of levels are counted at once.
+    If a network has each column given each other column, all pairs of levels are counted at once.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    rows : tuple of Rows
+        Encoded rows of each block.
+    label : (N,) int array
+        Index of the class of each row.
+    weight : (N,) array
+        Replication count of each row.
 
     Raises
     ------
@@ -109,42 +128,43 @@ def _count(
 ) -> Statistics:
     """Fold a kernel over blocks of rows."""
     total, last = empty(rows, len(encoding.classes)), None
+    wait: Any = jax.block_until_ready
     with rows_progress("counting", len(arrays[0])) as step:
-        for piece, x, parts, log_base in row_blocks(rows, *arrays, cells=cells):
-            total, read = kernel(total, x, *parts, log_base)
-            # The next block is made while this one is read, and no more of them wait in memory.
-            jax.block_until_ready(last)
-            last = read
+        for piece, x, block_arrays, log_base in row_blocks(rows, *arrays, cells=cells):
+            total, current = kernel(total, x, *block_arrays, log_base)
+            # The next block is prepared while the kernel reads this one, and no further block waits in memory.
+            wait(last)
+            last = current
             step(piece.stop - piece.start)
     require_finite(rows, total)
     return finish(encoding, total)
 
 
 def empty(rows: tuple[Rows, ...], n_classes: int) -> Statistics:
-    """Statistics of no rows, for the kernels to add to."""
+    """Statistics of no rows, to which the kernels add rows."""
     return Statistics(np.zeros(n_classes), tuple(r.empty(n_classes) for r in rows), np.zeros(()))
 
 
 def row_blocks(
     rows: tuple[Rows, ...], *arrays: np.ndarray, cells: float = 0.0
 ) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray], np.ndarray]]:
-    """Blocks of rows for the kernels, arrays with an entry a row, and log base measures that the host knows best."""
-    for piece, x, parts in blocks(tuple(r.counted() for r in rows), len(arrays[0]), *arrays, cells=cells):
-        log_base = np.zeros(len(parts[0]))
+    """Yield slices of the rows, their blocks and arrays for the kernels, and log base measures of the host."""
+    for piece, x, block_arrays in blocks(tuple(r.counting_rows() for r in rows), len(arrays[0]), *arrays, cells=cells):
+        log_base = np.zeros(len(block_arrays[0]))
         for r in rows:
             log_base[: piece.stop - piece.start] += r.log_base(piece.start, piece.stop)
-        yield piece, x, parts, log_base
+        yield piece, x, block_arrays, log_base
 
 
 def require_finite(rows: tuple[Rows, ...], total: Statistics) -> None:
-    """Raise ValueError naming an infinite cell, if rows have left statistics that are not finite and there is one."""
+    """Raise ValueError naming an infinite cell, if the statistics are not finite and the rows have such a cell."""
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(total)):
         for r in rows:
             r.require_finite()
 
 
 def finish(encoding: Encoding, total: Statistics) -> Statistics:
-    """Statistics as the kernels left them, in their final shape, in NumPy arrays.
+    """Return statistics of the kernels in their final shape, in NumPy arrays.
 
     Raises
     ------
@@ -160,31 +180,30 @@ def finish(encoding: Encoding, total: Statistics) -> Statistics:
 
 @float64
 def single_rows(encoding: Encoding, rows: tuple[Rows, ...], n: int) -> Statistics:
-    """Statistics of n rows, each counted as a class of its own; without their base measure."""
-    rows, parts = tuple(r.counted() for r in rows), []
+    """Statistics of n rows, each counted as a class of its own, without log base measures."""
+    rows, pieces = tuple(r.counting_rows() for r in rows), []
     for piece, x, (weight,) in blocks(rows, n, np.ones(n), cells=_CELLS_A_ROW):
         size = len(weight)
-        empty = Statistics(np.zeros(size), tuple(r.empty(size) for r in rows), np.zeros(()))
-        counted, _ = _observe(empty, x, np.arange(size, dtype=np.int32), weight, np.zeros(size))
+        counted, _ = _observe(empty(rows, size), x, np.arange(size, dtype=np.int32), weight, np.zeros(size))
         counted = jax.tree.map(np.asarray, counted)
         finished = tuple(c.finish(s, counted.class_count) for c, s in zip(encoding.blocks, counted.blocks, strict=True))
-        parts.append(jax.tree.map(itemgetter(slice(piece.stop - piece.start)), (counted.class_count, finished)))
-    class_count, finished = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    found = Statistics(class_count, finished, np.zeros(()))
-    require_finite(rows, found)
-    return found
+        pieces.append(jax.tree.map(itemgetter(slice(piece.stop - piece.start)), (counted.class_count, finished)))
+    class_count, finished = jax.tree.map(lambda *leaves: np.concatenate(leaves), *pieces)
+    statistics = Statistics(class_count, finished, np.zeros(()))
+    require_finite(rows, statistics)
+    return statistics
 
 
 def prune(counted: Counted) -> Counted:
-    """Drop undeclared levels that no row of positive weight has."""
+    """Return statistics without the undeclared levels that no row of positive weight has."""
     encoding, statistics = counted
-    parts = [columns.prune(block) for columns, block in zip(encoding.blocks, statistics.blocks, strict=True)]
-    columns, blocks_ = zip(*parts, strict=True)
+    pruned = [columns.prune(block) for columns, block in zip(encoding.blocks, statistics.blocks, strict=True)]
+    columns, blocks_ = zip(*pruned, strict=True)
     return Counted(replace(encoding, blocks=columns), replace(statistics, blocks=blocks_))
 
 
 def merge(a: Counted, b: Counted) -> Counted:
-    """What was counted in both; associative and commutative."""
+    """Return the statistics of the rows of both; associative and commutative."""
     joint = a.encoding.union(b.encoding)
     total = _embed(a, joint).merge(_embed(b, joint))
     _check_range(joint, total)
@@ -192,24 +211,24 @@ def merge(a: Counted, b: Counted) -> Counted:
 
 
 def declare(counted: Counted, classes: Levels) -> Counted:
-    """The same rows, with further classes that have none."""
+    """Return the statistics with further classes that have no rows."""
     joint = replace(counted.encoding, classes=counted.encoding.classes.union(classes))
     return Counted(joint, _embed(counted, joint))
 
 
 def remove(a: Counted, b: Counted) -> Counted:
-    """The inverse of `merge`: what was counted in `a` without the rows of `b`, which knows no more levels.
+    """Return the statistics of the rows of `a` without those of `b`: the inverse of `merge`.
 
     Raises
     ------
     ValueError
-        If a count would become negative, naming it.
+        If a count would become negative; the message names it.
     """
     joint = a.encoding.union(b.encoding)
-    before, other = _embed(a, joint), _embed(b, joint)
-    after = before.remove(other)
+    before = _embed(a, joint)
+    after = before.remove(_embed(b, joint))
     class_count = _settle(before.class_count, after.class_count, before.class_count * 1e-9, "class_count", joint, None)
-    settled = []
+    blocks_ = []
     for columns, was, now in zip(joint.blocks, before.blocks, after.blocks, strict=True):
         rounding = was.rounding()
         settled_fields = {
@@ -218,15 +237,15 @@ def remove(a: Counted, b: Counted) -> Counted:
             if getattr(rounding, name) is not None
         }
         now = replace(now, **settled_fields)
-        # Where no cell is left, a mean is of rounding errors only.
-        settled.append(jax.tree.map(lambda field, n=now.count: np.where(n == 0, 0.0, field), now))
-    return Counted(joint, replace(after, class_count=class_count, blocks=tuple(settled)))
+        # Without a cell the mean is 0; the difference has only rounding errors.
+        blocks_.append(jax.tree.map(lambda field, n=now.count: np.where(n == 0, 0.0, field), now))
+    return Counted(joint, replace(after, class_count=class_count, blocks=tuple(blocks_)))
 
 
 def _settle(
     before: np.ndarray, after: np.ndarray, rounding: np.ndarray, name: str, encoding: Encoding, columns: Any
 ) -> np.ndarray:
-    """Take what rounding left beside zero for zero; refuse what is truly negative."""
+    """Return statistics with rounding errors set to zero; raise ValueError if one is negative beyond rounding."""
     if (after < -rounding).any():
         where = tuple(int(i[0]) for i in np.nonzero(after < -rounding))
         label = shown(encoding.classes.values[where[0]])
@@ -241,26 +260,27 @@ def _settle(
 
 
 def _embed(counted: Counted, joint: Encoding) -> Statistics:
-    """The same statistics on the axes of a larger encoding."""
-    mine, statistics = counted.encoding, counted.statistics
-    if mine is joint:
+    """Return the statistics on the axes of a larger encoding."""
+    encoding, statistics = counted
+    if encoding is joint:
         return statistics
     for columns in joint.blocks:
-        columns.require_memory(len(joint.classes))
-    classes = joint.classes.index(mine.classes.values)
+        if columns.network is not None:
+            columns.network.require_memory(len(joint.classes))
+    classes = joint.classes.index(encoding.classes.values)
     n_classes = len(joint.classes)
 
     def spread(values: np.ndarray, columns: Any, target: Any) -> np.ndarray:
-        at, width = columns.levels_in(target), target.sizes().sum()
-        if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(at):
+        positions, width = columns.positions_in(target), target.sizes().sum()
+        if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(positions):
             return values
-        out = np.zeros((n_classes, width))
-        out[np.ix_(classes, at)] = values
-        return out
+        spread_values = np.zeros((n_classes, width))
+        spread_values[np.ix_(classes, positions)] = values
+        return spread_values
 
     blocks_ = tuple(
         jax.tree.map(lambda v, c=c, t=t: spread(v, c, t), s)
-        for c, t, s in zip(mine.blocks, joint.blocks, statistics.blocks, strict=True)
+        for c, t, s in zip(encoding.blocks, joint.blocks, statistics.blocks, strict=True)
     )
     class_count = np.zeros(n_classes)
     class_count[classes] = statistics.class_count
@@ -268,7 +288,7 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
 
 
 def check(counted: Counted) -> None:
-    """Raise ValueError unless rows of nonnegative weight could have left such statistics under such an encoding."""
+    """Raise ValueError unless rows of nonnegative weight can produce these statistics under this encoding."""
     encoding, statistics = counted
     encoding.check()
     n_classes, weight = len(encoding.classes), statistics.class_count
@@ -287,16 +307,17 @@ def check(counted: Counted) -> None:
         if not block.possible().all():
             c, j = (int(i[0]) for i in np.nonzero(~block.possible()))
             raise ValueError(f"no rows leave such {type(block).__name__} in class {c}, {_axis_name(columns, j)}.")
-        most = (weight * (1 + 1e-6) + 1e-6)[:, None]  # weights that are not whole are rounded, above all by `forget`
-        if (columns.cells(block) > most).any() or (block.count[weight == 0] > 1e-6).any():
+        # Sums of fractional weights are rounded, in particular by `forget`.
+        most_observed = (weight * (1 + 1e-6) + 1e-6)[:, None]
+        if (columns.observed_weight(block) > most_observed).any() or (block.count[weight == 0] > 1e-6).any():
             raise ValueError(f"class_count contradicts the cells of {columns.kind} columns: there are more of these.")
 
 
 def require_numbers(name: str, array: Any, shape: tuple[int, ...], most: float = np.inf) -> None:
-    """Raise ValueError unless these are finite numbers of float64, at most `most`, whose sum is finite too."""
-    found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
-    if found != f"{np.dtype(np.float64)} {shape}":
-        raise ValueError(f"{name} should be float64 of shape {shape}, and is {found}.")
+    """Raise ValueError unless an array has finite float64 numbers of at most `most`, whose sum is finite too."""
+    kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
+    if kind != f"{np.dtype(np.float64)} {shape}":
+        raise ValueError(f"{name} should be float64 of shape {shape}, and is {kind}.")
     with np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(np.sum(array)):
             raise ValueError(f"{name} is not finite, or its sum is not.")
@@ -305,6 +326,7 @@ def require_numbers(name: str, array: Any, shape: tuple[int, ...], most: float =
 
 
 def _is_identity(index: np.ndarray) -> bool:
+    """Return whether an index selects everything in order."""
     return np.array_equal(index, np.arange(len(index)))
 
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayesnb import counting
+from bayesnb._util.dask_rows import collection_kind
 from bayesnb._util.extras import require
-from bayesnb._util.lazy import kind_of
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Levels, check_labels
 from bayesnb.estimators import classifier_state
@@ -211,7 +211,7 @@ def _batches(X: Any) -> Blocks:
         blocks: Blocks = collection.to_delayed()
         return blocks
     name = f"{type(X).__module__}.{type(X).__name__}"
-    if kind_of(X) is not None:
+    if collection_kind(X) is not None:
         raise ValueError(f"distributed.fit requires y to be passed with a {name}, but the target y is None.")
     iterable = isinstance(X, Iterable) and not isinstance(X, Delayed | np.ndarray | str | dict)
     items = list(X) if iterable else [X]
@@ -239,7 +239,7 @@ def _labelled_blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
 
 def _kind(name: str, part: Any) -> str:
     """Return "array" or "frame"; raise unless the argument is one of these, with the right number of dimensions."""
-    kind, wanted = kind_of(part), 2 if name == "X" else 1
+    kind, wanted = collection_kind(part), 2 if name == "X" else 1
     if kind is None:
         raise TypeError(
             f"{name} is a {type(part).__module__}.{type(part).__name__}; beside the other arguments it must be a dask "

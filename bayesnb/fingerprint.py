@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb.encoding import check_labels, check_table
-from bayesnb.encoding.levels import plain
+from bayesnb.encoding.levels import to_python
 
 _MOST_CELLS = 2**14
 
@@ -93,7 +93,7 @@ def _rows_of_cells(X: Any) -> Iterator[Iterable[tuple[int, Any]]]:
 
 def _canonical(value: Any) -> str:
     """Return the text of a value, which equal values of any type share."""
-    value = plain(value)
+    value = to_python(value)
     if value is None or type(value).__name__ == "NAType" or value != value:
         return "missing"
     if isinstance(value, int | float):

@@ -207,7 +207,7 @@ class Fitted:
             name
             for columns, counted in zip(self.encoding.blocks, self.statistics.blocks, strict=True)
             if columns.network is not None
-            for name in columns.network.missing_on_arcs(counted, self.statistics.class_count)
+            for name in columns.network.features_missing_on_arcs(counted, self.statistics.class_count)
         ]
         if not missing:
             return None
@@ -281,10 +281,10 @@ class Fitted:
         """
         if self.average is None:
             return self.score_rows(*self.encode(X), output, estimate, class_prior)
-        weights_per_member = self.weights is not None and self.weights.of_members
+        weights_per_member = self.weights is not None and self.weights.has_members
         joint = self.score_members(X, estimate, class_prior, each=weights_per_member)
         if self.weights is not None:
-            joint = self.weights.of_average(joint, self.log_class(estimate, class_prior))
+            joint = self.weights.average_scores(joint, self.log_class(estimate, class_prior))
         return scoring.read_scores(joint, output)
 
     def score_rows(
@@ -294,7 +294,7 @@ class Fitted:
         estimate, encoding = self.estimate if estimate is None else estimate, self.encoding
         require_estimate(estimate)
         likelihood = self._likelihood(estimate, class_prior)
-        rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
+        rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
         if estimate not in ("mle", "map") or all(columns.network is None for columns in encoding.blocks):
             return scoring.score_by(likelihood, rows, n, output)
         scores = scoring.score_by(likelihood, rows, n, scoring.joint)
@@ -439,13 +439,13 @@ class Average:
             return
         cells: Any
         cells, *rest = rows
-        base, all_rows = cells.base.coded(table.n_rows), np.ones(table.n_rows, bool)
+        base, all_rows = cells.base.materialize(table.n_rows), np.ones(table.n_rows, bool)
         with progress("AODE", len(self.members), "members") as tick:
             for p, (member, occurrences) in enumerate(zip(self.members, self.occurrences, strict=True)):
                 columns: Any = member.encoding.blocks[0]
                 seen = occurrences[base.factors.raw[:, p]]
                 vote = seen - less >= self.min_count - _ROUNDING * np.maximum(seen, 0.0)
-                yield vote, joint(member, (columns.coded(base), *rest), all_rows) if vote.any() else None
+                yield vote, joint(member, (columns.counting_rows(base), *rest), all_rows) if vote.any() else None
                 tick()
 
 

@@ -339,7 +339,7 @@ def _row_groups(
 
     encoded, n = fitted.encode(X)
     label = fitted.label_index(y, n)
-    rows = tuple(r.plain() for r in encoded)
+    rows = tuple(r.linear_rows() for r in encoded)
     row, label_given_row, predicted = score_labelled(fitted.encoding, fitted.posterior, rows, label, drawn, seed)
     names = _class_names(fitted.encoding)
     observation = {_ROW: np.arange(len(label))}

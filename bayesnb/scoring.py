@@ -1,4 +1,4 @@
-"""Rows to scores: a reading of the posterior, applied block by block."""
+"""Scores of rows by a reading of the posterior, computed block by block."""
 
 from __future__ import annotations
 
@@ -16,10 +16,22 @@ from jaxtyping import Float, Int, Shaped
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
 from bayesnb.encoding import Encoding, Rows, blocks
-from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, kernel_log_base, log_normalize, undefined
+from bayesnb.model import (
+    Estimate,
+    JointLikelihood,
+    NaiveBayes,
+    Statistics,
+    kernel_log_base,
+    log_normalize,
+    read_block,
+    undefined,
+)
 
-Parts = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
-"""Of a block of rows (N, C, T): `JointLikelihood.terms`, or `JointLikelihood.by_block`."""
+Output = Callable[[jax.Array], jax.Array]
+"""Function of joint log probabilities (N, C): `joint`, `log_proba`, `row` or `decision`."""
+
+TermFunction = Callable[[JointLikelihood, tuple[Any, ...]], jax.Array]
+"""Function of a likelihood and rows to (N, C, T): `JointLikelihood.terms` or `.block_log_likelihoods`."""
 
 
 @float64
@@ -29,15 +41,28 @@ def score_rows(
     rows: tuple[Rows, ...],
     n: int,
     estimate: Estimate | Literal["penalized_mle"],
-    output: Callable[[jax.Array], jax.Array],
+    output: Output,
     multiplicity: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Apply `output`, one of the functions below, to the (N, C) joint log probabilities of n rows.
+    """Apply `output` to the (N, C) joint log probabilities of n rows.
 
-    `multiplicity` (C,) is how many more times each row is taken to stand in each class, see `NaiveBayes.read`.
+    Parameters
+    ----------
+    encoding : Encoding
+    model : NaiveBayes
+        Posterior.
+    rows : tuple of Rows
+        Encoded rows of each block.
+    n : int
+        Number of rows.
+    estimate : {"mean", "map", "predictive", "penalized_mle"}
+        Reading of the posterior.
+    output : Output
+    multiplicity : (C,) array, optional
+        Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
     """
-    rows = tuple(r.plain() for r in rows) if multiplicity is None and estimate != "predictive" else rows
-    # Where a row is among the data or left out, its numbers have parameters of their own in each class.
+    rows = tuple(r.linear_rows() for r in rows) if multiplicity is None and estimate != "predictive" else rows
+    # With copies of a row added, its numbers have parameters of their own in each class.
     width = 1.0 if multiplicity is None else sum(r.width() for r in rows)
     return score_by(read(encoding, model, estimate, multiplicity), rows, n, output, width)
 
@@ -49,7 +74,18 @@ def read(
     estimate: Estimate | Literal["penalized_mle"],
     multiplicity: np.ndarray | None = None,
 ) -> JointLikelihood:
-    """Return what scores rows, for `score_by`; arguments as for `score_rows`."""
+    """Return the joint likelihood under a reading of the posterior, which `score_by` applies to rows.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    model : NaiveBayes
+        Posterior.
+    estimate : {"mean", "map", "predictive", "penalized_mle"}
+        Reading of the posterior.
+    multiplicity : (C,) array, optional
+        Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
+    """
     return _read(pad(encoding, model), multiplicity, estimate)
 
 
@@ -58,7 +94,7 @@ def score_by(
     reading: JointLikelihood,
     rows: tuple[Rows, ...],
     n: int,
-    output: Callable[[jax.Array], jax.Array],
+    output: Output,
     width: float = 1.0,
 ) -> np.ndarray:
     """Apply `output` to the joint log probabilities of n rows by a reading of the posterior.
@@ -66,23 +102,25 @@ def score_by(
     Parameters
     ----------
     reading : JointLikelihood
-        What `read` returns.
-    rows : encoded rows
-        `plain()` ones, unless parameters are integrated out.
+        Result of `read`.
+    rows : tuple of Rows
+        Encoded rows of each block; `linear_rows` unless parameters are integrated out.
     n : int
-    output : function of joint scores (n, C)
+        Number of rows.
+    output : Output
     width : float
-        Numbers that a row takes in each class.
+        Number of cells of the result of a row in each class, which limits the blocks of rows.
     """
     prepared: list[JointLikelihood] = []
 
-    def answer(x: tuple[Any, ...]) -> jax.Array:
+    def score_block(x: tuple[Any, ...]) -> jax.Array:
         if not prepared:
-            likelihoods = tuple(_lay_out(p, own) for p, own in zip(reading.likelihoods, x, strict=True))
+            likelihoods = tuple(_prepare(p, block) for p, block in zip(reading.likelihoods, x, strict=True))
             prepared.append(JointLikelihood(reading.log_class, likelihoods))
-        return _score(prepared[0], x, output)
+        scores: jax.Array = _score(prepared[0], x, output)
+        return scores
 
-    return _map_rows(rows, n, answer, cells=np.shape(reading.log_class)[-1] * width)
+    return _map_rows(rows, n, score_block, cells=np.shape(reading.log_class)[-1] * width)
 
 
 @float64
@@ -93,16 +131,33 @@ def terms_of_rows(
     n: int,
     estimate: Estimate,
     multiplicity: np.ndarray | None = None,
-    parts: Parts = JointLikelihood.terms,
+    function: TermFunction = JointLikelihood.terms,
 ) -> Float[np.ndarray, "n C T"]:
-    """(n, C, T) the terms of log p(row | class), or other `parts` of it; arguments as for `score_rows`."""
+    """(n, C, T) terms of log p(row | class).
+
+    Parameters
+    ----------
+    encoding : Encoding
+    model : NaiveBayes
+        Posterior.
+    rows : tuple of Rows
+        Encoded rows of each block.
+    n : int
+        Number of rows.
+    estimate : {"mean", "map", "predictive"}
+        Reading of the posterior.
+    multiplicity : (C,) array, optional
+        Number of copies of each row that are added to the data of each class, see `NaiveBayes.read`.
+    function : TermFunction
+        Terms of the columns, or of whole blocks.
+    """
     reading = _read(pad(encoding, model), multiplicity, estimate)
-    found = []
-    for columns, likelihood, own in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
-        alone = JointLikelihood(reading.log_class, (likelihood,))
-        cells = model.n_classes * len(columns.term_names) if parts is JointLikelihood.terms else 0.0
-        found.append(map_rows((own,), n, partial(_parts, alone, parts=parts), cells=cells))
-    return found[0] if len(found) == 1 else np.concatenate(found, axis=-1)
+    terms = []
+    for columns, likelihood, block_rows in zip(encoding.blocks, reading.likelihoods, rows, strict=True):
+        block_likelihood = JointLikelihood(reading.log_class, (likelihood,))
+        cells = model.n_classes * len(columns.term_names) if function is JointLikelihood.terms else 0.0
+        terms.append(map_rows((block_rows,), n, partial(_terms, block_likelihood, function=function), cells=cells))
+    return terms[0] if len(terms) == 1 else np.concatenate(terms, axis=-1)
 
 
 @float64
@@ -114,16 +169,31 @@ def average_over_weights(
     estimate: Estimate,
     bias: np.ndarray,
     weight: np.ndarray,
-    output: Callable[[jax.Array], jax.Array],
+    output: Output,
 ) -> np.ndarray:
-    """Apply `output` to log of the average (n, C) of P(class | row) over S draws of weights of the terms of n rows.
+    """Apply `output` to the log average (n, C) of P(class | row) over S draws of weights of the terms.
 
-    Draws are of biases (S, C) and weights: (S, T), or (S, 1) where all terms have the same.
+    Parameters
+    ----------
+    encoding : Encoding
+    model : NaiveBayes
+        Posterior.
+    rows : tuple of Rows
+        Encoded rows of each block.
+    n : int
+        Number of rows.
+    estimate : {"mean", "map", "predictive"}
+        Reading of the posterior.
+    bias : (S, C) array
+        Draws of the class biases.
+    weight : (S, T) or (S, 1) array
+        Draws of the weights of the terms, or of one weight of all terms.
+    output : Output
     """
     reading = _read(pad(encoding, model), None, estimate)
-    parts = JointLikelihood.terms if weight.shape[1] > 1 else _all_terms
+    function = JointLikelihood.terms if weight.shape[1] > 1 else _sum_of_terms
     cells = model.n_classes * (encoding.n_terms * (weight.shape[1] > 1) + len(weight))
-    return map_rows(rows, n, lambda x: _over_weights(reading, x, bias, weight, parts, output), cells=cells)
+    return map_rows(rows, n, lambda x: _weigh_rows(reading, x, bias, weight, function, output), cells=cells)
 
 
 @float64
@@ -132,73 +202,87 @@ def average_of_terms(
     log_class: np.ndarray,
     bias: np.ndarray,
     weight: np.ndarray,
-    output: Callable[[jax.Array], jax.Array],
+    output: Output,
 ) -> np.ndarray:
-    """The same of terms (n, C, T) and log P(class) (C,) that are there already."""
+    """Apply `output` to the log average (n, C) of P(class | row) over S draws of weights of given terms.
+
+    Parameters
+    ----------
+    terms : (n, C, T) array
+    log_class : (C,) array
+        Log class probabilities.
+    bias : (S, C) array
+        Draws of the class biases.
+    weight : (S, T) or (S, 1) array
+        Draws of the weights of the terms, or of one weight of all terms.
+    output : Output
+    """
     cells = terms.shape[1] * len(weight)
-    return map_rows((), len(terms), lambda _, x: _of_terms(x, log_class, bias, weight, output), terms, cells=cells)
+    return map_rows((), len(terms), lambda _, x: _weigh_terms(x, log_class, bias, weight, output), terms, cells=cells)
 
 
 @float64
 def log_class(model: NaiveBayes, estimate: Estimate) -> Float[np.ndarray, "C"]:
-    """(C,) log P(class | D) under a reading, with the bias of the weights, if there are any."""
-    return np.asarray(replace(model, blocks=()).read(estimate).log_class)
+    """(C,) log P(class | D) under a reading, plus the class bias of the model's weights if it has any."""
+    return np.asarray(_read(replace(model, blocks=()), None, estimate).log_class)
 
 
 @float64
 def map_rows(
-    rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
+    rows: tuple[Rows, ...], n: int, kernel: Callable[..., jax.Array], *arrays: np.ndarray, cells: float = 0.0
 ) -> Shaped[np.ndarray, "n ..."]:
-    """Compute (n, …) by `answer(x, *arrays)` for each block of rows, with its part of arrays with an entry a row."""
-    return _map_rows(rows, n, answer, *arrays, cells=cells)
+    """Compute (n, …) results by `kernel(x, *arrays)` for each block of rows, and of arrays with an entry a row."""
+    return _map_rows(rows, n, kernel, *arrays, cells=cells)
 
 
 def _map_rows(
-    rows: tuple[Rows, ...], n: int, answer: Callable[..., jax.Array], *arrays: np.ndarray, cells: float
+    rows: tuple[Rows, ...], n: int, kernel: Callable[..., jax.Array], *arrays: np.ndarray, cells: float
 ) -> Shaped[np.ndarray, "n ..."]:
-    def answered() -> Iterator[tuple[slice, jax.Array]]:
-        for piece, x, parts in blocks(rows, n, *arrays, cells=cells):
-            yield piece, answer(x, *parts)
+    """`map_rows` inside a scope of double precision."""
 
-    found = np.empty(0)
+    def block_results() -> Iterator[tuple[slice, jax.Array | np.ndarray]]:
+        for piece, x, block_arrays in blocks(rows, n, *arrays, cells=cells):
+            yield piece, kernel(x, *block_arrays)
+
+    results = np.empty(0)
     with rows_progress("scoring", n) as step:
-        # The next block is made while this one is scored, and no more of them wait in memory.
-        for (piece, block), _ in pairwise(chain(answered(), [(slice(0), jnp.empty(0))])):
+        # The next block is prepared while the kernel scores this one, and no further block waits in memory.
+        for (piece, block), _ in pairwise(chain(block_results(), [(slice(0), np.empty(0))])):
             if piece.start == 0:
-                found = np.empty((n, *block.shape[1:]), block.dtype)
-            found[piece] = np.asarray(block)[: piece.stop - piece.start]
+                results = np.empty((n, *block.shape[1:]), block.dtype)
+            results[piece] = np.asarray(block)[: piece.stop - piece.start]
             step(piece.stop - piece.start)
-    return found
+    return results
 
 
 @float64
 def update(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
-    """The posterior, in NumPy arrays."""
+    """Return the posterior, in NumPy arrays."""
     return model.update(statistics)
 
 
 @float64
-def update_apart(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
-    """The posterior that rows can be left out of, in NumPy arrays."""
-    return model.update_apart(statistics)
+def update_for_removal(model: NaiveBayes, statistics: Statistics) -> NaiveBayes:
+    """Return the posterior in a form from which rows are left out, in NumPy arrays."""
+    return model.update_for_removal(statistics)
 
 
 @float64
 def plug_in(family: Any) -> Any:
-    """The likelihood of a family at its posterior mean."""
+    """Return the likelihood of a family at its posterior mean."""
     return _mean(family)
 
 
 @float64
-def read_scores(scores: np.ndarray, output: Callable[[jax.Array], jax.Array]) -> np.ndarray:
-    """Apply `output`, one of the functions below, to (N, C) joint log probabilities that are there already."""
-    return map_rows((), len(scores), lambda _, part: _apply(part, output), scores)
+def read_scores(scores: np.ndarray, output: Output) -> np.ndarray:
+    """Apply `output` to given (N, C) joint log probabilities."""
+    return map_rows((), len(scores), lambda _, block: _apply(block, output), scores)
 
 
 @float64
 def log_add(total: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """log(exp(total) + exp(scores)) in the rows `which`, and `total` in the others."""
-    return map_rows((), len(total), lambda _, *parts: _log_add(*parts), total, scores, which)
+    """Return log(exp(total) + exp(scores)) in the rows where `which` is true, and `total` in the other rows."""
+    return map_rows((), len(total), lambda _, *block: _log_add(*block), total, scores, which)
 
 
 def joint(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N C"]:
@@ -215,40 +299,43 @@ def row(scores: Float[jax.Array, "N C"]) -> Float[jax.Array, "N"]:
 
 
 def decision(scores: Float[jax.Array, "N C"]) -> Int[jax.Array, "N"]:
-    """(N,) index of the most probable class; -1 where the row is undefined."""
+    """(N,) index of the most probable class; -1 for an undefined row."""
     top = jnp.max(scores, axis=1, keepdims=True)
     index = jnp.arange(scores.shape[1], dtype=jnp.int32)
 
-    def first_of_top() -> jax.Array:  # an argmax that vectorizes: a seventh of the time with a hundred classes
+    def first_of_top() -> jax.Array:
+        # Unlike argmax this vectorizes: a seventh of the time with a hundred classes.
         return jnp.min(jnp.where(scores == top, index, len(index)), axis=1)
 
     def general() -> jax.Array:
         return jnp.where(undefined(scores), -1, jnp.argmax(scores, axis=1)).astype(jnp.int32)
 
-    return jax.lax.cond(jnp.all(jnp.isfinite(top)), first_of_top, general)
+    choice: jax.Array = jax.lax.cond(jnp.all(jnp.isfinite(top)), first_of_top, general)
+    return choice
 
 
 @float64
 def log_base(rows: tuple[Rows, ...], n: int) -> Float[np.ndarray, "N"]:
-    """(N,) what no class changes: multinomial coefficients, -log x!."""
+    """(N,) log base measures of rows, which are the same in all classes: multinomial coefficients, -log x!."""
     statistics = tuple(r.empty(1) for r in rows)
     known = np.zeros(n) + sum(r.log_base(0, n) for r in rows)
-    return map_rows(tuple(r.counted() for r in rows), n, lambda x, part: _log_base(statistics, x, part), known)
+    return map_rows(tuple(r.counting_rows() for r in rows), n, lambda x, block: _log_base(statistics, x, block), known)
 
 
 @float64
 def log_evidence(encoding: Encoding, prior: NaiveBayes, statistics: Statistics) -> float:
-    """log p(X, y) with all parameters integrated out."""
-    return _log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
+    """Log evidence log p(X, y), with all parameters integrated out."""
+    evidence: float = _log_evidence(pad(encoding, prior), pad_statistics(encoding, statistics))
+    return evidence
 
 
 def pad_statistics(encoding: Encoding, statistics: Statistics) -> Statistics:
-    """Counts of levels padded as `pad` does their priors."""
+    """Return statistics with levels padded to the capacity of the kernels, as `pad` pads priors."""
     return replace(statistics, blocks=_padded(encoding, statistics.blocks))
 
 
 def pad(encoding: Encoding, model: NaiveBayes) -> NaiveBayes:
-    """Levels padded to the capacity of the kernels, in a group that no row refers to."""
+    """Return a model with levels padded to the capacity of the kernels, in a group to which no row refers."""
     return replace(model, blocks=_padded(encoding, model.blocks))
 
 
@@ -258,16 +345,16 @@ def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
-    """Read the posterior block by block: together they have shapes that few other models have."""
-    alone = [replace(model, blocks=(block,), weights=None) for block in model.blocks]
-    parts = [_read_alone(one, multiplicity, estimate) for one in alone or [replace(model, weights=None)]]
-    return model.weighted(np.asarray(parts[0].log_class), [part.likelihoods[0] for part in parts if part.likelihoods])
-
-
-def _read_alone(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
-    if any(block.read_on_host for block in model.blocks):
-        return model.read(estimate, multiplicity)
-    return _read_compiled(model, multiplicity, estimate)
+    """Read the posterior block by block, as few models share the shapes for which all blocks would be compiled."""
+    # The class prior is read by a compiled kernel in any case, as eager calls of JAX compile one by one.
+    parts: list[tuple[Any, ...]] = [(block,) for block in model.blocks if not block.read_on_host] or [()]
+    unweighted = replace(model, weights=None)
+    readings = [_read_compiled(replace(unweighted, blocks=part), multiplicity, estimate) for part in parts]
+    compiled = (reading.likelihoods[0] for reading in readings)
+    likelihoods = [
+        read_block(block, estimate, multiplicity) if block.read_on_host else next(compiled) for block in model.blocks
+    ]
+    return model.weighted(np.asarray(readings[0].log_class), likelihoods)
 
 
 @jax.jit(static_argnames="estimate")
@@ -278,50 +365,51 @@ def _read_compiled(
 
 
 @jax.jit
-def _lay_out(likelihood: Any, rows: Any) -> Any:
+def _prepare(likelihood: Any, rows: Any) -> Any:
     return likelihood.prepare(rows)
 
 
-@jax.jit(static_argnames="parts")
-def _parts(reading: JointLikelihood, x: tuple[Any, ...], parts: Parts) -> jax.Array:
-    return parts(reading, x)
+@jax.jit(static_argnames="function")
+def _terms(reading: JointLikelihood, x: tuple[Any, ...], function: TermFunction) -> jax.Array:
+    return function(reading, x)
 
 
-def _all_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    """(N, C, 1) their sum."""
+def _sum_of_terms(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
+    """(N, C, 1) sum of all terms of log p(row | class)."""
     return reading.log_likelihood(x)[..., None]
 
 
-@jax.jit(static_argnames=("parts", "output"))
-def _over_weights(
+@jax.jit(static_argnames=("function", "output"))
+def _weigh_rows(
     reading: JointLikelihood,
     x: tuple[Any, ...],
     bias: jax.Array,
     weight: jax.Array,
-    parts: Parts,
-    output: Callable[[jax.Array], jax.Array],
+    function: TermFunction,
+    output: Output,
 ) -> jax.Array:
-    return _of_terms(parts(reading, x), reading.log_class, bias, weight, output)
+    weighted: jax.Array = _weigh_terms(function(reading, x), reading.log_class, bias, weight, output)
+    return weighted
 
 
 @jax.jit(static_argnames="output")
-def _of_terms(
-    terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Callable[[jax.Array], jax.Array]
+def _weigh_terms(
+    terms: jax.Array, log_class: jax.Array, bias: jax.Array, weight: jax.Array, output: Output
 ) -> jax.Array:
     impossible = jnp.any(jnp.isneginf(terms), axis=-1)
-    # (N, S, C); what is impossible stays so, whatever its weight.
+    # (N, S, C); an impossible row stays impossible, also at weight 0.
     scores = jnp.einsum("nct,st->nsc", jnp.where(jnp.isneginf(terms), 0.0, terms), weight)
     scores = jnp.where(impossible[:, None], -jnp.inf, scores) + (log_class + bias)
     return output(jax.nn.logsumexp(log_normalize(scores), axis=1) - jnp.log(len(weight)))
 
 
 @jax.jit(static_argnames="output")
-def _score(reading: JointLikelihood, x: tuple[Any, ...], output: Callable[[jax.Array], jax.Array]) -> jax.Array:
+def _score(reading: JointLikelihood, x: tuple[Any, ...], output: Output) -> jax.Array:
     return output(reading.log_joint(x))
 
 
 @jax.jit(static_argnames="output")
-def _apply(scores: jax.Array, output: Callable[[jax.Array], jax.Array]) -> jax.Array:
+def _apply(scores: jax.Array, output: Output) -> jax.Array:
     return output(scores)
 
 
@@ -332,7 +420,7 @@ def _log_add(total: jax.Array, scores: jax.Array, which: jax.Array) -> jax.Array
 
 @jax.jit
 def _log_base(statistics: tuple[Any, ...], x: tuple[Any, ...], known: jax.Array) -> jax.Array:
-    return known + kernel_log_base(statistics, x)
+    return jnp.asarray(known + kernel_log_base(statistics, x))
 
 
 @jax.jit

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayesnb._util.arguments import INT64, require_flag, require_integer, require_iterable, require_path
+from bayesnb._util.atomic_files import require_writable
 from bayesnb._util.extras import require
-from bayesnb._util.files import require_writable
 from bayesnb._util.progress import progress as progress_bar
 from bayesnb.counting import declare
 from bayesnb.encoding import Levels, check_labels

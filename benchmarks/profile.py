@@ -39,14 +39,13 @@ def fit_parts(nb: Any, X: Any, y: np.ndarray) -> Iterator[Part]:
 def predict_parts(nb: Any, X: Any, estimate: Any) -> Iterator[Part]:
     """Parts of a prediction; blocks are made on the host while the kernels score the ones before."""
     table, model = nb.fitted_.table(X), nb.fitted_.posterior
-    rows = tuple(r if estimate == "predictive" else r.plain() for r in nb.encoding_.rows(table))
+    rows = tuple(r if estimate == "predictive" else r.linear_rows() for r in nb.encoding_.rows(table))
     n = table.n_rows
     with jax.enable_x64(True):
         _, x, _ = next(scoring.blocks(rows, n))
-        padded = scoring.pad(nb.encoding_, model)
     yield f"predict, {estimate}", lambda: nb.predict(X, estimate=estimate)
     yield "  X: checked, coded", lambda: nb.encoding_.rows(table)
-    yield "  tables of log probabilities", lambda: float64(scoring._prepare)(padded, x, None, estimate)
+    yield "  tables of log probabilities", lambda: float64(scoring.read(nb.encoding_, model, estimate).prepare)(x)
     yield (
         "  all rows, with the tables",
         lambda: scoring.score_rows(nb.encoding_, model, rows, n, estimate, scoring.decision),

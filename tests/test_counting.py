@@ -428,13 +428,13 @@ def test_forty_sizes_of_batches_compile_a_few_kernels(make, convert, extra):
     """Counting, tables, decisions and probabilities for three sizes of blocks; and the evidence."""
     rng = np.random.default_rng(5)
     assert len(set(SIZES)) == 40
-    before = counting._observe._cache_size(), scoring._score._cache_size()
+    before = counting._observe_block._cache_size(), scoring._score._cache_size()
     nb = make()
     with Compilations() as compiled:
         for n in SIZES:
             work(nb, convert(rng.poisson(1.0, (n, 7)).clip(0, 4)), rng.integers(0, C, n))
     assert len(compiled.names) <= 4 * 3 + 3 + extra, compiled.names
-    assert counting._observe._cache_size() - before[0] <= 3 + extra
+    assert counting._observe_block._cache_size() - before[0] <= 3 + extra
     assert scoring._score._cache_size() - before[1] <= 2 * (3 + extra)
 
 

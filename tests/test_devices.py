@@ -59,7 +59,7 @@ def communication(compiled):
 report = []
 for nb, X in CASES:
     nb.fit(X, y, weight)
-    rows = tuple(r.plain() for r in nb.encoding_.rows(nb.fitted_.table(X)))
+    rows = tuple(r.linear_rows() for r in nb.encoding_.rows(nb.fitted_.table(X)))
     with jax.enable_x64(True):
         x = tuple(r.block(0, n, n) for r in rows)
         arguments = (empty(rows, 3), x, y.astype(np.int32), weight, np.zeros(n))
@@ -78,8 +78,7 @@ for nb, X in CASES:
         parts = [jax.tree.map(lambda leaf: leaf[i], parts) for i in range({devices})]
         counted = finish(nb.encoding_, reduce(Statistics.merge, parts))
 
-        model = scoring.pad(nb.encoding_, nb.posterior_)
-        reading = jax.tree.map(np.asarray, scoring._prepare(model, x, None, "mean"))
+        reading = jax.tree.map(np.asarray, scoring.read(nb.encoding_, nb.posterior_, "mean").prepare(x))
 
         @jax.jit
         @partial(jax.shard_map, mesh=mesh, in_specs=specs[:1], out_specs=PartitionSpec("rows"), check_vma=False)

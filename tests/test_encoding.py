@@ -52,7 +52,7 @@ def counts_of(X, j: int = 0) -> list[float]:
 def test_levels_are_ordered_by_the_name_of_their_type_and_then_by_value():
     mixed = ["b", 2, True, -1.5, "a", b"z", 10, False, 0.5, (2, 1), (1, 9)]
     expected = [False, True, b"z", -1.5, 0.5, 2, 10, "a", "b", (1, 9), (2, 1)]
-    assert typed(Levels.of(mixed).values) == typed(expected)
+    assert typed(Levels.from_values(mixed).values) == typed(expected)
 
 
 def steps(keys) -> int:
@@ -74,7 +74,7 @@ def test_no_integers_can_be_chosen_that_make_a_dictionary_of_levels_slow():
     """Integers of different hashes, each of which walks past the places of half the others."""
     chosen = chain(1_000)
     assert len(set(chosen)) == len({*map(hash, chosen)})
-    levels = Levels.of(chosen)
+    levels = Levels.from_values(chosen)
     assert steps(chosen) > 100 * len(chosen)
     assert steps(levels._index) < 3 * len(chosen)
     assert levels.index(levels.values).tolist() == list(range(len(levels)))
@@ -101,14 +101,14 @@ def test_levels_are_not_compared_with_every_mark_of_a_missing_cell():
 
 def test_levels_that_cannot_be_compared_have_an_order_too():
     mixed = [frozenset({2}), frozenset({1}), (1, "a"), ("a", 1), 1j]
-    first, second = Levels.of(mixed), Levels.of(mixed[::-1])
+    first, second = Levels.from_values(mixed), Levels.from_values(mixed[::-1])
     assert first.values == second.values
     assert set(first.values) == set(mixed)
 
 
 @given(a=st.lists(values, max_size=6), b=st.lists(values, max_size=6), c=st.lists(values, max_size=6))
 def test_union_is_associative_commutative_and_idempotent_with_an_identity(a, b, c):
-    a, b, c = map(Levels.of, (a, b, c))
+    a, b, c = map(Levels.from_values, (a, b, c))
     assert typed(a.union(b).values) == typed(b.union(a).values)
     assert typed(a.union(b).union(c).values) == typed(a.union(b.union(c)).values)
     assert typed(a.union(a).values) == typed(a.values)
@@ -117,7 +117,7 @@ def test_union_is_associative_commutative_and_idempotent_with_an_identity(a, b, 
 
 @given(v=st.lists(values, max_size=8))
 def test_levels_are_distinct_and_know_their_positions(v):
-    levels = Levels.of(v)
+    levels = Levels.from_values(v)
     assert len(levels) == len(set(v))
     assert set(levels.values) == set(v)
     assert levels.index(levels.values).tolist() == list(range(len(levels)))

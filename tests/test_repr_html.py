@@ -97,7 +97,7 @@ def test_of_many_rows_some_are_shown():
     ],
 )
 def test_numbers_are_short(value, text):
-    assert html.figure(value) == text
+    assert html.format_number(value) == text
 
 
 def test_a_classifier_shows_its_diagram_and_what_was_counted(nb):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util.threads import in_threads
+from bayesnb._util.threads import map_in_threads
 from bayesnb.encoding import row_blocks
 
 # A process of its own: the number of threads is fixed when JAX starts.
@@ -63,7 +63,7 @@ def test_counts_do_not_depend_on_the_size_of_blocks(monkeypatch, cells):
 
 
 def test_results_come_in_order_and_the_first_failure_is_raised():
-    assert list(in_threads(lambda i: i * i, range(20))) == [i * i for i in range(20)]
+    assert list(map_in_threads(lambda i: i * i, range(20))) == [i * i for i in range(20)]
 
     def fails(i: int) -> int:
         if i in (3, 7):
@@ -71,4 +71,4 @@ def test_results_come_in_order_and_the_first_failure_is_raised():
         return i
 
     with pytest.raises(KeyError, match="3"):
-        list(in_threads(fails, range(20)))
+        list(map_in_threads(fails, range(20)))

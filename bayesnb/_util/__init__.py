@@ -1,1 +1,1 @@
-"""Helpers of every layer: arguments, precision, progress, warnings, files, dask, digests, pair counts."""
+"""Functions that every layer uses: arguments, precision, progress, warnings, files, dask, pair counts."""

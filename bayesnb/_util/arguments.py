@@ -1,4 +1,4 @@
-"""Checks of arguments that many functions share: an error names the argument and its value."""
+"""Checks of arguments that many functions share; their errors name the argument and its value."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import numpy as np
 INT64 = 2**63 - 1
 GREATEST = 1e75
 """Greatest hyperparameter, weight and count: formulas take their fourth powers and sum them, which stays finite."""
-_MOST = 2**31 - 1  # of what is made one by one: draws, repeats, iterations
+_MOST = 2**31 - 1  # Greatest number of draws, repeats and iterations.
 _LONGEST = 200
 _DIGITS = 40
 
 
 def shown(value: Any) -> str:
-    """`repr` of a value for a message: the middle is left out where it is long."""
+    """`repr` of a value for a message, without the middle if it is long."""
     if isinstance(value, int) and abs(value) >= 10**_DIGITS:
         # Python refuses to write integers of some thousand digits.
         return f"{'-' if value < 0 else ''}1e{int(value.bit_length() * np.log10(2))} (about)"
     try:
         text = repr(value)
-    except Exception:  # of the user's own class, whatever it may be
+    except Exception:  # A user's class may raise anything in __repr__.
         text = f"<{type(value).__name__}>"
     text = " ".join(text.split("\n"))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 4 :]}"
@@ -47,7 +47,7 @@ def require_seed(seed: Any) -> None:
 
 
 def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], bool]) -> float:
-    """`value` as a float; raise ValueError unless it is a number of which `holds` is true, and at most `GREATEST`."""
+    """Return `value` as a float; raise ValueError unless `holds` is true of it, and it is at most `GREATEST`."""
     try:
         number = float("nan") if isinstance(value, str | bytes | bool) or np.ndim(value) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -83,24 +83,24 @@ def require_mapping(name: str, value: Any, example: str) -> None:
 
 
 def require_iterable(name: str, value: Any, meaning: str) -> None:
-    """Raise TypeError unless one can go through `value`, and it is no text; `meaning` says what of."""
+    """Raise TypeError unless `value` is iterable and no text; `meaning` describes a right value."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"{name}={shown(value)} must be {meaning}.")
 
 
 def require_path(name: str, value: Any) -> None:
-    """Raise TypeError unless `value` names a file."""
+    """Raise TypeError unless `value` is a path."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name}={shown(value)} must be a path: a str or a pathlib.Path.")
 
 
 def to_numbers(name: str, values: Any) -> np.ndarray:
-    """An array of float64.
+    """Return an array of float64.
 
     Raises
     ------
     ValueError
-        If it holds what is no number, or a number that is too large for float64.
+        If a value is no number, or too large for float64.
     """
     try:
         array = np.asarray(values)
@@ -114,6 +114,6 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
 
 
 def require_result(name: str, value: Any, kind: type, source: str) -> None:
-    """Raise TypeError unless `value` is of that kind, which `source` returns."""
+    """Raise TypeError unless `value` is of the type `kind`, which the function `source` returns."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be what {source} returns, and is a {type(value).__name__}: {shown(value)}.")

@@ -1,4 +1,4 @@
-"""Packages that only some functions need: what is said where one is not installed."""
+"""Check of the optional packages that a function needs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ from importlib.util import find_spec
 
 
 def require(who: str, extra: str, *packages: str) -> None:
-    """Refuse before anything is computed if a package is not there, and say how to install it.
+    """Raise ImportError with the command to install them unless all packages are installed.
 
     Parameters
     ----------
     who : str
-        What needs it, as the user knows it.
+        Name of the function that needs the packages, for the message.
     extra : str
-        The extra of pyproject.toml that installs it, or several with commas between.
+        Extra of pyproject.toml that installs the packages, or several separated by commas.
     packages : str
-        Names by which they are imported.
+        Import names of the packages.
 
     Raises
     ------
     ImportError
+        If a package is not installed.
 
     Examples
     --------

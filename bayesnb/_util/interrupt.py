@@ -1,4 +1,4 @@
-"""Ctrl-C while `python -m bayesnb` imports: Python imports the package before `bayesnb.__main__` can catch anything."""
+"""Handler of Ctrl-C while `python -m bayesnb` imports the package, before `bayesnb.__main__` can catch anything."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 
 def is_command_line() -> bool:
-    """Whether this process was started as `python -m bayesnb` or as the script `bayesnb`."""
+    """Return whether this process was started as `python -m bayesnb` or as the script `bayesnb`."""
     program = sys.argv[0] if sys.argv else ""
-    if program == "-m":  # Python is still looking for the module
+    if program == "-m":  # Python has not found the module yet.
         program = sys.orig_argv[-len(sys.argv)].removeprefix("-m")
     return PurePath(program).stem == "bayesnb"
 
 
-def leave(*_: Any) -> None:
-    """End the process with one line on stderr, as a handler of SIGINT."""
+def exit_process(*_: Any) -> None:
+    """Handle SIGINT: end the process with one line on stderr."""
     os.write(2, b"bayesnb: interrupted.\n")
     os._exit(130)
 
 
-def restore() -> None:
+def restore_default() -> None:
     """Let Ctrl-C raise KeyboardInterrupt again, once everything is imported."""
-    if signal.getsignal(signal.SIGINT) is leave:
+    if signal.getsignal(signal.SIGINT) is exit_process:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-# A process that ignores Ctrl-C from its beginning, as one in the background of a shell, keeps ignoring it.
+# A process that ignored Ctrl-C from its start, such as one in the background of a shell, keeps ignoring it.
 if is_command_line() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGINT, exit_process)

@@ -1,4 +1,4 @@
-"""The float64 boundary: public host functions compute in double precision whatever JAX is configured to do."""
+"""Double precision for public host functions, whatever JAX is configured to do."""
 
 from __future__ import annotations
 
@@ -28,26 +28,28 @@ def float64(function: Callable[P, R]) -> Callable[P, R]:
     Raises
     ------
     ForkedError
-        In a process that was forked after kernels had run in its parent: JAX's threads are gone there, and it would
-        wait for them forever.
+        If the process was forked after kernels had run in its parent, as the process would wait forever for JAX's
+        threads, which a fork does not copy.
     """
 
     @wraps(function)
     def in_float64(*args: P.args, **kwargs: P.kwargs) -> R:
         _require_threads()
         with _settings():
-            return jax.tree.map(_to_numpy, function(*args, **kwargs))
+            result: R = jax.tree.map(_to_numpy, function(*args, **kwargs))
+            return result
 
     return in_float64
 
 
 @cache
 def _first_process() -> int:
-    """The process in which the first kernel ran; a forked child finds that of its parent."""
+    """Id of the process in which the first kernel ran; a forked process has the id of its parent cached."""
     return os.getpid()
 
 
 def _require_threads() -> None:
+    """Raise ForkedError if this process has not the threads of JAX."""
     if _first_process() != os.getpid():
         raise ForkedError(
             "This process was forked after JAX had been used, whose threads a forked process does not have: it would "
@@ -59,9 +61,9 @@ def _require_threads() -> None:
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """Double precision; and JAX's own defaults where another setting would refuse our kernels.
+    """Set double precision, and JAX's defaults for settings under which the kernels would fail.
 
-    NaN and infinity are answers here, and integers of different widths meet in indices.
+    The kernels return NaN and infinity, and mix integers of different widths in indices.
     """
     with (
         jax.enable_x64(True),
@@ -74,4 +76,5 @@ def _settings() -> Iterator[None]:
 
 
 def _to_numpy(leaf: Any) -> Any:
+    """Return a JAX array as a NumPy array, and any other value unchanged."""
     return np.asarray(leaf) if isinstance(leaf, jax.Array) else leaf

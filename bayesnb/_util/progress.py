@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, or in a notebook, for what takes longer than a second."""
+"""Progress bars on a terminal or in a notebook, for work that takes longer than a second."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _MANY_ROWS = 4096
 _silent = ContextVar("silent", default=0)
 
 
-def _nothing(steps: float = 1) -> None:
-    return None
+def _ignore_steps(steps: float = 1) -> None:
+    """Do nothing: there is no progress bar."""
 
 
 @contextmanager
@@ -27,34 +27,34 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
     Parameters
     ----------
     title : str or None
-        Stands before the bar; None: no bar, nor one of what is done inside.
+        Text before the bar. None: no bar, and no bars of the work inside either.
     total : number or None
-        Steps to come, if that is known.
+        Total number of steps, if it is known.
     unit : str
-        What a step is; "B" for bytes.
+        Unit of a step; "B" for bytes.
 
     Notes
     -----
-    Written to stderr after the first second, if that is a terminal or a notebook's, and taken away at the end; in
-    notebooks not where TQDM_DISABLE is set. Work that is done side by side has one bar, by the thread that waits for
-    it.
+    The bar is written to stderr after the first second, if stderr is a terminal or a notebook's, and removed at the
+    end. In notebooks TQDM_DISABLE switches it off. Only the main thread has a bar, also for work in several threads.
     """
     if title is not None and not isinstance(title, str):
         raise ValueError(f"progress={shown(title)} must be the title of a progress bar, or None for no bar.")
     if title is None:
-        # By numbers, as contexts of generators need not end in the order in which they began.
+        # A count, as contexts of generators need not end in the reverse order of their beginning.
         _silent.set(_silent.get() + 1)
         try:
-            yield _nothing
+            yield _ignore_steps
         finally:
             _silent.set(_silent.get() - 1)
         return
     if _silent.get() or current_thread() is not main_thread():
-        yield _nothing
+        yield _ignore_steps
         return
     from tqdm import tqdm
 
-    hidden = None if not _in_notebook() or "TQDM_DISABLE" in os.environ else False  # None: where there is no terminal
+    # For None, tqdm hides the bar unless stderr is a terminal.
+    hidden = None if not _in_notebook() or "TQDM_DISABLE" in os.environ else False
     scaled = unit == "B"
     spaced = unit if scaled or unit == "it" else f" {unit}"
     with tqdm(total=total, desc=title, unit=spaced, unit_scale=scaled, delay=1, leave=False, disable=hidden) as bar:
@@ -62,15 +62,15 @@ def progress(title: str | None, total: float | None, unit: str = "it") -> Iterat
 
 
 def _in_notebook() -> bool:
-    """Whether stderr is that of a kernel, which shows a bar, and is no terminal."""
+    """Return whether stderr is that of a notebook's kernel, which shows a bar and is no terminal."""
     return type(sys.stderr).__module__.startswith("ipykernel")
 
 
 @contextmanager
 def rows_progress(title: str, n: int) -> Iterator[Callable[..., object]]:
-    """`progress` over n rows, if they are more than a block or so: a call on few rows costs nothing."""
+    """Yield the function of `progress` over n rows; few rows have no bar, so that their call costs nothing."""
     if n <= _MANY_ROWS:
-        yield _nothing
+        yield _ignore_steps
         return
     with progress(title, n, "rows") as step:
         yield step

@@ -1,4 +1,4 @@
-"""Rows of whatever users pass for a table."""
+"""Selection of rows from any table that users pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work side by side, with results in order: they do not depend on the number of threads."""
+"""Maps in several threads, whose results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ P = TypeVar("P")
 R = TypeVar("R")
 
 
-def in_threads(call: Callable[[P], R], parts: Sequence[P]) -> Iterator[R]:
-    """`call` of each part, in their order; raises what the first that fails raises.
+def map_in_threads(call: Callable[[P], R], arguments: Sequence[P]) -> Iterator[R]:
+    """Yield `call` of each argument in their order; the first error is raised.
 
-    JAX's default device is that of the thread that asks; other scopes, such as that of float64, `call` opens itself.
+    JAX's default device is that of the calling thread. Other scopes, such as float64, must be entered by `call`.
     """
-    if len(parts) < 2:
-        yield from map(call, parts)
+    if len(arguments) < 2:
+        yield from map(call, arguments)
         return
     device: Any = getattr(jax.config, "jax_default_device", None)
 
-    def on_device(part: P) -> R:
+    def call_on_device(argument: P) -> R:
         with jax.default_device(device):
-            return call(part)
+            return call(argument)
 
-    pool = ThreadPoolExecutor(min(len(parts), max(2, os.cpu_count() or 1)))
+    pool = ThreadPoolExecutor(min(len(arguments), max(2, os.cpu_count() or 1)))
     try:
-        yield from pool.map(on_device, parts)
+        yield from pool.map(call_on_device, arguments)
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-__all__ = ["in_threads"]
+__all__ = ["map_in_threads"]

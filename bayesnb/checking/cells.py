@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.pair_counts import by_class, count_pairs, pieces
+from bayesnb._util.level_pair_counts import count_pairs, pieces, sort_by_class
 from bayesnb._util.precision import float64
 from bayesnb.encoding import Columns
 from bayesnb.families import Complete, Dirichlet, Family, supports
@@ -91,7 +91,7 @@ def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple
         If the prior of a feature is improper.
     """
     table = fitted.table(X)
-    order, bounds = by_class(fitted.label_index(y, table.n_rows), len(fitted.encoding.classes))
+    order, bounds = sort_by_class(fitted.label_index(y, table.n_rows), len(fitted.encoding.classes))
     # Features with parents are compared without them: the model to check is naive Bayes.
     rows = fitted.rows(table, alone=True)
     cells: list[Cells] = []

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import gammaln, xlogy
 from scipy.stats import random_table
 
-from bayesnb._util.pair_counts import pieces
+from bayesnb._util.level_pair_counts import pieces
 from bayesnb._util.precision import float64
 from bayesnb.checking.cells import LevelCells, NumberCells, PresenceCells, above_median, one_hot, tables
 from bayesnb.families import log_bayes_factor_of_levels, supports

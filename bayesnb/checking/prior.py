@@ -95,8 +95,9 @@ def _draw(
     for columns, family, counted in zip(encoding.blocks, model.blocks, statistics.blocks, strict=True):
         likelihood = jax.tree.map(np.asarray, _draw_likelihood(family, draws, rng))
         of_label = jax.tree.map(lambda parameter: parameter[each, label], likelihood)
-        simulated = require_capability(family, Simulation).simulate(of_label, rng, columns.total_count(counted, n_rows))
-        cells = columns.realized(simulated)
+        total = round(float(counted.count.sum() / n_rows)) if columns.one_simplex and n_rows else 1
+        simulated = require_capability(family, Simulation).simulate(of_label, rng, total)
+        cells = simulated if columns.network is None else columns.network.select_realized(simulated)
         score = score + np.asarray(jnp.sum(likelihood.cells(cells[:, None]), axis=-1))
     with np.errstate(invalid="ignore"):
         probability: np.ndarray = np.exp(score[each, label] - logsumexp(score, axis=1))

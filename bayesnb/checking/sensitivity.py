@@ -87,7 +87,7 @@ def prior_sensitivity(
     grid = np.vstack([grid, strength if inside else grid[0]])
     rows, n_rows = fitted.encode(X)
     estimate: Estimate = "predictive" if fitted.estimate == "mle" else fitted.estimate
-    rows = rows if estimate == "predictive" else tuple(r.plain() for r in rows)
+    rows = rows if estimate == "predictive" else tuple(r.linear_rows() for r in rows)
     unit, statistics = pad(fitted.encoding, unit), pad_statistics(fitted.encoding, fitted.statistics)
     values = map_rows(rows, n_rows, lambda x: _explore(unit, statistics, x, strength, grid, estimate))
     index, probability, lower, upper, changes, slope = values.T

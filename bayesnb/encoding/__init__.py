@@ -1,8 +1,8 @@
-"""Raw user data to what the kernels read: the only place that validates it."""
+"""Encoding of user data for the kernels; no other package validates it."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -12,28 +12,35 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb.encoding import priors
-from bayesnb.encoding.categorical import (
+from bayesnb.encoding.cell_columns import CellColumns
+from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
+from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.context_columns import ContextColumns
+from bayesnb.encoding.level_columns import (
     GrowingColumns,
     LevelColumns,
     declared_categories,
     describe_unknown,
     report_unknown,
 )
-from bayesnb.encoding.cells import CellColumns
-from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
-from bayesnb.encoding.contexts import ContextColumns
-from bayesnb.encoding.labels import check_labels, check_weights, index_of_labels
 from bayesnb.encoding.levels import Levels
-from bayesnb.encoding.network import Conditional, Node, NodeColumns
+from bayesnb.encoding.node_columns import Conditional, Node, NodeColumns, declare_levels
+from bayesnb.encoding.pair_columns import PairColumns
 from bayesnb.encoding.row_blocks import Rows, blocks
 from bayesnb.encoding.table import Table, check_table
 from bayesnb.encoding.term_map import MarginColumns, RootColumns, TermMap, select_level_columns
-from bayesnb.encoding.trees import PairColumns
 
 
 @dataclass(frozen=True, eq=False)
 class Encoding:
-    """Classes, and the columns of each block with their levels; the names behind array axes."""
+    """Names behind the axes of arrays: the classes, and blocks of columns with their levels.
+
+    Parameters
+    ----------
+    classes : Levels
+    blocks : tuple of Columns
+        Blocks of columns, each for one conjugate family.
+    """
 
     classes: Levels
     blocks: tuple[Columns, ...]
@@ -44,55 +51,50 @@ class Encoding:
         return self.blocks[0].n_features
 
     def check(self) -> None:
-        """Raise ValueError unless the parts fit together: classes, and every column of the table in some block."""
+        """Raise ValueError unless there are classes, and every column of the table is in a block."""
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
-        own = self._columns()
-        index = own[0].index if len(own) == 1 else sorted({j for columns in own for j in columns.index})
-        alone = [j for b in self.blocks if b.network is None and b.beside is None for j in b.index]
-        if len(set(alone)) < len(alone) and len(own) > 1:
+        bases = self._bases()
+        index = bases[0].index if len(bases) == 1 else sorted({j for base in bases for j in base.index})
+        alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
+        if len(set(alone)) < len(alone) and len(bases) > 1:
             raise ValueError("a column of the table is in two of its blocks.")
         if index != range(self.n_features) and list(index) != list(range(min(self.n_features, len(index) + 1))):
             raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table.")
-        for block, columns in zip(self.blocks, own, strict=True):
-            if columns.n_features != self.n_features or len(columns.names) != len(columns.index):
-                raise ValueError(
-                    f"it has {len(columns.index)} columns of {columns.n_features}, and {len(columns.names)} names."
-                )
+        for block, base in zip(self.blocks, bases, strict=True):
+            if base.n_features != self.n_features or len(base.names) != len(base.index):
+                raise ValueError(f"it has {len(base.index)} columns of {base.n_features}, and {len(base.names)} names.")
             block.check()
 
     def blank(self, owner: str) -> Table:
-        """A table of these columns, without rows."""
-        own = self._columns()
-        names: Any = own[0].names
-        if len(own) > 1:
-            named = {j: name for columns in own for j, name in zip(columns.index, columns.names, strict=True)}
-            names = tuple(named[j] for j in range(self.n_features))
+        """Table of these columns without rows, for an estimator of the name `owner`."""
+        bases = self._bases()
+        names: Sequence[str] = bases[0].names if len(bases) == 1 else tuple(self.feature_names)
         data = [np.empty(0)] * self.n_features
-        for columns in own:
-            if isinstance(columns, LevelColumns):
-                for j, cuts in zip_longest(columns.index, columns.cuts):
+        for base in bases:
+            if isinstance(base, LevelColumns):
+                for j, cuts in zip_longest(base.index, base.cuts):
                     data[j] = np.empty(0, object if cuts is None else float)
         return Table(data, names, 0, owner)
 
-    def _columns(self) -> list[Any]:
-        """The columns of each block, of a structure those below it."""
+    def _bases(self) -> list[Columns]:
+        """Columns of each block; of a structure the columns without parents."""
         return [block.base for block in self.blocks]
 
     def union(self, other: Encoding) -> Encoding:
-        """The encoding that knows the classes and levels of both."""
-        columns = tuple(mine.union(theirs) for mine, theirs in zip(self.blocks, other.blocks, strict=True))
-        return Encoding(self.classes.union(other.classes), columns)
+        """Return the encoding with the classes and levels of both."""
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        return Encoding(self.classes.union(other.classes), tuple(columns.union(more) for columns, more in pairs))
 
     def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
-        """The encoding of a batch, with the levels that may occur in it, and its rows under that encoding."""
+        """Return the encoding of a batch, with the levels that may occur in it, and its rows under that encoding."""
         opened = [block.open(table) for block in self.blocks]
         learned = Encoding(self.classes, tuple(b.learn(o) for b, o in zip(self.blocks, opened, strict=True)))
         return learned, tuple(b.rows(o) for b, o in zip(learned.blocks, opened, strict=True))
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
-        """The columns of a table, checked and coded; `policy` as in `LevelColumns.rows`."""
+        """Return the rows of a table, checked and coded; `policy` is called if there are unknown levels."""
         return tuple(block.rows(block.open(table), policy) for block in self.blocks)
 
     def label_index(self, y: Any, n_rows: int, owner: str) -> np.ndarray:
@@ -101,18 +103,18 @@ class Encoding:
         Raises
         ------
         ValueError
-            Naming the first label that is no class.
+            If a label is no class; the message names the first one.
         """
         return index_of_labels(self.classes, *check_labels(y, n_rows, owner))
 
-    def in_order(self, of_blocks: Iterable[np.ndarray]) -> np.ndarray:
-        """(F,) numbers of the columns of each block, in the order of the columns of X."""
+    def sort_columns(self, values: Iterable[np.ndarray]) -> np.ndarray:
+        """(F,) values of the columns in the order of X, from those of the columns of each block."""
         index = np.concatenate([np.asarray(block.index) for block in self.blocks])
-        return np.concatenate(list(of_blocks))[np.argsort(index)]
+        return np.asarray(np.concatenate(list(values))[np.argsort(index)])
 
     @property
     def n_terms(self) -> int:
-        """How many terms the log-likelihood of a row has: one a column, or one of all draws from a simplex."""
+        """Number of terms of a row's log-likelihood: one a column, or one for all draws from a simplex."""
         return sum(len(block.term_names) for block in self.blocks)
 
     @property
@@ -124,46 +126,47 @@ class Encoding:
     def repeats(self) -> list[bool]:
         """For each block whether its columns are in an earlier one, which has their cells."""
         known: set[int] = set()
-        found = []
-        for columns in self._columns():
-            found.append(known.issuperset(columns.index) and bool(known))
-            known.update(columns.index)
-        return found
+        repeats = []
+        for base in self._bases():
+            repeats.append(known.issuperset(base.index) and bool(known))
+            known.update(base.index)
+        return repeats
 
     @cached_property
     def term_map(self) -> TermMap:
         """Terms of the classifier, as sums and differences of the terms of its blocks."""
-        return TermMap.of(self.blocks)
+        return TermMap.from_blocks(self.blocks)
 
     @property
     def feature_names(self) -> list[str]:
         """Names of the columns of X, in their order."""
-        named = {j: name for own in self._columns() for j, name in zip(own.index, own.names, strict=True)}
+        named = {j: name for base in self._bases() for j, name in zip(base.index, base.names, strict=True)}
         return [named[j] for j in sorted(named)]
 
     def positions(self, features: Iterable[Any], argument: str = "features") -> set[int]:
-        """Columns of X, named by name or index; `argument` is where.
+        """Positions of columns of X that are given by name or index, in an argument of the name `argument`.
 
         Raises
         ------
         ValueError
-            Naming the first that there is not.
+            If X has no such column; the message names the first one.
         """
-        names = {name: int(j) for own in self._columns() for j, name in zip(own.index, own.names, strict=True)}
+        names = {name: int(j) for base in self._bases() for j, name in zip(base.index, base.names, strict=True)}
         known = set(names.values())
-        found = set()
-        one = isinstance(features, str) or not isinstance(features, Iterable)
-        for feature in [features] if one else features:
+        positions = set()
+        is_single = isinstance(features, str) or not isinstance(features, Iterable)
+        for feature in [features] if is_single else features:
             if isinstance(feature, int | np.integer) and int(feature) in known:
-                found.add(int(feature))
+                positions.add(int(feature))
             elif isinstance(feature, Hashable) and feature in names:
-                found.add(names[feature])
+                positions.add(names[feature])
             else:
-                some = list(names)[:8]
+                first_names = list(names)[:8]
                 raise ValueError(
-                    f"{argument}: there is no column {shown(feature)}; X has {shown(some)}{' …' * (len(names) > 8)}."
+                    f"{argument}: there is no column {shown(feature)}; "
+                    f"X has {shown(first_names)}{' …' * (len(names) > 8)}."
                 )
-        return found
+        return positions
 
 
 __all__ = [
@@ -192,6 +195,7 @@ __all__ = [
     "check_labels",
     "check_table",
     "check_weights",
+    "declare_levels",
     "declared_categories",
     "describe_unknown",
     "index_of_labels",

@@ -1,16 +1,16 @@
-"""Blocks of columns: how raw cells become what a family of distributions observes."""
+"""Blocks of columns, which encode cells of a table for a conjugate family."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, cast
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding.levels import plain
+from bayesnb.encoding.levels import to_python
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
 from bayesnb.encoding.row_blocks import BinaryRows, RealRows, Rows
 from bayesnb.encoding.sparse_rows import CountRows, PresenceRows
@@ -19,7 +19,7 @@ from bayesnb.families import Dirichlet, LevelCounts, PackedCounts
 
 
 class Unknown(NamedTuple):
-    """Cells of a feature whose values are no level: how many, and the first."""
+    """Cells of a feature whose values are no level: their number, and the first value with its row."""
 
     feature: int
     cells: int
@@ -27,72 +27,56 @@ class Unknown(NamedTuple):
     row: int
 
 
-# Told the categorical columns, and what is unknown of them.
 UnknownPolicy = Callable[[Any, list[Unknown]], None]
+"""Called with the categorical columns and their unknown values, before these become missing cells or a level."""
 
 
 class Columns(Protocol):
-    """One block of columns: `index` says which of the table's `n_features`, `names` what they are called."""
+    """One block of columns of a table, and how their cells become rows of a conjugate family."""
 
     @property
-    def index(self) -> Sequence[int]: ...
+    def index(self) -> Sequence[int]:
+        """Positions of the columns in the table."""
+        ...
 
     @property
-    def names(self) -> Sequence[str]: ...
+    def names(self) -> Sequence[str]:
+        """Names of the columns."""
+        ...
 
     @property
-    def n_features(self) -> int: ...
+    def n_features(self) -> int:
+        """Number of columns of the whole table."""
+        ...
 
     @property
     def kind(self) -> str:
-        """What the user calls such columns, as in `MixedNB(gaussian=...)`."""
-        ...
-
-    def open(self, table: Table) -> Any:
-        """Check this block's columns and bring them into a common form."""
-        ...
-
-    def learn(self, opened: Any) -> Self:
-        """Take in the levels that occur."""
-        ...
-
-    def rows(self, opened: Any, policy: UnknownPolicy | None = None) -> Rows: ...
-
-    def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
-        """Statistics as the kernels left them, in their final shape."""
+        """User's word for such columns, as in `MixedNB(gaussian=...)`."""
         ...
 
     @property
     def family(self) -> Any:
-        """How the cells are distributed, a conjugate family: `family.statistics` is what the rows are counted in."""
+        """Conjugate family of the cells; rows are counted in its `statistics`."""
         ...
 
     @property
     def hyperparameter(self) -> str:
-        """What estimators call the prior of such columns."""
+        """Name of the estimators' argument with the prior of such columns."""
         ...
 
     @property
     def base(self) -> Columns:
-        """The same columns without parents."""
+        """Columns of the same features without parents."""
         ...
 
     @property
     def network(self) -> Any:
-        """These columns, if they may have parents, as `NodeColumns`; else None."""
+        """These columns as `NodeColumns` if they may have parents; else None."""
         ...
 
     @property
-    def beside(self) -> str | None:
-        """What these columns are to those of a network that they repeat: "root" or "margin"; else None."""
-        ...
-
-    def known_levels(self) -> dict[int, Any]:
-        """Levels of each column that has some."""
-        ...
-
-    def with_levels(self, known: Mapping[int, Any]) -> Self:
-        """Return columns whose levels are these, and do not grow."""
+    def role(self) -> Literal["root", "margin"] | None:
+        """Role of columns that another block has given their parents; None for columns of no other block."""
         ...
 
     @property
@@ -102,73 +86,66 @@ class Columns(Protocol):
 
     @property
     def term_names(self) -> Sequence[str]:
-        """What the terms of a row's log-likelihood are about: a column each, or all draws from a simplex."""
-        ...
-
-    @property
-    def mirrored(self) -> Hashable:
-        """A level of each feature that is one minus the other; None: there is none."""
+        """Names of the terms of a row's log-likelihood: the columns, or the kind for all draws from a simplex."""
         ...
 
     @property
     def capacity(self) -> int:
-        """How many positions of the last axis the kernels make room for."""
+        """Number of positions on the last axis of the kernels' arrays, padding included."""
+        ...
+
+    def check(self) -> None:
+        """Raise ValueError unless the fields fit together; `Encoding.check` checks what all columns have."""
+        ...
+
+    def open(self, table: Table) -> Any:
+        """Check this block's columns of a table and return them in a common form."""
+        ...
+
+    def learn(self, opened: Any) -> Self:
+        """Return columns with the levels that may occur in opened columns."""
+        ...
+
+    def rows(self, opened: Any, policy: UnknownPolicy | None = None) -> Rows:
+        """Encode opened columns; `policy` is called if there are unknown levels."""
+        ...
+
+    def finish(self, statistics: Any, class_count: np.ndarray) -> Any:
+        """Return statistics of the kernels in their final shape."""
+        ...
+
+    def prune(self, statistics: Any) -> tuple[Self, Any]:
+        """Return columns and statistics without the undeclared levels that did not occur."""
+        ...
+
+    def union(self, other: Self) -> Self:
+        """Return columns with the levels of both."""
+        ...
+
+    def positions_in(self, joint: Self) -> np.ndarray:
+        """Positions of these levels on the last axis of `joint`, which has more levels."""
         ...
 
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
-        """The prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
+        """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
 
         Raises
         ------
         ValueError
-            If it is none for these columns; the message says which is right.
+            If the prior does not suit these columns; the message says which does.
         """
-        ...
-
-    def prune(self, statistics: Any) -> tuple[Self, Any]:
-        """Drop the levels of undeclared features that did not occur."""
-        ...
-
-    def levels_in(self, joint: Self) -> np.ndarray:
-        """Where each position of the last axis stands in `joint`, which knows more levels."""
-        ...
-
-    def require_memory(self, n_classes: int) -> None:
-        """Refuse statistics that would not fit into memory."""
-        ...
-
-    def without_arcs(self, prior: Any) -> Any:
-        """The prior of the same features given the class alone."""
-        ...
-
-    def margins(self, statistics: Any) -> Any:
-        """The statistics of the same features, those of parents summed out."""
-        ...
-
-    def check(self) -> None:
-        """Raise ValueError unless the parts fit together; `Encoding.check` looks at what all columns have."""
         ...
 
     def sizes(self) -> np.ndarray:
         """Number of positions of each feature on the last axis of the statistics."""
         ...
 
-    def cells(self, statistics: Any) -> np.ndarray:
+    def observed_weight(self, statistics: Any) -> np.ndarray:
         """(C, F) weight of the rows of each class in which each feature is observed."""
         ...
 
-    def total_count(self, statistics: Any, n_rows: float) -> int:
-        """How many draws a simulated row has from one simplex: the mean length of documents, rounded; else one."""
-        ...
-
-    def realized(self, chosen: np.ndarray) -> np.ndarray:
-        """Of simulated cells (S, K) those that come true: of features with parents, given what these are."""
-        ...
-
-    def union(self, other: Self) -> Self: ...
-
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
-        """For each position of the last axis of the statistics its feature, and its level where there are."""
+        """Feature and level of each position on the last axis of the statistics; None for the levels of numbers."""
         ...
 
 
@@ -176,54 +153,47 @@ class PlainColumns:
     """Columns that do not depend on each other, with one cell a row."""
 
     network: ClassVar[Any] = None
-    beside: ClassVar[str | None] = None
+    role: ClassVar[Literal["root", "margin"] | None] = None
     one_simplex: ClassVar[bool] = False
-    mirrored: ClassVar[Hashable] = None
 
     @property
     def term_names(self) -> Sequence[str]:
-        own: Any = self
-        return [own.kind] if self.one_simplex else own.names
-
-    def known_levels(self) -> dict[int, Any]:
-        """Return levels of each column that has some; default: none has."""
-        return {}
-
-    def with_levels(self, known: Mapping[int, Any]) -> Self:
-        """Return columns whose levels are these, and do not grow; default: these columns."""
-        return self
-
-    def require_memory(self, n_classes: int) -> None:
-        """There is."""
-
-    def check_prior(self, given: Any, n_classes: int, name: str) -> None:
-        """Raise ValueError if a complete prior is none for these columns, beyond what all families have."""
-
-    def without_arcs(self, prior: Any) -> Any:
-        return prior
-
-    def margins(self, statistics: Any) -> Any:
-        return statistics
-
-    def total_count(self, statistics: Any, n_rows: float) -> int:
-        return 1
-
-    def realized(self, chosen: np.ndarray) -> np.ndarray:
-        return chosen
+        """Names of the columns, or the kind if all draws from one simplex are one term."""
+        columns: Any = self
+        return [columns.kind] if self.one_simplex else columns.names
 
 
-class OfLevels:
-    """Columns whose cells are levels, counted in simplexes."""
+class SimplexColumns:
+    """Columns whose cells are levels, with Dirichlet probabilities."""
 
     family: ClassVar[type] = Dirichlet
     hyperparameter: ClassVar[str] = "alpha"
 
     def prior(self, given: Any, argument: str, n_classes: int) -> Dirichlet:
-        return prior_of_levels(given, cast(Any, self), n_classes)
+        return prior_of_levels(given, self, n_classes)
+
+
+class MultiLevelColumns(PlainColumns):
+    """Columns with one position a level on the last axis of the statistics, feature after feature."""
+
+    def sizes(self) -> np.ndarray:
+        """Number of levels of each feature."""
+        raise NotImplementedError
+
+    def start(self) -> np.ndarray:
+        """Position of the first level of each feature on the last axis."""
+        return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)
+
+    def observed_weight(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, F) weight of the rows of each class in which each feature is observed."""
+        return sum_levels(statistics.count, self.sizes())
+
+    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
+        return statistics.level_counts(self.sizes())
 
 
 class FixedColumns(PlainColumns):
-    """Columns that learn nothing from the data."""
+    """Columns whose levels do not depend on the data."""
 
     index: Sequence[int]
 
@@ -232,14 +202,15 @@ class FixedColumns(PlainColumns):
         return self
 
     def check(self) -> None:
-        """Raise ValueError unless the parts fit together; `Encoding.check` looks at what all columns have."""
+        """Raise nothing: no fields can contradict each other."""
 
     def sizes(self) -> np.ndarray:
+        """(F,) ones: each feature has one position."""
         return np.ones(len(self.index), np.int64)
 
-    def cells(self, statistics: Any) -> np.ndarray:
+    def observed_weight(self, statistics: Any) -> np.ndarray:
         """(C, F) weight of the rows of each class in which each feature is observed."""
-        return statistics.count
+        return np.asarray(statistics.count)
 
     def learn(self, opened: Any) -> Self:
         return self
@@ -253,7 +224,7 @@ class FixedColumns(PlainColumns):
     def union(self, other: Self) -> Self:
         return self
 
-    def levels_in(self, joint: Self) -> np.ndarray:
+    def positions_in(self, joint: Self) -> np.ndarray:
         return np.arange(self.capacity)
 
     @property
@@ -275,7 +246,7 @@ class RealColumns(FixedColumns):
 
     @property
     def kind(self) -> str:
-        return self._family.kind
+        return str(self._family.kind)
 
     @property
     def hyperparameter(self) -> str:
@@ -304,8 +275,8 @@ class RealColumns(FixedColumns):
 
 
 @dataclass(frozen=True, eq=False)
-class CountColumns(OfLevels, FixedColumns):
-    """Counts over one simplex."""
+class CountColumns(SimplexColumns, FixedColumns):
+    """Counts of words, all of them draws from one simplex."""
 
     index: Sequence[int]
     names: Sequence[str]
@@ -324,36 +295,31 @@ class CountColumns(OfLevels, FixedColumns):
     def rows(self, opened: sp.csr_array, policy: UnknownPolicy | None = None) -> Rows:
         return CountRows(opened)
 
-    def cells(self, statistics: LevelCounts) -> np.ndarray:
-        """(C, 0): how many rows have so many words is not known."""
-        return statistics.count[:, :0]
-
-    def total_count(self, statistics: LevelCounts, n_rows: float) -> int:
-        """The mean total, rounded."""
-        return round(float(statistics.count.sum() / n_rows)) if n_rows else 0
+    def observed_weight(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, 0) no weights: the number of rows with a word is not counted."""
+        return np.asarray(statistics.count)[:, :0]
 
     def groups(self) -> np.ndarray:
-        """Group of each level."""
+        """Group of each level: all are in one simplex."""
         return np.zeros(len(self.index), np.int32)
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryColumns(OfLevels, FixedColumns):
-    """Absent or present; in a dense array NaN is a missing cell, looked at before `threshold`."""
+class BinaryColumns(SimplexColumns, FixedColumns):
+    """Bernoulli features, absent or present: present above `threshold`; NaN in a dense array is a missing cell."""
 
     index: Sequence[int]
     names: Sequence[str]
     n_features: int
     threshold: float | None = 0.0
     kind: ClassVar[str] = "bernoulli"
-    mirrored: ClassVar[Hashable] = "absent"
 
     def check(self) -> None:
         if self.threshold is not None and not np.isfinite(self.threshold):
             raise ValueError(f"the threshold of its columns is {self.threshold}.")
 
-    def cells(self, statistics: LevelCounts) -> np.ndarray:
-        return cells_by_feature(statistics.count, self.sizes())
+    def observed_weight(self, statistics: LevelCounts) -> np.ndarray:
+        return sum_levels(statistics.count, self.sizes())
 
     def open(self, table: Table) -> Any:
         if table.is_sparse:
@@ -380,7 +346,7 @@ class BinaryColumns(OfLevels, FixedColumns):
         return BinaryRows(opened, 0.5 if self.threshold is None else self.threshold)
 
     def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
-        """Of a sparse matrix only presences were counted: the rest of each class is absent."""
+        """Return counts of absent and present cells; a sparse matrix has counts of present ones only."""
         count = statistics.level_counts(self.sizes()).count
         if count.shape[1] == 2 * len(self.index):
             return LevelCounts(count)
@@ -392,22 +358,25 @@ class BinaryColumns(OfLevels, FixedColumns):
         return self.groups(), ["absent", "present"] * len(self.index)
 
     def sizes(self) -> np.ndarray:
+        """(F,) twos: each feature is absent or present."""
         return np.full(len(self.index), 2)
 
     def groups(self) -> np.ndarray:
+        """Feature of each level."""
         return np.repeat(np.arange(len(self.index), dtype=np.int32), 2)
 
     def _entry(self, matrix: sp.csr_array, i: int) -> tuple[int, str]:
         return int(np.searchsorted(matrix.indptr, i, side="right")) - 1, self.names[int(matrix.indices[i])]
 
 
-def cells_by_feature(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+def sum_levels(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
     """(C, F) sums of (C, L) counts over the levels of each feature that has any."""
     start = (np.cumsum(sizes) - sizes)[sizes > 0].astype(np.int64)
-    return np.add.reduceat(count, start, axis=1) if len(start) else count
+    return np.asarray(np.add.reduceat(count, start, axis=1)) if len(start) else count
 
 
-def _check_binary(values: np.ndarray, locate: Any) -> None:
+def _check_binary(values: np.ndarray, locate: Callable[[int], tuple[int, str]]) -> None:
+    """Raise ValueError naming the first cell, located by its flat index, that is neither 0 nor 1 nor missing."""
     bad = (
         ~((values == 0) | (values == 1) | np.isnan(values))
         if values.dtype.kind == "f"
@@ -417,6 +386,6 @@ def _check_binary(values: np.ndarray, locate: Any) -> None:
         i = int(np.argmax(bad))
         row, name = locate(i)
         raise ValueError(
-            f"Input X, column {name!r}, row {row}: {plain(values.ravel()[i])!r} is neither 0 nor 1; with binarize=None "
-            "cells must be 0, 1 or missing. Set `binarize` to a threshold."
+            f"Input X, column {name!r}, row {row}: {to_python(values.ravel()[i])!r} is neither 0 nor 1; with "
+            "binarize=None cells must be 0, 1 or missing. Set `binarize` to a threshold."
         )

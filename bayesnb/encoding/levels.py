@@ -1,4 +1,4 @@
-"""Levels: the values that a categorical feature, or a label, can take."""
+"""Levels, the values that a categorical feature or a label can take, and columns as codes of distinct values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.threads import in_threads
+from bayesnb._util.threads import map_in_threads
 from bayesnb._util.warnings import warn
 
 MISSING = -1
@@ -19,7 +19,7 @@ UNKNOWN = -2
 _WIDEST_RANGE = 4096
 _FIRST_CELLS = 2**15
 _MOST_OF_ONE_HASH = 64
-_SALT = "level"  # not a random number: keys are pickled, and read by other processes
+_SALT = "level"  # Not a random number, as keys are pickled and read by other processes.
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,19 +27,23 @@ class Levels:
     """Distinct values in order: by name of their type, then by value.
 
     Values that are equal in Python (1, 1.0, True) are one level.
+
+    Parameters
+    ----------
+    values : tuple of hashable
     """
 
     values: tuple[Hashable, ...]
 
     @classmethod
-    def of(cls, values: Iterable[Any]) -> Levels:
-        """Distinct values of `values`, sorted; of equal ones the type whose name comes first is kept."""
+    def from_values(cls, values: Iterable[Any]) -> Levels:
+        """Return the distinct values, sorted; among equal values the one whose type's name comes first."""
         distinct: dict[Hashable, Hashable] = {}
-        for value in map(plain, values):
+        for value in map(to_python, values):
             key = _key(value)
             kept = distinct.get(key, value)
             distinct[key] = min(kept, value, key=lambda v: type(v).__name__)
-        return cls(tuple(_ordered(distinct.values())))
+        return cls(tuple(_sort_values(distinct.values())))
 
     def __len__(self) -> int:
         return len(self.values)
@@ -58,27 +62,27 @@ class Levels:
         except TypeError as error:
             raise ValueError(f"levels must be hashable: {error}.") from None
         if distinct < len(self.values) or sum(v != v for v in self.values) > 1:
-            raise ValueError("a level stands twice in the list of levels.")
+            raise ValueError("a level is in the list of levels twice.")
 
     def union(self, other: Levels, what: str = "labels") -> Levels:
-        """The levels of both; `what` they are called in the warning that 0 and '0' are two."""
+        """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
         same = self.values == other.values and list(map(type, self.values)) == list(map(type, other.values))
         if same:
             return self
-        self._warn_of_lookalikes(other, what)
-        return Levels.of((*self.values, *other.values))
+        self._warn_of_equal_text(other, what)
+        return Levels.from_values((*self.values, *other.values))
 
-    def _warn_of_lookalikes(self, other: Levels, what: str) -> None:
-        """Of levels of `other` that print as one of these, and are none of them."""
+    def _warn_of_equal_text(self, other: Levels, what: str) -> None:
+        """Warn if a new level of `other` prints as one of these levels."""
         new = [value for value in other.values if value not in self]
         if not new or not self.values or {type(v) for v in new} == {type(v) for v in self.values}:
             return
         printed = {str(value): value for value in self.values}
         alike = [(printed[str(value)], value) for value in new if str(value) in printed]
         if alike:
-            mine, theirs = alike[0]
+            known, value = alike[0]
             warn(
-                f"{what}: {shown(theirs)} ({type(theirs).__name__}) came after {shown(mine)} ({type(mine).__name__}), "
+                f"{what}: {shown(value)} ({type(value).__name__}) came after {shown(known)} ({type(known).__name__}), "
                 f"which prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
             )
 
@@ -87,11 +91,12 @@ class Levels:
         return np.fromiter((self._index.get(_key(v), UNKNOWN) for v in values), np.int64)
 
     def array(self) -> np.ndarray:
-        """The values as an array, of their own dtype where they have one type."""
+        """Return the values as an array, of objects unless a NumPy type holds all of them exactly."""
         if len({type(v) for v in self.values}) == 1 and isinstance(self.values[0], bool | int | float | str):
             array = np.array(self.values)
             exact = array.dtype.kind in "biufU" and array.tolist() == list(self.values)
-            if exact and isinstance(array.tolist()[0], type(self.values[0])):  # no float64 for -1 and 2**63
+            # NumPy turns -1 and 2**63 into float64, whose values equal the integers.
+            if exact and isinstance(array.tolist()[0], type(self.values[0])):
                 return array
         array = np.empty(len(self.values), dtype=object)
         array[:] = self.values
@@ -102,9 +107,15 @@ class Levels:
 class Factors:
     """Columns of any type as integers: cell (i, j) is `values[j][raw[i, j] - low[j]]`.
 
-    `raw` keeps the dtype of integer input, so nothing is copied. A missing cell has `raw - low == -1`.
-    Some `values` of an integer column, the whole range from its least to its largest, may not occur.
-    `complete` says that no cell is missing.
+    Parameters
+    ----------
+    raw : (N, F) int array
+        Integer input as the user gave it, without a copy, or codes. A missing cell has `raw - low == -1`.
+    low : (F,) int array
+    values : tuple of sequences
+        Values of each column. Those of an integer column are its whole range, of which some may not occur.
+    complete : bool
+        Whether it is known that no cell is missing.
     """
 
     raw: np.ndarray
@@ -113,17 +124,17 @@ class Factors:
     complete: bool
 
     def occurrences(self, column: int) -> np.ndarray:
-        """How often each of `values[column]` occurs."""
+        """Number of cells with each of `values[column]`."""
         code = self.raw[:, column].astype(np.int64) - int(self.low[column]) + 1
         return np.bincount(code, minlength=len(self.values[column]) + 1)[1:]
 
     def first_row(self, column: int, code: int) -> int:
-        """First row in which `values[column][code]` stands."""
+        """Return the first row with `values[column][code]`."""
         return int(np.argmax(self.raw[:, column].astype(np.int64) - int(self.low[column]) == code))
 
 
 def factorize_integers(raw: np.ndarray) -> Factors | None:
-    """A 2-D integer or Boolean array as it is, or None if some column's range is too wide to tabulate."""
+    """Return the factors of a 2-D integer or Boolean array; None if a column's range is too wide to tabulate."""
     kind = bool if raw.dtype == bool else int
     raw = raw.view(np.uint8) if kind is bool else raw
     low, high = _bounds(raw)
@@ -134,39 +145,40 @@ def factorize_integers(raw: np.ndarray) -> Factors | None:
 
 
 def _bounds(raw: np.ndarray) -> list[np.ndarray]:
-    """Least and greatest of each column.
+    """Return the least and the greatest value of each column.
 
-    Where it is 0 in the first rows, one reduction may tell both: taken for unsigned, a negative number is large.
+    If the least values of the first rows are 0, one reduction may give both: read as unsigned, a negative number is
+    large.
     """
     low = raw[: max(1, _FIRST_CELLS // raw.shape[1])].min(axis=0)
     if not low.any():
-        (high,) = _reduced(raw.view(f"u{raw.itemsize}"), np.max)
+        (high,) = _reduce_columns(raw.view(f"u{raw.itemsize}"), np.max)
         if (high <= np.iinfo(np.int8).max).all():
             return [low, high.astype(raw.dtype)]
-    return _reduced(raw, np.min, np.max)
+    return _reduce_columns(raw, np.min, np.max)
 
 
-def _reduced(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> list[np.ndarray]:
-    """Reductions of each column, such as `np.min`, while some rows are in the cache.
+def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> list[np.ndarray]:
+    """Return reductions of each column, such as `np.min`, computed on pieces of rows that fit the cache.
 
-    NumPy's loop over a short last axis is slow, so many rows are taken as one.
+    NumPy's loop over a short last axis is slow, so several rows are reduced as one.
     """
     n, width = raw.shape
-    many = max(1, 2048 // width)
-    step = many * max(1, 2**19 // (many * width))
+    n_joined = max(1, 2048 // width)
+    step = n_joined * max(1, 2**19 // (n_joined * width))
 
-    def of_piece(start: int) -> list[np.ndarray]:
+    def reduce_piece(start: int) -> list[np.ndarray]:
         piece = raw[start : start + step]
         if len(piece) == step and piece.flags.c_contiguous:
-            piece = piece.reshape(-1, many * width)
+            piece = piece.reshape(-1, n_joined * width)
         return [reduce(reduce(piece, axis=0).reshape(-1, width), axis=0) for reduce in reductions]
 
-    found = zip(*in_threads(of_piece, range(0, n, step)), strict=True)
-    return [reduce(each, axis=0) for reduce, each in zip(reductions, found, strict=True)]
+    reduced = zip(*map_in_threads(reduce_piece, range(0, n, step)), strict=True)
+    return [reduce(values, axis=0) for reduce, values in zip(reductions, reduced, strict=True)]
 
 
 def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
-    """Codes of a 1-D column and its distinct values; -1 where it is None, NaN, NaT or pd.NA.
+    """Return the codes of a 1-D column and its distinct values; the code of None, NaN, NaT and pd.NA is -1.
 
     Raises
     ------
@@ -175,10 +187,10 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     ValueError
         If a value is infinite or complex.
     """
-    encoded = _encoded_text(column)
+    encoded = _factorize_text(column)
     if encoded is not None:
         return encoded
-    column = nullable(column)
+    column = to_array(column)
     if column.dtype.kind in "biu":
         factors = factorize_integers(column[:, None])
         if factors is not None:
@@ -191,7 +203,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     import pandas as pd
 
     if column.dtype.kind in "mM":
-        column = pd.Index(column)  # whose values are dates, not the integers behind them
+        column = pd.Index(column)  # Its values are dates, not integers.
     try:
         codes, distinct = pd.factorize(column.astype(object) if column.dtype.kind in "US" else column)
     except TypeError:
@@ -200,9 +212,9 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
             f"{where}, row {row}: {shown(column[row])} is not hashable; each argument must be a string, a number or "
             "another hashable value."
         ) from None
-    values = [plain(v) for v in distinct.tolist()]
+    values = [to_python(v) for v in distinct.tolist()]
     if column.dtype == object and pd.api.types.infer_dtype(column).startswith("mixed"):
-        values = _named_alike(values, column)
+        values = _unify_types(values, column)
     for code, value in enumerate(values):
         if isinstance(value, complex) or (isinstance(value, float) and not np.isfinite(value)):
             row = int(np.argmax(codes == code))
@@ -210,33 +222,36 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     return codes, values
 
 
-def _encoded_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
-    """Codes and values of text that Arrow has: as its dictionary has them, if it has one; else None."""
+def _factorize_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
+    """Return the codes and values of a pandas column of text, by Arrow's dictionary if it has one; else None."""
     dtype = getattr(column, "dtype", None)
-    of_arrow: Any = getattr(dtype, "pyarrow_dtype", None)
-    if hasattr(of_arrow, "value_type") and str(of_arrow.value_type) in ("string", "large_string"):
+    arrow_type: Any = getattr(dtype, "pyarrow_dtype", None)
+    if hasattr(arrow_type, "value_type") and str(arrow_type.value_type) in ("string", "large_string"):
         array = column.array.__arrow_array__().unify_dictionaries().combine_chunks()
-        there = np.array([value is not None for value in array.dictionary.to_pylist()] + [False])
-        position = np.where(there, np.cumsum(there) - 1, MISSING)  # of a missing cell the last one
+        present = np.array([value is not None for value in array.dictionary.to_pylist()] + [False])
+        position = np.where(present, np.cumsum(present) - 1, MISSING)  # The last entry is that of missing cells.
         return position[array.indices.fill_null(MISSING).to_numpy()], array.dictionary.drop_null().to_pylist()
     if hasattr(column, "iloc") and not isinstance(dtype, np.dtype) and str(dtype) in ("str", "string"):
         import pandas as pd
 
-        found, distinct = pd.factorize(column)
-        return found, distinct.tolist()
+        codes, distinct = pd.factorize(column)
+        return codes, distinct.tolist()
     return None
 
 
-def _named_alike(values: list[Any], column: Any) -> list[Any]:
-    """Of equal values in a column (1, 1.0, True) take the same one in whatever order they stand there."""
+def _unify_types(values: list[Any], column: Any) -> list[Any]:
+    """Return values in the type that comes first by name among equal values (1, 1.0, True) of the column.
+
+    The type does not depend on the order of the rows.
+    """
     kept: dict[Any, Any] = {}
-    for value in map(plain, column):
+    for value in map(to_python, column):
         kept[value] = min(kept.get(value, value), value, key=lambda v: type(v).__name__)
     return [kept[value] for value in values]
 
 
-def nullable(column: Any) -> np.ndarray:
-    """A column as an array; integers beside missing cells stay integers."""
+def to_array(column: Any) -> np.ndarray:
+    """Return a column as an array; integers beside missing cells stay integers."""
     if hasattr(column, "null_count") and hasattr(column, "to_list"):  # polars
         missing = column.null_count() > 0
     else:  # pandas' own types, in which NumPy would see floats
@@ -247,8 +262,8 @@ def nullable(column: Any) -> np.ndarray:
 def require_distinct_hashes(values: Collection[Any]) -> None:
     """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
 
-    Python takes numbers modulo 2^61 - 1: any number of integers can be chosen that have the same hash, and some two
-    hundred floats. Values that print alike count once.
+    Python hashes numbers modulo 2^61 - 1, so that any number of integers, and some two hundred floats, can be chosen
+    with the same hash. Values that print alike count once.
     """
     if len(values) <= _MOST_OF_ONE_HASH:
         return
@@ -258,7 +273,7 @@ def require_distinct_hashes(values: Collection[Any]) -> None:
 
 
 def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
-    """Hashes by what values print; without strings, whose hashes Python salts, and values that have no hash."""
+    """Hashes by the text of values, without strings, whose hashes Python salts, and values that have no hash."""
     hashes = {}
     for value in values:
         if type(value) is not str:
@@ -268,21 +283,22 @@ def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
 
 
 def _key(value: Any) -> Any:
-    """Key of a value in a dictionary: equal where values are, with a hash that nobody can foresee.
+    """Key of a value in a dictionary: equal for equal values, with a hash that cannot be foreseen.
 
-    Python salts the hashes of strings anew in every process. Those of numbers can be foreseen, and a file may hold
-    numbers that all look for the same places of a dictionary.
+    Python salts the hashes of strings anew in every process. The hashes of numbers can be foreseen, and a file may have
+    numbers that collide in a dictionary.
     """
-    value = plain(value)
+    value = to_python(value)
     return value if type(value) is str else (_SALT, value)
 
 
-def plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value it holds."""
+def to_python(value: Any) -> Any:
+    """Return a NumPy scalar as a Python value, and any other value unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _ordered(values: Iterable[Any]) -> list[Any]:
+def _sort_values(values: Iterable[Any]) -> list[Any]:
+    """Return values sorted by the name of their type, then by value, or by text if values cannot be compared."""
     values = list(values)
     try:
         return sorted(values, key=lambda v: (type(v).__name__, v))

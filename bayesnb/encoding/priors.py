@@ -1,4 +1,4 @@
-"""Hyperparameters to prior distributions."""
+"""Prior distributions from the hyperparameters of estimators."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Kn
 
 
 def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
-    """Prior of the class probabilities: known where `class_prior` gives them, else Dirichlet.
+    """Prior of the class probabilities: known if `class_prior` gives them, else Dirichlet.
 
     Raises
     ------
     ValueError
-        If `class_prior` is negative, does not sum to one or has another length; if `class_alpha` is bad.
+        If `class_prior` is negative, does not sum to one or has another length; if `class_alpha` is negative, not
+        finite or of another shape.
     """
     group = np.zeros(n_classes, np.int32)
     if isinstance(class_prior, Dirichlet):
@@ -46,6 +47,10 @@ def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     Parameters
     ----------
     alpha : Dirichlet, scalar, (F,) array, list of arrays (one a feature), or (C, L) array
+        Concentration of the levels.
+    columns : Columns
+        Block of columns whose cells are levels.
+    n_classes : int
 
     Raises
     ------
@@ -55,41 +60,50 @@ def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     sizes, group = columns.sizes(), columns.groups()
     shape = (n_classes, int(sizes.sum()))
     if isinstance(alpha, Dirichlet):
-        given = to_numbers("alpha.concentration", alpha.concentration)
-        if given.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
-            own, wanted = (_sizes(g) for g in (alpha.group, group))
-            got = f"is a Dirichlet of shape {given.shape} over groups of sizes {own} where {wanted} are needed"
-            raise ValueError(_shapes(got, columns, shape))
-        _at_least(given, 0.0, "alpha.concentration")
-        full = np.broadcast_to(given, shape)
+        concentration = to_numbers("alpha.concentration", alpha.concentration)
+        if concentration.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
+            raise ValueError(
+                _describe_shapes(
+                    f"is a Dirichlet of shape {concentration.shape} over groups of sizes {_group_sizes(alpha.group)} "
+                    f"where {_group_sizes(group)} are needed",
+                    columns,
+                    shape,
+                )
+            )
+        _require_at_least(concentration, 0.0, "alpha.concentration")
+        full = np.broadcast_to(concentration, shape)
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
-        parts = [to_numbers(f"alpha[{j}]", alpha[j]) for j in columns.index] if _covers(alpha, columns) else []
-        if len(parts) != len(sizes) or any(p.shape not in ((), (n,)) for p, n in zip(parts, sizes, strict=True)):
-            raise ValueError(_shapes(f"is a list of arrays of lengths {[np.size(a) for a in alpha]}", columns, shape))
-        for j, part in zip(columns.index, parts, strict=True):
-            _at_least(part, 0.0, f"alpha[{j}]")
-        full = np.concatenate([np.broadcast_to(p, n) for p, n in zip(parts, sizes, strict=True)])
+        arrays = [to_numbers(f"alpha[{j}]", alpha[j]) for j in columns.index] if _is_of_table(alpha, columns) else []
+        if len(arrays) != len(sizes) or any(a.shape not in ((), (n,)) for a, n in zip(arrays, sizes, strict=True)):
+            lengths = [np.size(a) for a in alpha]
+            raise ValueError(_describe_shapes(f"is a list of arrays of lengths {lengths}", columns, shape))
+        for j, array in zip(columns.index, arrays, strict=True):
+            _require_at_least(array, 0.0, f"alpha[{j}]")
+        full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(arrays, sizes, strict=True)])
         full = np.broadcast_to(full, shape)
     else:
         alpha = to_numbers("alpha", alpha)
-        _at_least(alpha, 0.0, "alpha")
-        if alpha.ndim == 1 and _covers(alpha, columns):
+        _require_at_least(alpha, 0.0, "alpha")
+        if alpha.ndim == 1 and _is_of_table(alpha, columns):
             full = np.broadcast_to(np.repeat(alpha[list(columns.index)], sizes), shape)
         elif alpha.ndim and alpha.shape != shape:
-            raise ValueError(_shapes(f"has shape {alpha.shape}", columns, shape))
+            raise ValueError(_describe_shapes(f"has shape {alpha.shape}", columns, shape))
         else:
             full = np.broadcast_to(alpha, shape)
-    # Features without a level have a group too: the last of them are in no entry of `group`.
+    # A feature without a level has a group too, which is in no entry of `group`.
     n_groups = 1 if columns.one_simplex else max(len(columns.index), int(group.max(initial=0)) + 1)
     return Dirichlet(full, group, n_groups)
 
 
 def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
-    """Prior of features given contexts: `alpha` rows for all levels of a feature together, in each context.
+    """Prior of features given contexts.
 
     Parameters
     ----------
     alpha : scalar or (F,) array
+        Total concentration of the levels of a feature, in each context.
+    columns : NodeColumns
+    n_classes : int
 
     Raises
     ------
@@ -102,20 +116,20 @@ def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
             f"alpha has shape {total.shape}; with tables='context' it is of all levels of a column together, in every "
             f"context: a scalar, or an array of shape (F,) = {(columns.n_features,)}."
         )
-    _at_least(total, 0.0, "alpha")
+    _require_at_least(total, 0.0, "alpha")
     if not total.all():
         raise ValueError("alpha has zeros, and tables='context' compares contexts by their evidence: give it all > 0.")
-    own = np.broadcast_to(total, columns.n_features)[list(columns.index)]
-    return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(own, (n_classes, 1)))
+    alpha = np.broadcast_to(total, columns.n_features)[list(columns.index)]
+    return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(alpha, (n_classes, 1)))
 
 
 def prior_of_trees(alpha: Any, columns: Any, n_classes: int) -> TreeAveraged:
-    """Prior of features that a tree joins, worth `alpha` rows of each class: one number, for all of them.
+    """Prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
     ------
     ValueError
-        If `alpha` is not positive or no number.
+        If `alpha` is no positive number.
     """
     total = to_numbers("alpha", alpha)
     if total.shape != ():
@@ -123,29 +137,38 @@ def prior_of_trees(alpha: Any, columns: Any, n_classes: int) -> TreeAveraged:
             f"alpha has shape {total.shape}; trees take one number, so that the prior of a pair of columns agrees with "
             "those of its columns."
         )
-    _at_least(total, 0.0, "alpha")
+    _require_at_least(total, 0.0, "alpha")
     if not total:
         raise ValueError("alpha is 0, and trees are compared by their evidence: give it a positive number.")
     return TreeAveraged.from_sizes(columns.base.sizes().tolist(), n_classes, float(total))
 
 
 def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: str) -> Any:
-    """Prior of numbers: a `family`, or one that is derived from the data, by its name or as it is.
+    """Prior of numbers.
+
+    Parameters
+    ----------
+    given : family, empirical prior or str
+        Value of the user's `argument`: a prior, or a prior derived from the data, by name or as an object.
+    family : type
+        Conjugate family of the numbers.
+    shape : (C, F)
+    argument : str
 
     Raises
     ------
     ValueError
-        If it is neither, or a field of it is out of range or of another shape.
+        If the prior is neither, or a field of it is out of range or of another shape.
     """
     if isinstance(given, family):
-        return family(**{k: _field(given, k, shape, bound, argument) for k, bound in family.least.items()})
+        return family(**{k: _check_field(given, k, shape, bound, argument) for k, bound in family.least.items()})
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
         raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
     for name, bound in given.least.items():
-        _field(given, name, (), bound, argument)
+        _check_field(given, name, (), bound, argument)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
@@ -153,47 +176,59 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
 
 
 def prior_of_cells(given: Any, argument: str, n_classes: int, sizes: np.ndarray) -> Binned:
-    """Prior of features with so many cells (F,): as an `IndependentCuts` says, by its name the default one, or given.
+    """Prior of binned features.
+
+    Parameters
+    ----------
+    given : Binned, IndependentCuts or "independent"
+        Value of the user's `argument`; the string is for the default `IndependentCuts`.
+    argument : str
+    n_classes : int
+    sizes : (F,) int array
+        Number of cells of each feature.
 
     Raises
     ------
     ValueError
-        If it is none of these, or a number in it is out of range or of another shape.
+        If the prior is none of these, or a number in it is out of range or of another shape.
     """
     if isinstance(given, str) and given == "independent":
         given = IndependentCuts()
     if isinstance(given, IndependentCuts):
         for name, bound in given.least.items():
-            _field(given, name, (), bound, argument)
+            _check_field(given, name, (), bound, argument)
         return given.prior(n_classes, sizes)
     if not isinstance(given, Binned):
         raise ValueError(
             f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."
         )
     group = np.repeat(np.arange(len(sizes)), sizes)
-    alpha = _field(given, "concentration", (n_classes, len(group)), 0.0, argument)
+    alpha = _check_field(given, "concentration", (n_classes, len(group)), 0.0, argument)
     if not np.array_equal(given.group, group):
-        raise ValueError(f"{argument} is over cells of {_sizes(given.group)}, and there are {sizes.tolist()[:20]}.")
+        raise ValueError(
+            f"{argument} is over cells of {_group_sizes(given.group)}, and there are {sizes.tolist()[:20]}."
+        )
     return replace(given, concentration=alpha)
 
 
-def _covers(alpha: Any, columns: Any) -> bool:
-    """Whether `alpha` has one entry for each feature of the whole table."""
-    return len(alpha) == columns.n_features
+def _is_of_table(alpha: Any, columns: Any) -> bool:
+    """Return whether `alpha` has one entry for each feature of the whole table."""
+    return bool(len(alpha) == columns.n_features)
 
 
 def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
     alpha = to_numbers(name, alpha)
-    _at_least(alpha, 0.0, name)
+    _require_at_least(alpha, 0.0, name)
     try:
         return np.broadcast_to(alpha, shape)
     except ValueError:
         raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
 
 
-def _field(prior: Any, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
+def _check_field(prior: Any, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
+    """Return a field of a prior in this shape; raise ValueError if a value is below `bound` or the shape another."""
     values = to_numbers(f"{argument}.{name}", getattr(prior, name))
-    _at_least(values, bound, f"{argument}.{name}")
+    _require_at_least(values, bound, f"{argument}.{name}")
     try:
         return np.broadcast_to(values, shape).astype(np.float64)
     except ValueError:
@@ -202,7 +237,8 @@ def _field(prior: Any, name: str, shape: tuple[int, ...], bound: float, argument
         ) from None
 
 
-def _at_least(values: np.ndarray, bound: float, name: str) -> None:
+def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
+    """Raise ValueError naming the first value below `bound` or above `GREATEST`."""
     bad = ~((values >= bound) & (abs(values) <= GREATEST))
     if bad.any():
         where = tuple(int(i[0]) for i in np.nonzero(bad)) if values.ndim else ()
@@ -213,7 +249,8 @@ def _at_least(values: np.ndarray, bound: float, name: str) -> None:
         )
 
 
-def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
+def _describe_shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
+    """Message with the shapes that `alpha` may have."""
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
     return (
@@ -222,13 +259,13 @@ def _shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     )
 
 
-def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
-    """A complete prior, such as another model's `prior_`, if it is one over these classes and levels.
+def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
+    """Return a complete prior, such as another model's `prior_`, if it is over these classes and levels.
 
     Raises
     ------
     ValueError
-        If its families, shapes or groups of levels are others.
+        If the prior has other families, shapes or groups of levels.
     """
     classes = prior.class_prior
     for i, (given_family, columns) in enumerate(zip(prior.blocks, encoding.blocks, strict=False)):
@@ -238,51 +275,57 @@ def matching(prior: Any, encoding: Any, statistics: Any) -> Any:
                 f"{columns.family.__name__}: pass the prior_ of a classifier over such columns."
             )
     over_classes = classes.log_prob if classes.fixed else classes.concentration
-    given = [np.shape(over_classes)[1], *map(_signature, prior.blocks)]
+    signature = [np.shape(over_classes)[1], *map(_signature, prior.blocks)]
     expected: list[Any] = [len(statistics.class_count)]
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        groups = _sizes(columns.groups()) if hasattr(columns, "groups") else None
+        groups = _group_sizes(columns.groups()) if hasattr(columns, "groups") else None
         expected.append((columns.family.__name__, block.count.shape, groups))
-    if given != expected:
+    if signature != expected:
         raise ValueError(
-            f"prior is over {given} (number of classes, then family, shape and group sizes of each block), but the "
+            f"prior is over {signature} (number of classes, then family, shape and group sizes of each block), but the "
             f"data need {expected}. Declare `categories` so that the levels do not depend on the rows."
         )
     if classes.fixed:
         if not np.isclose(np.exp(classes.log_prob).sum(), 1.0, rtol=0, atol=1e-8):
             raise ValueError("prior.class_prior: the sum of the probabilities should be 1.")
     else:
-        _at_least(np.asarray(classes.concentration), 0.0, "prior.class_prior.concentration")
+        _require_at_least(np.asarray(classes.concentration), 0.0, "prior.class_prior.concentration")
     for i, given_family in enumerate(prior.blocks):
         for name, bound in given_family.least.items():
-            _field(given_family, name, statistics.blocks[i].count.shape, bound, f"prior.blocks[{i}]")
+            _check_field(given_family, name, statistics.blocks[i].count.shape, bound, f"prior.blocks[{i}]")
         columns = encoding.blocks[i]
         if hasattr(given_family, "group") and not np.array_equal(given_family.group, columns.groups()):
             raise ValueError(f"prior.blocks[{i}].group is not that of the levels, {columns.groups()[:20]}.")
-        columns.check_prior(given_family, len(statistics.class_count), f"prior.blocks[{i}]")
+        if isinstance(given_family, ContextTree | TreeAveraged):
+            columns_prior = columns.prior(1.0, "alpha", len(statistics.class_count))
+            _require_structures(given_family, columns_prior, f"prior.blocks[{i}]")
     return prior
 
 
-def require_structures(given: Any, own: Any, name: str) -> None:
-    """Refuse a prior over other structures than those of the columns' `own`, or without evidence to weigh them by."""
+def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
+    """Raise ValueError unless `given` is a proper prior over the same structures as the columns' prior."""
     if not np.all(np.asarray(given.concentration) > 0):
         raise ValueError(
             f"{name}.concentration has zeros, and structures are compared by their evidence: give all > 0."
         )
     numbers = {"concentration", "count", "log_odds"}
-    mine, theirs = ({f.name: getattr(p, f.name) for f in fields(p) if f.name not in numbers} for p in (own, given))
-    leaves = jax.tree.leaves(mine), jax.tree.leaves(theirs)
-    if len(leaves[0]) != len(leaves[1]) or not all(map(np.array_equal, *leaves)):
+    expected_leaves, given_leaves = (
+        jax.tree.leaves({f.name: getattr(p, f.name) for f in fields(p) if f.name not in numbers})
+        for p in (columns_prior, given)
+    )
+    if len(expected_leaves) != len(given_leaves) or not all(map(np.array_equal, expected_leaves, given_leaves)):
         raise ValueError(f"{name} is over another structure: pass the prior_ of a classifier with the same arcs.")
     if np.any(np.asarray(given.count)):
         raise ValueError(f"{name}.count is not 0: pass a prior, and no posterior.")
 
 
 def _signature(family: Any) -> tuple[str, tuple[int, ...], Any]:
+    """Name, shape of the parameters and group sizes of a family."""
     shape = np.shape(getattr(family, next(iter(family.least))))
-    return type(family).__name__, shape, _sizes(family.group) if hasattr(family, "group") else None
+    return type(family).__name__, shape, _group_sizes(family.group) if hasattr(family, "group") else None
 
 
-def _sizes(group: Any) -> list[int]:
-    """Of groups of levels; their numbers may be any."""
-    return np.unique(np.asarray(group), return_counts=True)[1].tolist()
+def _group_sizes(group: Any) -> list[int]:
+    """Numbers of levels of the groups; groups may have any distinct numbers."""
+    sizes: list[int] = np.unique(np.asarray(group), return_counts=True)[1].tolist()
+    return sizes

@@ -13,11 +13,11 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from bayesnb.encoding.levels import MISSING, Factors
-from bayesnb.encoding.table import SideBySide
+from bayesnb.encoding.table import StackedColumns
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
 
 CELLS = 2**20
-_MOST_ROWS = 2**14  # what kernels make of more leaves holes in memory, and a stream would take ever more of it
+_MOST_ROWS = 2**14  # Results of larger blocks fragment memory, so that a stream would take ever more of it.
 FEWEST_ROWS = 16
 
 
@@ -25,50 +25,50 @@ class Rows(Protocol):
     """Rows of one block of features."""
 
     def empty(self, n_classes: int) -> Any:
-        """Statistics of no rows, for the kernel to add to."""
+        """Statistics of no rows, to which the kernels add rows."""
         ...
 
     def width(self) -> float:
-        """Cells of a row, on average."""
+        """Number of cells of a row, on average."""
         ...
 
-    def plain(self) -> Rows:
-        """The same rows for kernels that are linear in the counts: nothing else is prepared."""
+    def linear_rows(self) -> Rows:
+        """Return these rows for kernels that are linear in the counts, without preparation for other kernels."""
         ...
 
-    def counted(self) -> Rows:
-        """The same rows for kernels that count them, and score no more than what counts."""
+    def counting_rows(self) -> Rows:
+        """Return these rows for kernels that count them."""
         ...
 
     def require_finite(self) -> None:
-        """Raise ValueError naming the first cell that is infinite, where `block` does not look."""
+        """Raise ValueError naming the first infinite cell, if `block` does not check it."""
         ...
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
-        """Log base measures of the rows start … stop - 1, where the host knows them best; else 0."""
+        """Log base measures of the rows start … stop - 1 that the host computes; 0 if the kernels compute them."""
         ...
 
     @property
     def summed(self) -> np.ndarray | bool:
-        """(N,) whether a row has a missing cell that is to be summed out; False: none has."""
+        """(N,) whether a row has a missing cell that is summed out; False if no row has one."""
         ...
 
     @property
     def missing(self) -> np.ndarray | bool:
-        """(N, K) which cells are missing; False: none is."""
+        """(N, K) whether each cell is missing; False if no cell is."""
         ...
 
     def block(self, start: int, stop: int, size: int) -> Any:
-        """Rows start … stop - 1 for the kernels, padded to `size` rows."""
+        """Return rows start … stop - 1 for the kernels, padded to `size` rows."""
         ...
 
 
 def blocks(
     rows: tuple[Rows, ...], n: int, *arrays: np.ndarray, cells: float = 0.0
-) -> Iterator[tuple[slice, tuple[Any, ...], list]]:
+) -> Iterator[tuple[slice, tuple[Any, ...], list[np.ndarray]]]:
     """Cut n rows, and arrays with an entry a row, into padded blocks; the padding of arrays is zero.
 
-    `cells` is the room that a row takes in what is made of it, if that is more than the row itself.
+    `cells` is the number of cells of a row's result, if that is more than the row itself has.
     """
     width = max(1.0, cells, sum(r.width() for r in rows))
     largest = min(_MOST_ROWS, power_of_four(CELLS / width, down=True))
@@ -80,40 +80,49 @@ def blocks(
 
 
 class PlainRows:
-    """Rows with nothing to leave out."""
+    """Rows that all kernels read alike, without cells to sum out."""
 
     @property
     def summed(self) -> np.ndarray | bool:
-        """None has a cell to sum out."""
+        """False: no row has a cell to sum out."""
         return False
 
     @property
     def missing(self) -> np.ndarray | bool:
-        """None is."""
+        """Default: False, no cell is missing."""
         return False
 
-    def plain(self) -> Self:
+    def linear_rows(self) -> Self:
+        """Default: return these rows."""
         return self
 
-    def counted(self) -> Any:
+    def counting_rows(self) -> Any:
+        """Default: return these rows."""
         return self
 
     def require_finite(self) -> None:
-        """No cell is infinite."""
+        """Default: raise nothing, no cell is infinite."""
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
+        """Default: return 0, the kernels compute base measures."""
         return 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class RealRows(PlainRows):
-    """Numbers, NaN where missing; for Gaussian and Poisson features.
+    """Numbers, NaN where missing.
 
-    `check` refuses infinite cells of a block, told its first row, and says whether none is missing: block by block, as
-    another pass over all rows would take longer.
+    Parameters
+    ----------
+    values : (N, F) array
+    statistics : type
+        Class of the sufficient statistics, with (C, F) arrays.
+    check : function
+        Refuses infinite cells of a block, and returns whether no cell is missing; takes the block, and its first row as
+        `start`. It is called block by block, as another pass over all rows would take longer.
     """
 
-    values: np.ndarray | SideBySide
+    values: np.ndarray | StackedColumns
     statistics: type
     check: Callable[..., bool]
 
@@ -122,13 +131,13 @@ class RealRows(PlainRows):
         return self.statistics(*(np.zeros(shape) for _ in fields(self.statistics)))
 
     def width(self) -> float:
-        return self.values.shape[1]
+        return float(self.values.shape[1])
 
     @property
     def missing(self) -> np.ndarray:
         return np.isnan(np.asarray(self.values))
 
-    def counted(self) -> RealRows:
+    def counting_rows(self) -> RealRows:
         return UncheckedRows(self.values, self.statistics, self.check)
 
     def require_finite(self) -> None:
@@ -142,7 +151,7 @@ class RealRows(PlainRows):
 
 @dataclass(frozen=True, eq=False)
 class UncheckedRows(RealRows):
-    """The same for kernels that count: what they leave of an infinite cell is not finite, so that nobody need look."""
+    """Numbers for kernels that count: an infinite cell makes the statistics infinite, so that blocks need no check."""
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray:
         return pad_rows(self.values[start:stop], size)
@@ -150,7 +159,19 @@ class UncheckedRows(RealRows):
 
 @dataclass(frozen=True, eq=False)
 class CodedRows(PlainRows):
-    """Categorical cells as codes of their level within the feature."""
+    """Categorical cells as codes of their level within the feature.
+
+    Parameters
+    ----------
+    factors : Factors
+        Distinct values of each column, and the index of each cell's value among these.
+    codes : tuple of int arrays
+        For each column the code of each distinct value.
+    sizes, start : (F,) int arrays
+        Number of levels of each feature, and position of the first one on the last axis of the statistics.
+    capacity : int
+        Number of positions on that axis, padding included.
+    """
 
     factors: Factors
     codes: tuple[np.ndarray, ...]
@@ -163,16 +184,16 @@ class CodedRows(PlainRows):
 
     @cached_property
     def _width(self) -> int:
-        return room(self.sizes, complete=self.complete)
+        return level_capacity(self.sizes, complete=self.complete)
 
     @cached_property
     def _dtype(self) -> np.dtype:
-        """The smallest signed integers that hold every code."""
+        """Smallest signed integer type that holds every code."""
         return np.min_scalar_type(-1 - max((int(c.max(initial=0)) for c in self.codes), default=0))
 
     @cached_property
     def _shift(self) -> np.ndarray | None:
-        """What to subtract from `raw`, if in every column codes and values run in step."""
+        """(F,) difference between `raw` and the codes, if it is the same for all values of each column; else None."""
         if not all(_is_range(c) and (self.factors.complete or c[0] == 0) for c in self.codes):
             return None
         low = [int(low) - int(c[0]) for low, c in zip(self.factors.low, self.codes, strict=True)]
@@ -180,7 +201,7 @@ class CodedRows(PlainRows):
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Codes of all columns in one array, each behind a slot for missing cells, and where they begin."""
+        """Codes of all columns in one array, each column behind an entry for missing cells, and their offsets."""
         sizes = [len(c) + 1 for c in self.codes]
         table = np.concatenate([np.append(MISSING, c) for c in self.codes]).astype(self._dtype)
         return table, np.cumsum([0, *sizes[:-1]]) + 1 - self.factors.low.astype(np.int64)
@@ -190,20 +211,21 @@ class CodedRows(PlainRows):
 
     @property
     def complete(self) -> bool:
-        """Whether no cell is missing, as far as that can be told without reading them."""
+        """Whether it is known without reading the cells that none is missing."""
         return self.factors.complete and all((c >= 0).all() for c in self.codes)
 
-    def coded(self, n: int) -> CodedRows:
-        """The same n rows, for reading them many times: codes are looked up once."""
-        return self._of_codes(np.asarray(self.block(0, n, n).code))
+    def materialize(self, n: int) -> CodedRows:
+        """Return these n rows with codes that are looked up once, for reading them many times."""
+        return self._replace_codes(np.asarray(self.block(0, n, n).code))
 
-    def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
-        """The rows of these numbers (M,), with codes (M,) in column j."""
+    def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
+        """Return the rows at these positions (M,), with codes (M,) in column j."""
         cells = np.asarray(self.block(0, len(self.factors.raw), len(self.factors.raw)).code)[rows].astype(np.int32)
         cells[:, j] = code
-        return self._of_codes(cells)
+        return self._replace_codes(cells)
 
-    def _of_codes(self, code: np.ndarray) -> CodedRows:
+    def _replace_codes(self, code: np.ndarray) -> CodedRows:
+        """Return rows with these codes (M, F) of cells."""
         codes = tuple(map(np.arange, self.sizes))
         values = tuple(map(range, self.sizes.tolist()))
         factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
@@ -217,7 +239,7 @@ class CodedRows(PlainRows):
     def block(self, start: int, stop: int, size: int) -> OneHot:
         raw = self.factors.raw[start:stop]
         if self._shift is not None:
-            # Modular arithmetic: codes fit the small type, so narrowing first is exact, and cheaper.
+            # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
             code = _subtract(raw.astype(self._dtype), self._shift)
         else:
             table, offset = self._table
@@ -227,7 +249,7 @@ class CodedRows(PlainRows):
 
 @dataclass(frozen=True, eq=False)
 class BinaryRows(PlainRows):
-    """Bernoulli cells of a dense array: absent, present, or missing where NaN."""
+    """Bernoulli cells of a dense array: present above `threshold`, missing where NaN, else absent."""
 
     values: np.ndarray
     threshold: float
@@ -238,13 +260,13 @@ class BinaryRows(PlainRows):
 
     @cached_property
     def _width(self) -> int:
-        return room(self._sizes, complete=self.values.dtype.kind != "f")
+        return level_capacity(self._sizes, complete=self.values.dtype.kind != "f")
 
     def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
         return empty_counts(n_classes, len(self.values), self._sizes, self._width, 2 * len(self._sizes))
 
     def width(self) -> float:
-        return self.values.shape[1]
+        return float(self.values.shape[1])
 
     @property
     def missing(self) -> np.ndarray:
@@ -260,26 +282,31 @@ class BinaryRows(PlainRows):
 
 
 def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """rows - row; NumPy's loop over a short last axis is slow, so many rows are taken as one."""
+    """Return rows - row; NumPy's loop over a short last axis is slow, so several rows are subtracted as one."""
     if not row.any():
         return rows
-    many = 64
-    if len(rows) % many or not rows.flags.c_contiguous:
-        return rows - row
-    return (rows.reshape(len(rows) // many, -1) - np.tile(row, many)).reshape(rows.shape)
+    n_joined = 64
+    if len(rows) % n_joined or not rows.flags.c_contiguous:
+        return np.asarray(rows - row)
+    joined = rows.reshape(len(rows) // n_joined, -1) - np.tile(row, n_joined)
+    return np.asarray(joined).reshape(rows.shape)
 
 
-def room(sizes: np.ndarray, *, complete: bool = False) -> int:
-    """A power of two that holds the levels, and a missing cell if there may be one: growth seldom compiles anew."""
+def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
+    """Power of two that holds a feature's levels, and a missing cell unless `complete`.
+
+    Levels that grow by a few seldom change this size, for which kernels are compiled.
+    """
     return 1 << max(1, int(sizes.max() - complete).bit_length())
 
 
 def _is_range(code: np.ndarray) -> bool:
+    """Return whether codes are consecutive, without missing ones."""
     return len(code) > 0 and code[0] >= 0 and np.array_equal(code, code[0] + np.arange(len(code)))
 
 
 def padded_size(n: int, least: int = 1024) -> int:
-    """Smallest of least · {1, 1.5, 2, 3, 4, 6, …} that holds n."""
+    """Smallest number of least · {1, 1.5, 2, 3, 4, 6, …} that is at least n."""
     capacity = least
     while capacity < n:
         capacity = capacity * 3 // 2 if capacity & (capacity - 1) == 0 else capacity * 4 // 3
@@ -287,6 +314,7 @@ def padded_size(n: int, least: int = 1024) -> int:
 
 
 def power_of_four(n: float, *, down: bool = False) -> int:
+    """Smallest `FEWEST_ROWS` · 4^k of at least n; with `down` the greatest of at most n, and at least `FEWEST_ROWS`."""
     size = FEWEST_ROWS
     while size < n:
         size *= 4
@@ -294,6 +322,7 @@ def power_of_four(n: float, *, down: bool = False) -> int:
 
 
 def pad_rows(array: np.ndarray, size: int, value: Any = 0) -> np.ndarray:
+    """Return an array with rows of `value` appended until there are `size` rows."""
     if len(array) == size:
         return array
     padded = np.full((size, *array.shape[1:]), value, array.dtype)

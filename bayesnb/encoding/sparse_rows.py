@@ -1,4 +1,4 @@
-"""Sparse rows, cut into blocks of entries that the kernels read: bags of words, by presence and by count."""
+"""Sparse rows of words, by presence or by count, cut into blocks of entries that the kernels read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayesnb.families import Counts, LevelCounts, PairedCounts, Presence
 
 @dataclass(frozen=True, eq=False)
 class PresenceRows(PlainRows):
-    """Bernoulli cells of a sparse matrix: what is stored is present."""
+    """Bernoulli cells of a sparse matrix, whose stored entries are present."""
 
     matrix: sp.csr_array
 
@@ -22,7 +22,7 @@ class PresenceRows(PlainRows):
         return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
 
     def width(self) -> float:
-        return self.matrix.nnz / self.matrix.shape[0]
+        return float(self.matrix.nnz / self.matrix.shape[0])
 
     def block(self, start: int, stop: int, size: int) -> Presence:
         level, row, indptr = _entries(self.matrix, start, stop, size)
@@ -31,7 +31,14 @@ class PresenceRows(PlainRows):
 
 @dataclass(frozen=True, eq=False)
 class CountRows(PlainRows):
-    """Count vectors over one simplex."""
+    """Count vectors over one simplex.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    with_pairs : bool
+        Whether blocks have the distinct (word, count) pairs with count ≥ 2, for kernels that are not linear in counts.
+    """
 
     matrix: sp.csr_array
     with_pairs: bool = True
@@ -40,45 +47,48 @@ class CountRows(PlainRows):
         return LevelCounts(np.zeros((n_classes, self.matrix.shape[1])))
 
     def width(self) -> float:
-        return self.matrix.nnz / self.matrix.shape[0]
+        return float(self.matrix.nnz / self.matrix.shape[0])
 
-    def plain(self) -> CountRows:
+    def linear_rows(self) -> CountRows:
         return CountRows(self.matrix, with_pairs=False)
 
-    def counted(self) -> CountRows:
+    def counting_rows(self) -> CountRows:
         return CountedRows(self.matrix, with_pairs=False)
 
     def log_base(self, start: int, stop: int) -> np.ndarray:
-        """Log multinomial coefficients, log t! - Σ log x_l!"""
-        _, row, count, total = self._often(start, stop)
+        """Log multinomial coefficients of the rows start … stop - 1: log t! - Σ log x_l!."""
+        _, row, count, total = self._repeated_words(start, stop)
         return log_factorial(total) - np.bincount(row, log_factorial(count), minlength=stop - start)
 
     def length(self) -> np.ndarray:
-        """(N,) how many draws each row is."""
+        """(N,) number of draws of each row."""
         return np.asarray(self.matrix.sum(axis=1)).ravel()
 
-    def _often(self, start: int, stop: int) -> tuple[np.ndarray, ...]:
-        """Entries that are not 1, their rows and counts, and the totals of all rows: most words occur once."""
+    def _repeated_words(self, start: int, stop: int) -> tuple[np.ndarray, ...]:
+        """Positions of the entries that are not 1, their rows and counts, and the totals of all rows.
+
+        Most words of a text occur once, so that these entries are few.
+        """
         indptr = self.matrix.indptr[start : stop + 1]
         count = self.matrix.data[indptr[0] : indptr[-1]]
-        often = np.flatnonzero(count != 1)
-        row, count = _row_of_entry(indptr)[often], count[often]
-        more = np.bincount(row, count - 1.0, minlength=stop - start)  # integers, if there are none
-        total = np.diff(indptr) + more.astype(np.float64)
-        return often, row, count, total
+        repeated = np.flatnonzero(count != 1)
+        row, count = _row_of_entry(indptr)[repeated], count[repeated]
+        excess = np.bincount(row, count - 1.0, minlength=stop - start)  # bincount returns integers for no entries
+        total = np.diff(indptr) + excess.astype(np.float64)
+        return repeated, row, count, total
 
     def block(self, start: int, stop: int, size: int) -> Counts | PairedCounts:
         level, row, indptr = _entries(self.matrix, start, stop, size)
-        count = _from(self.matrix.data, self.matrix.indptr[start], len(level))
+        count = _padded_slice(self.matrix.data, self.matrix.indptr[start], len(level))
         if not self.with_pairs:
             return Counts(count, level, row, indptr)
-        often, often_row, often_count, totals = self._often(start, stop)
-        pair, pair_level, pair_count = _distinct_pairs(level[often], often_count, self.matrix.shape[1])
+        repeated, repeated_row, repeated_count, totals = self._repeated_words(start, stop)
+        pair, pair_level, pair_count = _distinct_pairs(level[repeated], repeated_count, self.matrix.shape[1])
         total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
         return PairedCounts(
             Counts(count, level, row, indptr),
             pad_rows(pair, padded_size(len(pair))),
-            np.concatenate([[0], np.cumsum(np.bincount(often_row, minlength=size))]).astype(np.int32),
+            np.concatenate([[0], np.cumsum(np.bincount(repeated_row, minlength=size))]).astype(np.int32),
             pad_rows(pair_level, padded_size(len(pair_level))),
             pad_rows(pair_count, padded_size(len(pair_count)), 1.0),
             total.astype(np.int32),
@@ -88,41 +98,45 @@ class CountRows(PlainRows):
 
 @dataclass(frozen=True, eq=False)
 class CountedRows(CountRows):
-    """The same for kernels that count, a quarter of the rows at once: the host has as much to do as they, meanwhile."""
+    """Count vectors for kernels that count, in blocks of a quarter of the rows.
+
+    Preparing a block on the host takes as long as counting the one before; small blocks let both work side by side.
+    """
 
     def width(self) -> float:
         return 4.0 * super().width()
 
 
 def log_factorial(values: np.ndarray) -> np.ndarray:
-    """log Γ(x + 1), by a table where the values are small integers."""
+    """Logarithm of x! = Γ(x + 1), by a table if the values are small integers."""
     largest = values.max(initial=0)
     if largest < 2**12 and np.array_equal(index := values.astype(np.intp), values):
-        return gammaln(np.arange(largest + 1) + 1.0)[index]
-    return gammaln(values + 1.0)
+        return np.asarray(gammaln(np.arange(largest + 1) + 1.0)[index])
+    return np.asarray(gammaln(values + 1.0))
 
 
 def _entries(matrix: sp.csr_array, start: int, stop: int, size: int) -> tuple[np.ndarray, ...]:
-    """Levels, rows and bounds of a range of rows. Behind `indptr[-1]` stand entries of no account."""
+    """Levels, rows and row bounds of the entries of a range of rows; entries behind `indptr[-1]` are padding."""
     first, last = matrix.indptr[start], matrix.indptr[stop]
     indptr = np.full(size + 1, last - first, np.int32)
     indptr[: stop - start + 1] = matrix.indptr[start : stop + 1] - first
     row = _row_of_entry(indptr)
     capacity = padded_size(len(row))
-    return _from(matrix.indices, first, capacity).astype(np.int32, copy=False), pad_rows(row, capacity), indptr
+    return _padded_slice(matrix.indices, first, capacity).astype(np.int32, copy=False), pad_rows(row, capacity), indptr
 
 
 def _row_of_entry(indptr: np.ndarray) -> np.ndarray:
+    """Row of each entry, from the bounds of the rows."""
     return np.repeat(np.arange(len(indptr) - 1, dtype=np.uint16), np.diff(indptr))
 
 
-def _from(array: np.ndarray, first: int, length: int) -> np.ndarray:
-    """`length` elements from `first` on: a view where there are as many, whatever they are."""
+def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
+    """`length` elements from `first` on, padded behind the end; a view of other elements serves as padding."""
     return pad_rows(array[first : first + length], length)
 
 
 def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
-    """Index of each (level, count) among the distinct ones, and their levels and counts."""
+    """Index of each (level, count) among the distinct pairs, and the levels and counts of these."""
     top = int(count.max(initial=1)) + 1 if count.size and count.max() < 2**31 else 0
     if 0 < top * n_levels <= 2**22 and np.array_equal(count, np.floor(count)):
         key = level.astype(np.int64) * top + count.astype(np.int64)

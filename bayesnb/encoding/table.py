@@ -1,4 +1,4 @@
-"""Raw X, checked. Nothing below this file sees user data."""
+"""Check of a user's X, and access to its columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from bayesnb._util.arguments import shown
-from bayesnb.encoding.levels import nullable, plain
+from bayesnb.encoding.levels import to_array, to_python
 
 
 @dataclass(frozen=True)
 class Positions(Sequence[str]):
-    """Names of n columns without a name, "0", "1", …; not written out, as there may be many."""
+    """Names "0", "1", … of n columns without names; they are not stored, as there may be many."""
 
     n: int
 
@@ -29,18 +29,19 @@ class Positions(Sequence[str]):
     @overload
     def __getitem__(self, j: slice) -> tuple[str, ...]: ...
     def __getitem__(self, j: int | slice) -> str | tuple[str, ...]:
-        at = range(self.n)[j]
-        return str(at) if isinstance(at, int) else tuple(map(str, at))
+        position = range(self.n)[j]
+        return str(position) if isinstance(position, int) else tuple(map(str, position))
 
 
 @dataclass(frozen=True, eq=False)
-class SideBySide:
-    """Columns as a 2-D array of which rows are made as they are read: the next ones while the kernels read the last."""
+class StackedColumns:
+    """Columns as a 2-D array whose rows are copied when they are read, while the kernels read the rows before."""
 
     columns: tuple[np.ndarray, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
         return len(self.columns[0]), len(self.columns)
 
     def __getitem__(self, rows: slice) -> np.ndarray:
@@ -52,7 +53,7 @@ class SideBySide:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A 2-D input: an array, a CSR matrix, or the columns of a DataFrame.
+    """Two-dimensional input: an array, a CSR matrix, or the columns of a DataFrame.
 
     Parameters
     ----------
@@ -71,14 +72,16 @@ class Table:
 
     @property
     def is_frame(self) -> bool:
+        """Whether the input is a DataFrame."""
         return isinstance(self.data, list)
 
     @property
     def is_sparse(self) -> bool:
-        return sp.issparse(self.data)
+        """Whether the input is a sparse matrix."""
+        return bool(sp.issparse(self.data))
 
     def take(self, mask: np.ndarray) -> Table:
-        """The rows where `mask` is true."""
+        """Return the rows where `mask` is true."""
         if self.is_frame:
             data: Any = [c[mask] if hasattr(c, "iloc") else c.filter(mask) for c in self.data]
         else:
@@ -86,22 +89,22 @@ class Table:
         return Table(data, self.names, int(mask.sum()), self.owner)
 
     def column(self, j: int) -> Any:
-        """One column as it came: a Series, or a 1-D array."""
+        """Column j as the user gave it: a Series, or a 1-D array."""
         return self.data[j] if self.is_frame else self.data[:, j]
 
     def objects(self, index: Sequence[int]) -> np.ndarray:
-        """(N, K) cells of columns as they came, as Python's objects."""
-        found = np.empty((self.n_rows, len(index)), object)
+        """(N, K) cells of some columns as Python objects."""
+        cells = np.empty((self.n_rows, len(index)), object)
         if self.is_sparse:
-            found[:] = self.data[:, list(index)].toarray()
-            return found
+            cells[:] = self.data[:, list(index)].toarray()
+            return cells
         for k, j in enumerate(index):
-            column = nullable(self.column(j))
-            found[:, k] = column.astype(object) if column.dtype.kind not in "mM" else _dates(column)
-        return found
+            column = to_array(self.column(j))
+            cells[:, k] = column.astype(object) if column.dtype.kind not in "mM" else _to_dates(column)
+        return cells
 
     def position(self, column: Any, argument: str) -> int:
-        """Index of a column that an argument names, or gives the index of.
+        """Position of a column that an argument gives by name or by index.
 
         Raises
         ------
@@ -113,45 +116,46 @@ class Table:
         n = len(self.names)
         if isinstance(column, int | np.integer) and not isinstance(column, bool) and -n <= column < n:
             return int(column) % n
-        some = list(self.names[:12])
+        first_names = list(self.names[:12])
         raise ValueError(
             f"{argument} names a column {shown(column)} that X does not have; X has "
-            f"{shown(some)}{' …' * (n > len(some))}."
+            f"{shown(first_names)}{' …' * (n > len(first_names))}."
         )
 
-    def where(self, j: int) -> str:
-        """How messages name a column."""
+    def label(self, j: int) -> str:
+        """Name of column j for messages."""
         return f"Input X, column {shown(self.names[j])}"
 
-    def numbers(self, index: Sequence[int]) -> np.ndarray | SideBySide:
-        """Columns as a 2-D array of numbers, which `check_finite` has still to pass.
+    def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
+        """Return some columns as a 2-D array of numbers, which may be infinite: `check_finite` checks this.
 
         Raises
         ------
         ValueError
-            Naming the first cell that is not a number.
+            If a cell is no number; the message names the first one.
         """
         if self.is_sparse:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
         if self.is_frame:
-            columns = [_to_float(_series_array(self.data[j]), self.where(j)) for j in index]
-            return SideBySide(tuple(columns))
-        if self.data.dtype.kind in "biuf":
-            return self.data if len(index) == self.data.shape[1] else self.data[:, list(index)]
-        return row_major([_to_float(self.data[:, j], self.where(j)) for j in index])
+            columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
+            return StackedColumns(tuple(columns))
+        data = np.asarray(self.data)
+        if data.dtype.kind in "biuf":
+            return data if len(index) == data.shape[1] else data[:, list(index)]
+        return row_major([_to_float(data[:, j], self.label(j)) for j in index])
 
     def matrix(self, *, nonnegative: bool = False) -> sp.csr_array:
-        """All columns of a sparse table: canonical, finite, without stored zeros."""
-        # Asked of the user's own object, which remembers the answer.
+        """Return all columns of a sparse table in canonical format, finite and without stored zeros."""
+        # The user's matrix caches whether its format is canonical; a copy would check again.
         canonical = self.data.has_canonical_format
         matrix = sp.csr_array(self.data, copy=not canonical)
         if not canonical:
-            matrix = _summable(matrix)
+            matrix = _widen_integers(matrix)
             matrix.sum_duplicates()
         if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
             for bad, refuse in (
                 (~np.isfinite(matrix.data), self._refuse),
-                (nonnegative & (matrix.data < 0), self.refuse_negative),
+                (nonnegative & (matrix.data < 0), self._refuse_negative),
             ):
                 if bad.any():
                     entry = int(np.argmax(bad))
@@ -162,26 +166,26 @@ class Table:
         return matrix
 
     def check_nonnegative(self, values: np.ndarray, index: Sequence[int]) -> None:
-        """Refuse negative numbers in a dense array of the columns `index`."""
+        """Raise ValueError if a dense array of the columns `index` has negative numbers, naming the first one."""
         if values.dtype.kind in "if" and np.nanmin(values, initial=0) < 0:
             row, j = (int(i[0]) for i in np.nonzero(values < 0))
-            self.refuse_negative(values[row, j], row, index[j])
+            self._refuse_negative(values[row, j], row, index[j])
 
-    def refuse_negative(self, value: Any, row: int, j: int) -> NoReturn:
+    def _refuse_negative(self, value: Any, row: int, j: int) -> NoReturn:
         if np.isinf(value):
             self._refuse(value, row, j)
         raise ValueError(
-            f"Negative values in data passed to {self.owner} (input X): {shown(plain(value))} at row {row}, column "
+            f"Negative values in data passed to {self.owner} (input X): {shown(to_python(value))} at row {row}, column "
             f"{shown(self.names[j])}; numbers of such columns must be at least 0."
         )
 
     def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
-        """Whether no number is NaN, in rows from `start` on of the columns `index`.
+        """Return whether no number is NaN, in rows from `start` on of the columns `index`.
 
         Raises
         ------
         ValueError
-            Naming the first cell that is infinite, or NaN where no cell may be missing.
+            If a cell is infinite, or NaN unless cells may be `missing`; the message names the first one.
         """
         if values.dtype.kind != "f":
             return True
@@ -198,13 +202,13 @@ class Table:
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
         advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
         raise ValueError(
-            f"Input X contains {kind}: {shown(plain(value))} at row {row}, column {shown(self.names[j])}; "
+            f"Input X contains {kind}: {shown(to_python(value))} at row {row}, column {shown(self.names[j])}; "
             f"{self.owner} does not accept this, {advice}."
         )
 
 
 def check_table(X: Any, owner: str) -> Table:
-    """Accept anything two-dimensional: arrays, lists, SciPy sparse, pandas or polars DataFrames.
+    """Return a table of two-dimensional input: arrays, lists, SciPy sparse, pandas or polars DataFrames.
 
     Raises
     ------
@@ -228,7 +232,7 @@ def check_table(X: Any, owner: str) -> Table:
         X = from_sequence(X)
     if sp.issparse(X) and X.ndim == 2 and X.dtype.kind in "biuf":
         _check_size(X.shape[0], X.shape[1], owner)
-        X = (_summable(X) if X.format == "coo" else X).tocsr()  # which adds up the duplicates of such a matrix
+        X = (_widen_integers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
     if sp.issparse(X) and X.ndim != 2:
@@ -238,9 +242,9 @@ def check_table(X: Any, owner: str) -> Table:
         )
     if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
         raise ValueError(
-            f"Input X is one-dimensional, of texts: {shown(plain(first))}, ...; {owner} takes a row of features for "
-            "each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); words.fit_transform(X) of "
-            "those to learn from, words.transform(X) of all others."
+            f"Input X is one-dimensional, of texts: {shown(to_python(first))}, ...; {owner} takes a row of features "
+            "for each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); "
+            "words.fit_transform(X) of those to learn from, words.transform(X) of all others."
         )
     if getattr(X, "ndim", None) == 0:
         raise ValueError(
@@ -255,11 +259,11 @@ def check_table(X: Any, owner: str) -> Table:
         estimator=owner,
         input_name="X",
     )
-    return Table(_native(array), Positions(array.shape[1]), array.shape[0], owner)
+    return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
 def row_major(columns: Sequence[np.ndarray], dtype: Any = None) -> np.ndarray:
-    """Columns of a common length side by side; by tiles that fit the cache, three times as fast as np.stack."""
+    """Stack columns in row-major order, by tiles that fit the cache: three times as fast as np.stack."""
     dtype = np.result_type(*columns) if dtype is None else dtype
     out = _aligned((len(columns[0]), len(columns)), np.dtype(dtype))
     step = max(256, 2**16 // len(columns))
@@ -269,13 +273,13 @@ def row_major(columns: Sequence[np.ndarray], dtype: Any = None) -> np.ndarray:
     return out
 
 
-def _summable(matrix: Any) -> Any:
-    """A sparse matrix in whose type the sums of its duplicates do not wrap around."""
+def _widen_integers(matrix: Any) -> Any:
+    """Return a sparse matrix of a type in which sums of duplicate entries do not wrap around."""
     return matrix.astype(np.float64) if matrix.dtype.kind in "iu" else matrix
 
 
 def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
-    """An empty array that begins at a multiple of 64 bytes: JAX reads it where it is, and copies others."""
+    """Return an empty array that begins at a multiple of 64 bytes, as JAX copies arrays that do not."""
     size = shape[0] * shape[1] * dtype.itemsize
     memory = np.empty(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
@@ -283,16 +287,18 @@ def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
 
 
 def _require_distinct(names: Sequence[str]) -> None:
+    """Raise ValueError if two columns have the same name."""
     if len(set(names)) < len(names):
         first: dict[str, int] = {}
-        again = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
+        repeated = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
+        name = names[repeated]
         raise ValueError(
-            f"Input X: columns {first[names[again]]} and {again} are both named {shown(names[again])}; rename one, or "
-            "leave it out."
+            f"Input X: columns {first[name]} and {repeated} are both named {shown(name)}; rename one, or leave it out."
         )
 
 
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
+    """Raise ValueError unless there are rows and columns."""
     if n_rows < 1:
         raise ValueError(
             f"Found array with 0 sample(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
@@ -304,49 +310,52 @@ def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
-    """A list as an array: numbers beside a string stay numbers, and integers that no float64 equals stay integers."""
+    """Return a list as an array; numbers beside a string, and integers that no float64 equals, stay what they are."""
     try:
         array = np.asarray(X)
     except ValueError:
         lengths = [np.size(row) for row in X]
-        odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
-        if odd is None:
+        ragged = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+        if ragged is None:
             raise
         raise ValueError(
-            f"Input {name} is ragged: row {odd} has {lengths[odd]} entries where row 0 has {lengths[0]}; "
+            f"Input {name} is ragged: row {ragged} has {lengths[ragged]} entries where row 0 has {lengths[0]}; "
             "give every row as many, None where one is missing."
         ) from None
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" or _has_rounded(array, X) else array
 
 
 def _has_rounded(array: np.ndarray, X: Any) -> bool:
-    """Whether X has an integer that float64 may not hold; NumPy makes float64 of 2**63 beside a negative integer."""
+    """Return whether X has integers that `array` may have rounded: NumPy turns 2**63 beside -1 into float64."""
     if array.dtype.kind != "f" or not (abs(array) >= 2**53).any():
         return False
     return any(isinstance(v, Integral) and abs(int(v)) >= 2**53 for v in np.asarray(X, dtype=object).flat)
 
 
-def _series_array(series: Any) -> np.ndarray:
+def _series_to_array(series: Any) -> np.ndarray:
+    """Return a Series as an array, in which missing numbers of pandas' nullable types are NaN."""
     dtype = str(getattr(series, "dtype", ""))
     if dtype[:1] in "UIF" and hasattr(series, "iloc") and series.dtype.kind in "iuf" and series.hasnans:
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(series)
 
 
 def _is_native(dtype: np.dtype) -> bool:
+    """Return whether the kernels can read a type: native byte order, and floats of 32 or 64 bits."""
     return dtype.isnative and (dtype.kind != "f" or dtype.itemsize in (4, 8))
 
 
-def _native(array: np.ndarray) -> np.ndarray:
-    """Numbers of a foreign byte order or an uncommon width, which the kernels do not know, in a common type."""
+def _to_native(array: np.ndarray) -> np.ndarray:
+    """Return numbers of a foreign byte order or an uncommon width in a type that the kernels can read."""
     if array.dtype.kind not in "iuf" or _is_native(array.dtype):
         return array
     return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype.newbyteorder("="))
 
 
 def _to_float(column: np.ndarray, where: str) -> np.ndarray:
+    """Return a column as numbers; raise ValueError naming the first cell that is none."""
     if column.dtype.kind in "biuf":
-        return _native(column)
+        return _to_native(column)
     if column.dtype.kind in "mM":
         raise ValueError(
             f"{where}: {shown(column[0])} at row 0 is a date or a time; turn it into a number, as "
@@ -368,18 +377,20 @@ def _to_float(column: np.ndarray, where: str) -> np.ndarray:
         ) from None
 
 
-def _dates(column: np.ndarray) -> np.ndarray:
-    """Dates and times as such, where NumPy's objects would be numbers of nanoseconds."""
+def _to_dates(column: np.ndarray) -> np.ndarray:
+    """Return dates and times as objects; `astype(object)` would turn nanoseconds into integers."""
     import pandas as pd
 
-    return pd.Index(column).astype(object).to_numpy()
+    return np.asarray(pd.Index(column).astype(object).to_numpy())
 
 
 def _is_missing(value: Any) -> bool:
+    """Return whether a value is None, pd.NA or NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, or missing."""
     try:
         float(value)
     except (TypeError, ValueError, OverflowError):

@@ -4,49 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.encoding.categorical import LevelColumns
 from bayesnb.encoding.columns import Columns, UnknownPolicy
+from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.levels import Factors
 from bayesnb.encoding.row_blocks import CodedRows
 
 DEPENDENCE = "{} | parents"
-"""Name of the dependence of a column on its parents."""
+"""Name of the term of a column's dependence on its parents."""
 
 
 @dataclass(frozen=True, eq=False)
 class RootColumns(LevelColumns):
-    """Features given the class alone, which another block has given their parents.
+    """Features given the class alone, whose terms are subtracted from the terms of the same features given parents.
 
-    The terms of the other block minus those of this one are the features' dependence on their parents.
+    The difference is the dependence of each feature on its parents.
     """
 
-    beside: ClassVar[str | None] = "root"
+    role: ClassVar[Literal["root", "margin"] | None] = "root"
 
     def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Coded cells; values that are no level are reported by the other block."""
+        """Return coded cells; the block of the features given parents reports values that are no level."""
         return super().rows(opened, lambda columns, unknown: None)
 
 
 class MarginColumns(RootColumns):
-    """Features given the class alone, as naive Bayes has them, whose prior differs from that of the other block."""
+    """Features given the class alone, with the prior of naive Bayes, beside a block of the features given parents."""
 
-    beside: ClassVar[str | None] = "margin"
+    role: ClassVar[Literal["root", "margin"] | None] = "margin"
 
 
 def select_level_columns(kind: type[RootColumns], base: LevelColumns, features: Sequence[int]) -> RootColumns:
     """Return some of the features, by their positions in `base`, as columns given the class alone."""
-    own: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
+    selected: dict[str, Any] = {name: getattr(base, name) for name in ("n_features", "unknown", "missing_values")}
     for name in ("index", "names", "levels", "declared", "cuts"):
         values = getattr(base, name)
-        own[name] = tuple(values[j] for j in features) if len(values) else ()
-    if all(cuts is None for cuts in own["cuts"]):
-        own["cuts"] = ()
-    return kind(**own)
+        selected[name] = tuple(values[j] for j in features) if len(values) else ()
+    if all(cuts is None for cuts in selected["cuts"]):
+        selected["cuts"] = ()
+    return kind(**selected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,11 +60,12 @@ class TermMap:
     Parameters
     ----------
     names : tuple of str
-        Of the T terms.
+        Names of the T terms.
     dependence : (T,) bool array
-        Which terms are dependences.
+        Whether each term is a dependence on parents.
     plus, minus : (R,) int arrays
-        For each term of the blocks the term of the classifier that it is added to, and subtracted from; -1 for none.
+        For each of the R terms of the blocks the term of the classifier that it is added to, and the one that it is
+        subtracted from; -1 for none.
     """
 
     names: tuple[str, ...]
@@ -73,11 +74,11 @@ class TermMap:
     minus: Int[np.ndarray, "R"]
 
     @classmethod
-    def of(cls, blocks: Sequence[Columns]) -> TermMap:
+    def from_blocks(cls, blocks: Sequence[Columns]) -> TermMap:
         """Return the terms of a classifier with these blocks of columns."""
         alone = [columns for columns in blocks if columns.network is None]
-        roots = {j for columns in alone if columns.beside == "root" for j in columns.index}
-        margins = {j for columns in alone if columns.beside != "root" for j in columns.index}
+        roots = {j for columns in alone if columns.role == "root" for j in columns.index}
+        margins = {j for columns in alone if columns.role != "root" for j in columns.index}
         names, dependences = dict[Hashable, str](), dict[Hashable, str]()
         plus, minus = list[Hashable | None](), list[Hashable | None]()
         for b, columns in enumerate(blocks):
@@ -88,7 +89,7 @@ class TermMap:
                 minus += [None] * len(columns.term_names)
                 continue
             for j, name in zip(columns.index, columns.names, strict=True):
-                margin, dependence, is_root = j, ("dependence", j), columns.beside == "root"
+                margin, dependence, is_root = j, ("dependence", j), columns.role == "root"
                 if columns.network is not None and j in roots:
                     dependences[dependence] = DEPENDENCE.format(name)
                     plus.append(dependence)
@@ -99,10 +100,10 @@ class TermMap:
                     plus.append(margin)
                 minus.append(dependence if is_root else None)
         if dependences:  # in the order of the table
-            names, dependences = (dict(sorted(own.items())) for own in (names, dependences))
+            names, dependences = dict(sorted(names.items())), dict(sorted(dependences.items()))
         position = {key: t for t, key in enumerate([*names, *dependences])}
-        at = [np.array([-1 if key is None else position[key] for key in side], int) for side in (plus, minus)]
-        return cls((*names.values(), *dependences.values()), np.arange(len(position)) >= len(names), *at)
+        terms = [np.array([-1 if key is None else position[key] for key in keys], int) for keys in (plus, minus)]
+        return cls((*names.values(), *dependences.values()), np.arange(len(position)) >= len(names), *terms)
 
     @property
     def is_identity(self) -> bool:
@@ -113,26 +114,26 @@ class TermMap:
         """Return the terms of the classifier from those of the blocks."""
         if self.is_identity:
             return values
-        found = np.zeros((*values.shape[:-1], len(self.names)))
+        terms = np.zeros((*values.shape[:-1], len(self.names)))
         for r in range(values.shape[-1]):
             if self.plus[r] >= 0:
-                found[..., self.plus[r]] += values[..., r]
+                terms[..., self.plus[r]] += values[..., r]
             if self.minus[r] >= 0:
-                found[..., self.minus[r]] -= np.where(np.isneginf(values[..., r]), 0.0, values[..., r])
-        return found
+                terms[..., self.minus[r]] -= np.where(np.isneginf(values[..., r]), 0.0, values[..., r])
+        return terms
 
     def spread(self, weight: Float[np.ndarray, "*S T"]) -> Float[np.ndarray, "*S R"]:
         """Return the weights of the blocks' terms under which their sum is that of the weighted terms."""
         padded = np.concatenate([weight, np.zeros((*weight.shape[:-1], 1))], axis=-1)
-        return padded[..., self.plus] - padded[..., self.minus]
+        return np.asarray(padded[..., self.plus] - padded[..., self.minus])
 
     def gather(self, weight: Float[np.ndarray, "R"]) -> Float[np.ndarray, "T"]:
-        """Invert `spread`."""
-        found = np.zeros(len(self.names))
+        """Return the weights of the classifier's terms from those of the blocks' terms: the inverse of `spread`."""
+        terms = np.zeros(len(self.names))
         for r in np.argsort(self.minus >= 0, kind="stable"):
             if self.plus[r] >= 0:
-                found[self.plus[r]] = weight[r] + (found[self.minus[r]] if self.minus[r] >= 0 else 0.0)
-        return found
+                terms[self.plus[r]] = weight[r] + (terms[self.minus[r]] if self.minus[r] >= 0 else 0.0)
+        return terms
 
 
 __all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "select_level_columns"]

@@ -225,7 +225,7 @@ class AODE(StructuredNB):
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
         """Return the nodes of all members: each column given each other column, and alone."""
-        return tuple(node for p in range(len(columns.base.index)) for node in columns.one_parent(p))
+        return tuple(node for p in range(len(columns.base.index)) for node in columns.superparent_nodes(p))
 
     def _warn_of_counts(self) -> None:
         """Give no warning: a table that one member lacks for a class does not matter in the average."""
@@ -266,7 +266,7 @@ class AODE(StructuredNB):
             return self._set_state(naive, counted)
         n, bounds = len(columns.base.index), np.append(columns.start(), columns.sizes().sum())
         alone = [np.arange(bounds[i], bounds[i + 1]) for i in range(0, n * n, n + 1)]
-        return self._fit_member(naive, counted, self._table_type.without_parents(columns.base), np.concatenate(alone))
+        return self._fit_member(naive, counted, self._table_type.from_base(columns.base), np.concatenate(alone))
 
     def _member_params(self, n_levels: int) -> dict[str, Any]:
         """Return the hyperparameters of a member whose parent has `n_levels` levels."""

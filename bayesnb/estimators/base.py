@@ -364,7 +364,7 @@ class NaiveBayesClassifier(FittedClassifier):
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         """Return the prior of the features of a block given the class alone, from the prior given the parents too."""
-        return columns.without_arcs(family)
+        return family if columns.network is None else columns.network.prior_without_parents(family)
 
     def _block_prior(self, columns: Columns, n_classes: int) -> Any:
         """Return the prior of one block, or a function from the statistics to the prior."""
@@ -415,7 +415,7 @@ class NaiveBayesClassifier(FittedClassifier):
         encoding, statistics = counted
         require_estimate(self.estimate)
         if isinstance(self.prior, NaiveBayes):
-            prior: NaiveBayes = priors.matching(self.prior, encoding, statistics)
+            prior: NaiveBayes = priors.check_complete_prior(self.prior, encoding, statistics)
             return prior
         if self.prior is not None and hasattr(self, "alpha"):
             raise ValueError(f"prior={shown(self.prior)} must be a bayesnb.NaiveBayes or None; see also `alpha`.")

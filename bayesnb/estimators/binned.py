@@ -12,7 +12,7 @@ from bayesnb import counting
 from bayesnb._util.arguments import require_integer
 from bayesnb._util.precision import float64
 from bayesnb.encoding import CellColumns, Columns, Encoding, Levels, Rows, Table
-from bayesnb.encoding.edges import given_edges
+from bayesnb.encoding.cell_edges import check_edges
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.defaults import CELLS, CLASS_ALPHA
 from bayesnb.families import Binned, LevelCounts
@@ -133,7 +133,7 @@ class BinnedNB(NaiveBayesClassifier):
 def cell_columns(table: Table, index: Sequence[int], cells: Any, edges: Any) -> CellColumns:
     """Make binned columns of a table, with the given edges."""
     require_integer("cells", cells, least=2, most=_MOST_CELLS)
-    given = given_edges(edges, table, index)
+    given = check_edges(edges, table, index)
     widest = max((len(ends) + 1 for ends in given if ends is not None), default=0)
     if widest > _MOST_CELLS:
         raise ValueError(

@@ -21,6 +21,7 @@ from bayesnb.encoding import (
     Table,
     check_labels,
     check_weights,
+    declare_levels,
     index_of_labels,
 )
 from bayesnb.fitted import Fitted
@@ -121,7 +122,7 @@ def without_margins(nb: NB) -> NB:
         return nb
     plain, (encoding, statistics) = copy.copy(nb), nb.fitted_.counted
     plain._counts_margins = False
-    keep = [columns.beside is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
+    keep = [columns.role is None or bool(getattr(columns, "cuts", ())) for columns in encoding.blocks]
     blocks, counts = tuple(compress(encoding.blocks, keep)), tuple(compress(statistics.blocks, keep))
     plain.fitted_ = plain._state(Counted(replace(encoding, blocks=blocks), replace(statistics, blocks=counts)))
     return plain
@@ -205,10 +206,8 @@ def subset_fitter(nb: NB, fitted: NB, X: Any, y: Any, sample_weight: Any) -> Cal
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)
-    levels = {j: known for block in fitted.fitted_.encoding.blocks for j, known in block.known_levels().items()}
-    columns = tuple(
-        block.learn(block.open(counted)).with_levels(levels) for block in copy_unfitted(nb)._columns(counted)
-    )
+    learned = [block.learn(block.open(counted)) for block in copy_unfitted(nb)._columns(counted)]
+    columns = declare_levels(learned, fitted.fitted_.encoding.blocks)
 
     def fit(weight: np.ndarray) -> NB:
         subset_model = copy_unfitted(nb)

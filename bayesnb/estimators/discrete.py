@@ -349,7 +349,7 @@ def level_columns(
             raise ValueError(
                 f"missing_values: {shown(mark)} cannot be the value of a cell; use a value or a list of values."
             )
-    marked, declared = Levels.of(marks), []
+    marked, declared = Levels.from_values(marks), []
     if isinstance(categories, Mapping):
         features = {*table.names, *range(len(table.names))}
         unknown = [key for key in categories if key not in features]
@@ -360,7 +360,7 @@ def level_columns(
     for position, j in enumerate(index):
         levels = _read_declared_levels(categories, position, j, table, len(index))
         declared.append(declared_categories(table.column(j)) if levels is None and not table.is_sparse else levels)
-    levels = tuple(Levels.of(v for v in (d if d is not None else ()) if v not in marked) for d in declared)
+    levels = tuple(Levels.from_values(v for v in (d if d is not None else ()) if v not in marked) for d in declared)
     for j, d, known in zip(index, declared, levels, strict=True):
         if d is not None and not len(known):
             raise ValueError(f"categories: no level is declared for feature {shown(table.names[j])}.")

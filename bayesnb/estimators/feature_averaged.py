@@ -198,7 +198,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
 
     def _dependence_log_odds(self, model: NaiveBayes) -> np.ndarray:
         """Return the (F,) log odds that each feature depends on the class, in the order of the columns of X."""
-        return self.encoding_.in_order(block.log_odds for block in model.blocks)
+        return self.encoding_.sort_columns(block.log_odds for block in model.blocks)
 
     def _prior_log_odds(self, n_features: int) -> np.ndarray:
         inclusion = self.inclusion

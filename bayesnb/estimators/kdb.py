@@ -12,9 +12,9 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
-from bayesnb._util.pair_counts import MOST_COUNTS
+from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
-from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table
+from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, declare_levels
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB
@@ -253,8 +253,7 @@ class KDB(StructuredNB):
         most = max((len(node) - 1 for node in columns.nodes), default=0)
         full = classifier_state.copy_unfitted(self)
         full.k, full.max_features = most if any_k else self.k, None if any_number else self.max_features
-        levels = columns.known_levels()
-        fresh = tuple(block.learn(block.open(table)).with_levels(levels) for block in self._columns(table))
+        fresh = declare_levels([block.learn(block.open(table)) for block in self._columns(table)], [columns])
         losses = np.zeros(())
         sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
         with progress("halves of networks", len(sides)) as tick, warnings.catch_warnings():
@@ -338,7 +337,7 @@ def _held_out_losses(
         chunk[start : start + size] = True
         rows, true_class = encoding.rows(table.take(chunk), lambda columns, unknown: None), label[chunk, None]
         for loss, model in zip(total, limited, strict=True):
-            weights = np.ones(len(column_of_term)) if model.weights is None else model.weights.of_terms(sizes)
+            weights = np.ones(len(column_of_term)) if model.weights is None else model.weights.term_weights(sizes)
             plain = replace(model, weights=None)
             terms = scoring.terms_of_rows(encoding, plain, rows, len(true_class), "predictive") * weights
             node_terms = np.stack([terms[..., column_of_term == j].sum(axis=-1) for j in nodes], axis=-1)

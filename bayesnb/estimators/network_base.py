@@ -224,7 +224,7 @@ class StructuredNB(NaiveBayesClassifier):
         columns.order()
 
     def _has_layout(self, columns: tuple[Columns, ...]) -> bool:
-        blocks = [block for block in self.encoding_.blocks if block.beside is None]
+        blocks = [block for block in self.encoding_.blocks if block.role is None]
         if columns[-1].kind != "binned":
             return same_layout(columns, tuple(blocks))
         if blocks[0].network is None:
@@ -254,7 +254,7 @@ class StructuredNB(NaiveBayesClassifier):
         blocks: list[Columns] = []
         if index:
             base = level_columns(table, index, self.categories, self.handle_unknown, self.missing_values)
-            blocks.append(self._table_type.without_parents(base))
+            blocks.append(self._table_type.from_base(base))
         if real and self._cuts_numbers:
             blocks.append(cell_columns(table, real, self.cells, None))
         elif real:
@@ -338,8 +338,8 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _without_parents(self, columns: NodeColumns, n_classes: int) -> Dirichlet:
         """Return the prior of all categorical columns given the class alone."""
-        alone = self._table_type.without_parents(columns.base)
-        return alone.without_arcs(super()._block_prior(alone, n_classes))
+        alone = self._table_type.from_base(columns.base)
+        return alone.prior_without_parents(super()._block_prior(alone, n_classes))
 
     def _prior_alone(self, columns: Columns, family: Any) -> Any:
         if columns.network is None or self._table_type is NodeColumns:
@@ -349,7 +349,7 @@ class StructuredNB(NaiveBayesClassifier):
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior; if numbers have densities beside cells, with weights that make tables of cells a ratio."""
         encoding, statistics = counted
-        roots: list[Any] = [columns for columns in encoding.blocks if columns.beside]
+        roots: list[Any] = [columns for columns in encoding.blocks if columns.role]
         n = len(encoding.blocks) - len(roots)
         blocks = replace(encoding, blocks=encoding.blocks[:n])
         prior = super()._empirical_prior(Counted(blocks, replace(statistics, blocks=statistics.blocks[:n])))
@@ -367,10 +367,10 @@ class StructuredNB(NaiveBayesClassifier):
     def _prior_beside(self, columns: Any, network: NodeColumns, family: Any) -> Any:
         """Return the prior of columns that are counted given the class alone, beside a network with prior `family`."""
         n_classes = np.shape(family.concentration)[0]
-        if columns.beside == "margin":
+        if columns.role == "margin":
             return columns.prior(ALPHA, "alpha", n_classes)
         if self._table_type is not NodeColumns and not isinstance(self.prior, NaiveBayes):
-            return self._table_type.without_parents(columns).prior(self.alpha, "alpha", n_classes)
+            return self._table_type.from_base(columns).prior(self.alpha, "alpha", n_classes)
         alone = self._prior_alone(network, family)
         tables = dict(zip(network.base.index, network.base.tables(np.asarray(alone.concentration)), strict=True))
         alpha = np.concatenate([tables[j] for j in columns.index], axis=1)
@@ -402,7 +402,7 @@ class StructuredNB(NaiveBayesClassifier):
         cuts = self._cuts(encoding, numbers, rows[-1], label, weight)
         known = encoding.blocks[0].network
         base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
-        columns = self._table_type.without_parents(base.with_numbers(numbers.index, numbers.names, cuts))
+        columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
         return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
 
     def _cuts(
@@ -426,7 +426,7 @@ class StructuredNB(NaiveBayesClassifier):
             (self.encoding_.classes.values[c], name)
             for columns, counted in zip(self.encoding_.blocks, self.statistics_.blocks, strict=True)
             if columns.network is not None
-            for c, name in columns.network.never_together(counted, self.statistics_.class_count)
+            for c, name in columns.network.features_never_counted(counted, self.statistics_.class_count)
         ]
         if never:
             warn(
@@ -469,7 +469,7 @@ def _add_columns(
 ) -> tuple[Encoding, tuple[Rows, ...]]:
     """Add columns of features of the network, by position, given the class alone, unless they exist."""
     base: Any = encoding.blocks[0].base
-    known = {j for columns in encoding.blocks if columns.beside == kind.beside for j in columns.index}
+    known = {j for columns in encoding.blocks if columns.role == kind.role for j in columns.index}
     if not features or base.index[features[0]] in known:
         return encoding, rows
     alone = select_level_columns(kind, base, features)

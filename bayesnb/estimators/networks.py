@@ -310,8 +310,8 @@ class SPODE(StructuredNB):
         self, encoding: Encoding, columns: NodeColumns, rows: Any, label: np.ndarray, weight: np.ndarray
     ) -> tuple[Node, ...]:
         if self.parent is not None:
-            return columns.one_parent(position(encoding, columns, self.parent, "parent"))
-        return columns.one_parent(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
+            return columns.superparent_nodes(position(encoding, columns, self.parent, "parent"))
+        return columns.superparent_nodes(int(np.argmax(columns.base.sizes() > 0)) if columns.nodes else 0)
 
     def _check_nodes(self, columns: NodeColumns) -> None:
         super()._check_nodes(columns)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.lazy import computed, lazily
+from bayesnb._util.dask_rows import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.display import Displayed
 from bayesnb.fitted import Fitted, Output, warn_undefined
@@ -103,7 +103,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         """(C,) log of the posterior mean of each class probability."""
         return self._state_of("class_log_prior_").class_log_prior
 
-    @lazily(_empty_labels)
+    @accept_dask(_empty_labels)
     def predict(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -130,7 +130,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         choice = self._choose(X, estimate, class_prior, draws)
         return self.classes_[choice]
 
-    @lazily(_empty_scores)
+    @accept_dask(_empty_scores)
     def predict_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -159,7 +159,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
-    @lazily(_empty_scores)
+    @accept_dask(_empty_scores)
     def predict_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
     ) -> np.ndarray:
@@ -212,7 +212,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         np.exp(proba, out=proba)
         return proba
 
-    @lazily(_empty_scores)
+    @accept_dask(_empty_scores)
     def predict_joint_log_proba(
         self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
     ) -> np.ndarray:
@@ -269,7 +269,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         >>> nb.score([[0.9], [2.9], [2.7]], ["low", "high", "low"], sample_weight=[1, 2, 1])
         0.75
         """
-        choice, y, sample_weight = map(computed, (self._choose(X, estimate, class_prior), y, sample_weight))
+        choice, y, sample_weight = map(compute_dask, (self._choose(X, estimate, class_prior), y, sample_weight))
         labels, label = check_labels(y, len(choice), type(self).__name__)
         correct = self.encoding_.classes.index(labels.values)[label] == choice
         return float(np.average(correct, weights=check_weights(sample_weight, len(choice))))
@@ -302,7 +302,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
             parameter_draws = parameter_draws.known_classes(np.exp(scoring.plug_in(known).log_theta[0]))
         return score_draws(fitted, X, parameter_draws, output)
 
-    @lazily(_empty_indices)
+    @accept_dask(_empty_indices)
     def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
         """Return the (N,) index of the class that `predict` returns."""
         choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws)

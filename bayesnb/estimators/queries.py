@@ -21,7 +21,7 @@ def query(fitted: Fitted, variables: Any, given: Mapping[Any, Any] | None) -> pd
     """Compute P(variables | given) of a network; see `NetworkNB.query` for arguments and errors."""
     import pandas as pd
 
-    from bayesnb.networks.inference import conditional
+    from bayesnb.networks.variable_elimination import conditional
 
     encoding = fitted.encoding
     columns = next((block.network for block in encoding.blocks if block.network is not None), None)

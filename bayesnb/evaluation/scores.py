@@ -10,7 +10,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb.encoding import Levels
-from bayesnb.encoding.labels import require_present
+from bayesnb.encoding.class_labels import require_present
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from bayesnb._util.html import card, figure, table
+from bayesnb._util.html import card, format_number, table
 
 _NAMES = "A distribution, by class and feature; parameter_table(nb) has their names, and intervals."
 
@@ -37,7 +37,7 @@ def _rows(tree: Any, name: str) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
         ends = _ends(tree) or ("", "")
         yield name, (str(np.shape(tree)) if np.ndim(tree) else "", *ends)
     elif tree is not None and not callable(tree):
-        yield name, ("", figure(tree), "")
+        yield name, ("", format_number(tree), "")
 
 
 def _text(value: Any) -> str:
@@ -47,10 +47,10 @@ def _text(value: Any) -> str:
         return repr(value)
     ends = _ends(value)
     if not np.ndim(value) and ends is not None:
-        return figure(ends[0])
+        return format_number(ends[0])
     if ends is None:
         return f"{np.shape(value)}"
-    least, greatest = map(figure, ends)
+    least, greatest = map(format_number, ends)
     return f"{np.shape(value)} of {least}" if least == greatest else f"{np.shape(value)} from {least} to {greatest}"
 
 

@@ -1,1 +1,1 @@
-"""Structures: which features depend on which, and the probabilities of some given others."""
+"""Structures of networks: learning from counts, and exact inference."""

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bayesnb._util.arguments import require_path, shown
-from bayesnb._util.files import write_atomically
+from bayesnb._util.atomic_files import write_atomically
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.display import Displayed
 from bayesnb.persistence.known_types import FORMAT, KnownTypes, collect_types, user_classes

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from bayesnb._util.arguments import shown
-from bayesnb._util.files import write_atomically
+from bayesnb._util.atomic_files import write_atomically
 from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
 
 _FORMAT = "bayesnb.text.BagOfWords"

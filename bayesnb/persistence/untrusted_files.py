@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import BinaryIO, TypeVar
 
 from bayesnb._util.arguments import require_path
-from bayesnb._util.files import open_regular
+from bayesnb._util.atomic_files import open_regular
 from bayesnb._util.precision import ForkedError
 
 _FEW_BRACKETS = 2**18

@@ -86,7 +86,7 @@ def _describe_kinds(fitted: Fitted, table: pd.DataFrame) -> pd.DataFrame:
         rows = table[table["feature"].isin(block.names)]
         has_levels = block.axis()[1] is not None or block.one_simplex
         kind = next(iter(parameter_shapes(family))) if has_levels else rows["level"].astype(str)
-        absent = rows["level"] == block.mirrored if block.mirrored is not None else False
+        absent = rows["level"] == "absent" if block.kind == "bernoulli" else False
         rows = rows.assign(kind=kind, is_level=has_levels, is_word=has_levels and block.one_simplex, absent=absent)
         rows["unit"] = rows["kind"]
         position = rows["feature"].map({name: j for j, name in enumerate(block.names)})

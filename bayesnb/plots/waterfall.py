@@ -87,7 +87,7 @@ def explain(frame: pd.DataFrame, row: Any = None, ax: Axes | None = None) -> Axe
     end, spread = np.append(end, end[-1]), _SDS * np.append(sd, np.linalg.norm(sd))
     ax = style.open_row_axes(ax, len(names), _ROW / 1.3)
     y = np.arange(len(names))
-    pro, con = style.COLOURS[:2] if Levels.of([of, against]).values[0] == of else style.COLOURS[1::-1]
+    pro, con = style.COLOURS[:2] if Levels.from_values([of, against]).values[0] == of else style.COLOURS[1::-1]
     ax.barh(y, end - start, 0.62, start, color=[*np.where(contribution >= 0, pro, con), style.GREY], alpha=0.75)
     ax.hlines(y, end - spread, end + spread, color="black", linewidth=1.1, zorder=3)
     ax.vlines(end[:-1], y[:-1], y[1:], color="0.6", linewidth=0.8, zorder=0)

@@ -12,7 +12,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
 from bayesnb._util.html import card, table
 from bayesnb._util.progress import progress
-from bayesnb._util.threads import in_threads
+from bayesnb._util.threads import map_in_threads
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
@@ -193,7 +193,7 @@ class FullRanks:
             return part
 
         with progress("conformal", len(against), unit="row") as step:
-            for part in in_threads(rank, list(_slices(len(against), size))):
+            for part in map_in_threads(rank, list(_slices(len(against), size))):
                 step(part.stop - part.start)
         return ranks
 

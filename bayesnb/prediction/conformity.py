@@ -90,7 +90,7 @@ def conformity_scores(
         return AverageScores(nb, counted, estimate, by_class)
     encoding, prior = fitted.encoding, fitted.empirical_prior
     model = encoding, scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
-    if scoring.update_apart(prior, fitted.statistics).classes_share_parameters:
+    if scoring.update_for_removal(prior, fitted.statistics).classes_share_parameters:
         return SharedClassScores(
             *model, _group_by_class(encoding, counted, np.empty((len(counted.label), 0))), estimate, by_class
         )
@@ -294,7 +294,7 @@ def _rank(
 ) -> jax.Array:
     """Compute (2, M) ranks among n rows of class `label`; `changed` (n, M) is log p(row | class y with candidate m)."""
     indicator = jnp.eye(likelihood.shape[1])
-    posterior = class_prior.update_apart(Statistics(class_count, (), 0.0))
+    posterior = class_prior.update_for_removal(Statistics(class_count, (), 0.0))
     log_class = posterior.read(estimate, indicator[y] - indicator[label]).log_class
     joint, changed = plus(likelihood, log_class), plus(changed, log_class[y])
     others = (indicator[label] == 0) & (indicator[y] == 0)
@@ -327,7 +327,7 @@ def _rank_shared(
         counts, bounds = candidate
         placed = jax.tree.map(lambda v: indicator[y][:, None] * v, counts)
         parts = tuple(s.merge(new) for s, new in zip(statistics.blocks, placed, strict=True))
-        posterior = prior.update_apart(Statistics(statistics.class_count + indicator[y], parts, 0.0))
+        posterior = prior.update_for_removal(Statistics(statistics.class_count + indicator[y], parts, 0.0))
         joint = posterior.read(estimate, -indicator[label]).prepare(x).log_joint(x)
         against = jax.nn.logsumexp(joint, axis=1, where=indicator[label] == 0) - joint[:, label]
         return _count_exceeding(jnp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]

@@ -442,7 +442,7 @@ class _TermColumns:
             weight = fitted.encoding.term_map.spread(is_added[half_columns.column].astype(float))
             weighted = replace(model, weights=TermWeights.split(np.zeros(model.n_classes), weight, sizes))
             values[..., t] = scoring.terms_of_rows(
-                fitted.encoding, weighted, encoded, n_rows, reading, parts=JointLikelihood.by_block
+                fitted.encoding, weighted, encoded, n_rows, reading, function=JointLikelihood.block_log_likelihoods
             ).sum(axis=-1)
         return values
 

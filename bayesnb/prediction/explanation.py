@@ -12,7 +12,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
-from bayesnb._util.pair_counts import require_memory
+from bayesnb._util.level_pair_counts import require_memory
 from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table

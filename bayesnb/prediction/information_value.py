@@ -245,7 +245,7 @@ def _node_answers(
     plain, weighted_model = _block_models(model, b)
 
     def score(scored_model: NaiveBayes, index: np.ndarray, level: Any) -> np.ndarray:
-        cells = rows.answered(index, child, level)
+        cells = rows.replace_cells(index, child, level)
         return scoring.score_rows(block_encoding, scored_model, (cells,), len(index), "predictive", scoring.joint)
 
     size = max(1, _MOST_CELLS // max(1, n_levels * max(n_classes, len(columns.index))))

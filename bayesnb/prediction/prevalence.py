@@ -18,8 +18,8 @@ from bayesnb._util.arguments import (
     shown,
     to_numbers,
 )
+from bayesnb._util.dask_rows import compute_dask
 from bayesnb._util.html import card, table
-from bayesnb._util.lazy import computed
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.fitted import Classifier, Fitted, require_fitted
@@ -231,7 +231,7 @@ def estimate_prevalence(
     fitted = nb.fitted_ if given == "data" else None
     n_classes = len(nb.classes_)
     concentration = _concentration(alpha, n_classes)
-    log_likelihood = computed(nb.predict_log_proba(X_unlabeled, class_prior=_uniform(n_classes)))
+    log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=_uniform(n_classes)))
     _require_defined(log_likelihood)
     mode, gap = np.full(n_classes, np.nan), 0.0
     if (concentration >= 1).all():

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bayesnb import scoring
-from bayesnb._util.pair_counts import require_memory
+from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.leave_one_out import (
@@ -208,7 +208,7 @@ def _combine_blocks(fitted: Fitted, values: np.ndarray) -> np.ndarray:
     if term_map.is_identity or weights is None:
         return combined
     sizes = [len(columns.term_names) for columns in fitted.encoding.blocks]
-    return np.asarray(combined * term_map.gather(weights.of_terms(sizes)))
+    return np.asarray(combined * term_map.gather(weights.term_weights(sizes)))
 
 
 def _terms_of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:

@@ -44,7 +44,7 @@ class WeightDraws:
         """
         encoding, (bias, weight) = fitted.encoding, self._align(fitted)
         if fitted.average is not None:
-            each = fitted.weights is not None and fitted.weights.of_members
+            each = fitted.weights is not None and fitted.weights.has_members
             joint = fitted.score_members(X, estimate, class_prior, each=each)
             log_class = fitted.log_class(estimate, class_prior)
             values = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]

@@ -149,4 +149,5 @@ def _require_same(fitted1: Fitted, fitted2: Fitted) -> None:
 
 def _without_parents(fitted: Fitted) -> list[tuple[Any, Any]]:
     """Return columns and statistics of each block; for a structure, statistics of features given the class alone."""
-    return [(c.base, c.margins(s)) for c, s in zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)]
+    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, strict=True)
+    return [(c.base, s if c.network is None else c.network.counts_without_parents(s)) for c, s in blocks]

@@ -14,7 +14,7 @@ from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_choice, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
-from bayesnb._util.threads import in_threads
+from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
 from bayesnb.families import LevelCounts, posterior_for_removal
@@ -136,7 +136,7 @@ def leave_one_out(
     (N, C, T) terms of log p(row | class, the other rows).
     """
     encoding, n_classes = fitted.encoding, len(fitted.encoding.classes)
-    posterior = scoring.update_apart(choose_prior(fitted, prior), fitted.statistics)
+    posterior = scoring.update_for_removal(choose_prior(fitted, prior), fitted.statistics)
     if not posterior.classes_share_parameters:
         model, weights = scoring.pad(encoding, posterior), np.unique(counted.weight)
         if len(weights) == 1:
@@ -156,7 +156,7 @@ def leave_one_out(
     # Classes share parameters, so that all classes change without the row. One group keeps one core busy.
     parts = []
     with rows_progress("leave-one-out", len(counted.label)) as step:
-        for part in in_threads(score_group, list(label_weight_pairs(counted.label, counted.weight))):
+        for part in map_in_threads(score_group, list(label_weight_pairs(counted.label, counted.weight))):
             parts.append(part)
             step(int(part[0].sum()))
     return _scatter(parts)
@@ -180,9 +180,9 @@ def leave_one_out_of_average(fitted: Fitted, counted: CountedRows, estimate: Est
     """Compute (N, C) scores of an average of models, its terms weighted, each row by the posteriors of the others."""
     average, weights = fitted.average, fitted.weights
     assert average is not None
-    each = weights is not None and weights.of_members
+    each = weights is not None and weights.has_members
     joint = leave_one_out_of_members(average, counted, estimate, prior, each=each)
-    return joint if weights is None else weights.of_average(joint, log_class_without(fitted, counted))
+    return joint if weights is None else weights.average_scores(joint, log_class_without(fitted, counted))
 
 
 def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:

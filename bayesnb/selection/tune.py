@@ -320,7 +320,7 @@ def _label_score(
     """Compute Σ log p(label | row, the other rows) over the rows of a block that are no padding, and the gradient."""
 
     def score(log_values: jax.Array) -> jax.Array:
-        model = _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_apart(statistics)
+        model = _prior_with(prior, dict(zip(names, jnp.exp(log_values), strict=True))).update_for_removal(statistics)
         log_proba = log_normalize(model.read(estimate, multiplicity).prepare(x).log_joint(x))
         return jnp.sum(jnp.where(real > 0, log_proba[:, label], 0.0))
 

@@ -537,7 +537,7 @@ def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.D
             column = network.base.index[child]
             if not parents or not tables[g].size or (wanted is not None and column not in wanted):
                 continue
-            names, values = [network.base.names[p] for p in parents], [network.values_of(p) for p in parents]
+            names, values = [network.base.names[p] for p in parents], [network.parent_values(p) for p in parents]
             for depth in range(len(parents) + 1):
                 # Axes are those of the class, the parents and the feature; `last` is the same along the further ones.
                 further = tuple(range(1 + depth, tables[g].ndim))

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import bayesnb as bnb
 from bayesnb import counting
-from bayesnb.encoding.edges import cell_names, quantiles
+from bayesnb.encoding.cell_edges import cell_names, quantile_edges
 from bayesnb.encoding.table import check_table
 from bayesnb.families import IndependentCuts, NormalInverseGamma
 from bayesnb.families.count_rows import cell_code
@@ -45,7 +45,7 @@ def nb():
 )
 def test_edges_lie_between_values_and_part_them_evenly(values, cells):
     values = np.array(values)
-    found, seen = quantiles(values, cells), np.sort(values[np.isfinite(values)])
+    found, seen = quantile_edges(values, cells), np.sort(values[np.isfinite(values)])
     if not len(seen):
         assert found is None
         return

@@ -56,7 +56,7 @@ def categorical(sizes: list[int], rng: np.random.Generator, n: int = 50) -> Case
     missing = rng.random((n, F)) < 0.1
     X = np.where(missing, None, code.astype(object))
     names = tuple(map(str, range(F)))
-    levels = tuple(Levels.of(range(size)) for size in sizes)
+    levels = tuple(Levels.from_values(range(size)) for size in sizes)
     columns = LevelColumns(tuple(range(F)), names, F, levels, (True,) * F)
     start = np.cumsum([0, *sizes[:-1]])
     dense = np.zeros((n, sum(sizes)))
@@ -278,7 +278,7 @@ def test_rows_are_cut_anywhere(rows):
     for start, stop in ((0, 16), (16, 29), (40, 50), (49, 50)):
         block = rows.rows.block(start, stop, 16)
         np.testing.assert_allclose(plug_in(log_theta, block)[: stop - start], whole[start:stop], rtol=1e-12, atol=1e-12)
-        plain = rows.rows.plain().block(start, stop, 16)
+        plain = rows.rows.linear_rows().block(start, stop, 16)
         np.testing.assert_allclose(plug_in(log_theta, plain)[: stop - start], whole[start:stop], rtol=1e-12, atol=1e-12)
 
 

@@ -62,7 +62,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("bayesnb._util.files.os.fsync", full)
+        patch.setattr("bayesnb._util.atomic_files.os.fsync", full)
         refused(r"is as it was before: No space left", BagOfWords(min_df=1).fit(DOCUMENTS).save, path, error=OSError)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import bayesnb as bnb
-from bayesnb._util import files
-from bayesnb._util.files import require_writable, write_atomically
+from bayesnb._util import atomic_files as files
+from bayesnb._util.atomic_files import require_writable, write_atomically
 from tests.faults.test_killed import full_disk
 from tests.persistence.models import LABELS, LEVELS
 from tests.refusals import refused

@@ -1,4 +1,4 @@
-"""Files that are there whole, or as they were."""
+"""Files that are written as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ _SUFFIX = ".bayesnb.tmp"
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file beside the old one, and let it take that one's name once it is on the disk.
+    """Write a temporary file beside the old one, and rename it to `path` once it is on the disk.
 
-    What killed writers of the same file have left beside it is removed.
+    Temporary files of earlier writers of the same file that were killed are removed.
 
     Raises
     ------
     OSError
-        If it cannot be written, or what is there is no regular file, saying that the old file is as it was.
+        If the file cannot be written, or `path` is no regular file; the old file is unchanged.
     """
     path = Path(path)
     temporary = None
     try:
         _require_regular(path)
-        with _writing(path) as prefix:
+        with _locked_folder(path) as prefix:
             old = path.stat().st_mode if path.exists() else None
-            # As any new file, of a mode that the system masks; what takes the place of a file is nobody else's until it
-            # has that one's.
+            # A new file has the usual mode, which the system masks. A file that replaces another one is private until
+            # it has the mode of that file.
             mode = 0o666 if old is None else 0o600
-            beside = path.parent / f"{prefix}{secrets.token_hex(4)}{_SUFFIX}"
-            with open(beside, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
-                temporary = beside
+            new_path = path.parent / f"{prefix}{secrets.token_hex(4)}{_SUFFIX}"
+            with open(new_path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+                temporary = new_path
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
@@ -55,33 +55,36 @@ def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
-    """That a file can be written there, before much work is done for it.
+    """Raise OSError unless a file can be written at `path`, before much work is done for it.
 
     Raises
     ------
     OSError
-        If its folder is not there, or lets no file be made; if what is there is no regular file.
+        If the folder does not exist or is not writable; if `path` is no regular file.
     """
     path = Path(path)
     try:
         _require_regular(path)
-        with _writing(path) as prefix, tempfile.NamedTemporaryFile(prefix=prefix, suffix=_SUFFIX, dir=path.parent):
+        with (
+            _locked_folder(path) as prefix,
+            tempfile.NamedTemporaryFile(prefix=prefix, suffix=_SUFFIX, dir=path.parent),
+        ):
             pass
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file to be read, which ends: no pipe, socket or device.
+    """Open a regular file for reading: no pipe, socket or device, whose content may not end.
 
     Raises
     ------
     OSError
-        If it cannot be opened.
+        If the file cannot be opened.
     ValueError
-        If it is no regular file.
+        If `path` is no regular file.
     """
-    # Without O_NONBLOCK a pipe that nobody writes to would be waited for.
+    # Without O_NONBLOCK opening a pipe waits for a writer.
     file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))  # noqa: SIM115
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
@@ -90,7 +93,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _require_regular(path: Path) -> None:
-    """Refuse to put a file in the place of a link, pipe, device or folder."""
+    """Raise OSError if `path` is a link, pipe, device or folder, which a file must not replace."""
     with suppress(FileNotFoundError):
         mode = path.lstat().st_mode
         if stat.S_ISLNK(mode):
@@ -100,14 +103,14 @@ def _require_regular(path: Path) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[str]:
-    """The beginning of the names of temporary files, which nobody removes meanwhile.
+def _locked_folder(path: Path) -> Iterator[str]:
+    """Yield the prefix of temporary files of `path`, which no other process removes while the lock is held.
 
-    Who writes shares a lock of the folder, which ends with the process. Who gets it alone knows that the writers of the
-    temporary files there are dead. Where folders cannot be locked, such files stay.
+    Writers share a lock of the folder, which ends with their process. A writer that gets the lock exclusively removes
+    abandoned temporary files, as all their writers have ended. Without locks of folders such files stay.
     """
     prefix = f".{path.name}."
-    with _folder(path.parent) as folder:
+    with _open_folder(path.parent) as folder:
         with suppress(ImportError, OSError):
             import fcntl
 
@@ -120,14 +123,15 @@ def _writing(path: Path) -> Iterator[str]:
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
-    ours = re.compile(rf"{re.escape(prefix)}[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
-    for name in filter(ours.fullmatch, os.listdir(folder)):
+    """Remove temporary files with this prefix."""
+    pattern = re.compile(rf"{re.escape(prefix)}[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
+    for name in filter(pattern.fullmatch, os.listdir(folder)):
         os.unlink(folder / name)
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[int | None]:
-    """A folder, opened; None where the system does not let it be."""
+def _open_folder(path: Path) -> Iterator[int | None]:
+    """Yield the file descriptor of a folder; None if the system cannot open folders."""
     handle = None
     with suppress(OSError):
         handle = os.open(path, os.O_RDONLY)
@@ -139,7 +143,7 @@ def _folder(path: Path) -> Iterator[int | None]:
 
 
 def _sync(path: Path) -> None:
-    """That the new name is on the disk too."""
-    with _folder(path) as folder, suppress(OSError):
+    """Write the names in a folder to the disk."""
+    with _open_folder(path) as folder, suppress(OSError):
         if folder is not None:
             os.fsync(folder)

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesnb._util.pair_counts import require_memory
-from bayesnb.encoding.categorical import LevelColumns
-from bayesnb.encoding.network import AveragedColumns
-from bayesnb.encoding.network_rows import NodeRows, PairRows
+from bayesnb._util.level_pair_counts import require_memory
+from bayesnb.encoding.level_columns import LevelColumns
+from bayesnb.encoding.node_columns import AveragedColumns
+from bayesnb.encoding.node_rows import NodeRows, PairRows
 from bayesnb.encoding.priors import prior_of_trees
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.families import Dirichlet, LevelCounts, TreeAveraged
@@ -28,15 +28,15 @@ class PairColumns(AveragedColumns):
     family: ClassVar[type] = TreeAveraged
 
     @classmethod
-    def without_parents(cls, base: LevelColumns) -> Self:
-        """Of the features of `base`."""
+    def from_base(cls, base: LevelColumns) -> Self:
+        """Return columns of these features and of all pairs of them."""
         pairs = zip(*np.triu_indices(len(base.index), 1), strict=True)
         alone = tuple((j,) for j in range(len(base.index)))
         return cls(base, alone + tuple((int(second), int(first)) for first, second in pairs))
 
     def check(self) -> None:
         super().check()
-        if self.nodes != self.without_parents(self.base).nodes:
+        if self.nodes != self.from_base(self.base).nodes:
             raise ValueError("its network is not that of all pairs of columns.")
 
     @property
@@ -52,7 +52,7 @@ class PairColumns(AveragedColumns):
         return [*self.base.names, "(arcs)"]
 
     def require_memory(self, n_classes: int) -> None:
-        """Refuse pairs of levels whose counts would not fit into memory."""
+        """Raise ValueError if counts of all pairs of levels would not fit into memory."""
         widest = int(np.argmax(self.base.sizes())) if self.index else 0
         require_memory(
             n_classes * int(self.sizes().sum()),
@@ -64,7 +64,7 @@ class PairColumns(AveragedColumns):
     def prior(self, given: Any, argument: str, n_classes: int) -> Any:
         return prior_of_trees(given, self, n_classes)
 
-    def coded(self, base: CodedRows) -> NodeRows:
+    def counting_rows(self, base: CodedRows) -> NodeRows:
         return PairRows(base, self.nodes, self.capacity)
 
     def groups(self) -> np.ndarray:
@@ -74,20 +74,22 @@ class PairColumns(AveragedColumns):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return np.repeat([node[0] for node in self.nodes], self.sizes()), super().axis()[1]
 
-    def margins(self, statistics: LevelCounts) -> LevelCounts:
-        """Counts of the features alone."""
+    def counts_without_parents(self, statistics: LevelCounts) -> LevelCounts:
+        """Counts of the features given the class alone."""
         return LevelCounts(statistics.count[:, : self.base.sizes().sum()])
 
-    def without_arcs(self, prior: Any) -> Dirichlet:
-        """The prior of the features alone."""
+    def prior_without_parents(self, prior: Any) -> Dirichlet:
+        """Prior of the features given the class alone."""
         group = self.base.groups()
         return Dirichlet(prior.concentration[:, : len(group)], group, len(self.index))
 
-    def missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
-        """Features that are missing in some rows."""
-        counted = self._counted(statistics)[:, : len(self.index)]
-        missing: np.ndarray = np.asarray((counted < class_count[:, None] * (1 - 1e-9)).any(axis=0))
-        return [name for name, some in zip(self.names, missing, strict=True) if some and len(self.index) > 1]
+    def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
+        """Names of the features that are missing in some rows."""
+        if len(self.index) < 2:
+            return []
+        weight = self._node_weight(statistics)[:, : len(self.index)]
+        missing = (weight < class_count[:, None] * (1 - 1e-9)).any(axis=0)
+        return [self.names[int(j)] for j in np.flatnonzero(missing)]
 
 
 __all__ = ["PairColumns"]

@@ -1,4 +1,4 @@
-"""Numbers of which is counted in which cell they lie; the ends of the cells are frozen, as declared levels are."""
+"""Numbers as the cells in which they lie; the edges of the cells do not change, like declared levels."""
 
 from __future__ import annotations
 
@@ -9,29 +9,35 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from bayesnb.encoding.columns import FixedColumns, UnknownPolicy, cells_by_feature
-from bayesnb.encoding.edges import are_edges, cell_names, quantiles, same_edges
+from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges, quantile_edges
+from bayesnb.encoding.columns import MultiLevelColumns, UnknownPolicy
 from bayesnb.encoding.priors import prior_of_cells
-from bayesnb.encoding.row_blocks import PlainRows, pad_rows, room
-from bayesnb.encoding.table import SideBySide, Table
+from bayesnb.encoding.row_blocks import PlainRows, level_capacity, pad_rows
+from bayesnb.encoding.table import StackedColumns, Table
 from bayesnb.families import Binned, LevelCounts, OneHot, PackedCounts, empty_counts
 from bayesnb.families.count_rows import cell_code
 
 _ROWS = 2**14
-"""Of a first batch, evenly spread, that quantiles are taken of."""
+"""Number of rows of a first batch, evenly spread, that quantiles are taken of."""
 
 
 @dataclass(frozen=True, eq=False)
-class CellColumns(FixedColumns):
-    """Numbers in cells; NaN is a missing cell.
+class CellColumns(MultiLevelColumns):
+    """Numbers, each counted in the cell in which it lies; NaN is a missing cell.
 
     Parameters
     ----------
+    index : sequence of int
+        Positions of the features among the columns of the table.
+    names : sequence of str
+        Names of the features.
+    n_features : int
+        Number of columns of the whole table.
     edges : tuple of arrays
-        For each feature where a cell ends and the next begins, increasing; a number on an edge is in the lower one.
-        None: not known yet, for want of an observed cell.
+        For each feature the increasing edges between its cells; a number on an edge is in the lower cell. None for a
+        feature without an observed number yet, which has one cell.
     most : int
-        At most how many cells there are, where their ends are taken from the rows that are counted first.
+        Greatest number of cells of a feature whose edges are taken from the rows that are counted first.
     """
 
     index: Sequence[int]
@@ -43,8 +49,16 @@ class CellColumns(FixedColumns):
     family: ClassVar[type] = Binned
     hyperparameter: ClassVar[str] = "binned_prior"
 
+    @property
+    def base(self) -> Self:
+        return self
+
+    @property
+    def capacity(self) -> int:
+        return int(self.sizes().sum())
+
     def check(self) -> None:
-        """Raise ValueError unless there are increasing edges of each feature."""
+        """Raise ValueError unless the edges of each feature increase."""
         if len(self.edges) != len(self.index):
             raise ValueError(f"there are edges of {len(self.edges)} columns, and there are {len(self.index)}.")
         for edges in self.edges:
@@ -59,32 +73,32 @@ class CellColumns(FixedColumns):
         return CellRows(table.numbers(self.index), self._ends, self.sizes(), check)
 
     def learn(self, opened: CellRows) -> Self:
-        """Quantiles of the first rows are edges for good."""
+        """Return columns with quantiles of these rows as edges of the features that have none yet."""
         if all(edges is not None for edges in self.edges):
             return self
         values = np.asarray(opened.values[:: max(1, len(opened) // _ROWS)])
-        found = (quantiles(values[:, j], self.most) if edges is None else edges for j, edges in enumerate(self.edges))
-        return replace(self, edges=tuple(found))
+        return replace(
+            self,
+            edges=tuple(
+                quantile_edges(values[:, j], self.most) if edges is None else edges
+                for j, edges in enumerate(self.edges)
+            ),
+        )
 
     def rows(self, opened: CellRows, policy: UnknownPolicy | None = None) -> CellRows:
         return replace(opened, ends=self._ends, sizes=self.sizes())
 
-    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
-        return statistics.level_counts(self.sizes())
+    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        return self, statistics
 
     def union(self, other: Self) -> Self:
-        pairs = zip(self.names, self.edges, other.edges, strict=True)
-        return replace(self, edges=tuple(same_edges(name, mine, theirs) for name, mine, theirs in pairs))
+        columns = zip(self.names, self.edges, other.edges, strict=True)
+        return replace(self, edges=tuple(merge_edges(*column) for column in columns))
 
-    def levels_in(self, joint: Self) -> np.ndarray:
-        """Of a feature that had no edges yet nothing was counted."""
-        at = joint.start()
-        sizes = self.sizes()
-        return np.concatenate([s + np.arange(n) for s, n in zip(at, sizes, strict=True)])
-
-    def cells(self, statistics: LevelCounts) -> np.ndarray:
-        """(C, F) weight of the rows of each class in which each feature is observed."""
-        return cells_by_feature(statistics.count, self.sizes())
+    def positions_in(self, joint: Self) -> np.ndarray:
+        """Positions of these cells on the last axis of `joint`; a feature without edges has an empty first cell."""
+        features = zip(joint.start(), self.sizes(), strict=True)
+        return np.concatenate([start + np.arange(size) for start, size in features])
 
     def sizes(self) -> np.ndarray:
         """Number of cells of each feature."""
@@ -98,14 +112,10 @@ class CellColumns(FixedColumns):
     def _ends(self) -> np.ndarray:
         """(F, K) edges, infinite behind the last one of a feature."""
         ends = np.full((len(self.edges), int(self.sizes().max(initial=1))), np.inf)
-        for own, edges in zip(ends, self.edges, strict=True):
+        for row, edges in zip(ends, self.edges, strict=True):
             if edges is not None:
-                own[: len(edges)] = edges
+                row[: len(edges)] = edges
         return ends
-
-    def start(self) -> np.ndarray:
-        """Position of the first cell of each feature."""
-        return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)
 
     def groups(self) -> np.ndarray:
         """Feature of each cell."""
@@ -117,27 +127,38 @@ class CellColumns(FixedColumns):
 
 @dataclass(frozen=True, eq=False)
 class CellRows(PlainRows):
-    """Numbers, NaN where missing, as codes of the cells that they lie in; `check` is as for `RealRows`."""
+    """Numbers, NaN where missing, as codes of the cells in which they lie.
 
-    values: np.ndarray | SideBySide
+    Parameters
+    ----------
+    values : (N, F) array
+    ends : (F, K) array
+        Edges of each feature, infinite behind the last one.
+    sizes : (F,) int array
+        Number of cells of each feature.
+    check : function
+        Refuses infinite numbers in a block of rows; takes the block, and its first row as `start`.
+    """
+
+    values: np.ndarray | StackedColumns
     ends: np.ndarray
     sizes: np.ndarray
     check: Callable[..., bool]
 
     def __len__(self) -> int:
-        return self.values.shape[0]
+        return int(self.values.shape[0])
 
     @cached_property
     def _width(self) -> int:
-        columns = self.values.columns if isinstance(self.values, SideBySide) else (self.values,)
+        columns = self.values.columns if isinstance(self.values, StackedColumns) else (self.values,)
         with np.errstate(over="ignore", invalid="ignore"):
-            return room(self.sizes, complete=not any(np.isnan(np.sum(column)) for column in columns))
+            return level_capacity(self.sizes, complete=not any(np.isnan(np.sum(column)) for column in columns))
 
     def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
         return empty_counts(n_classes, len(self), self.sizes, self._width, int(self.sizes.sum()))
 
     def width(self) -> float:
-        return self.values.shape[1]
+        return float(self.values.shape[1])
 
     @property
     def missing(self) -> np.ndarray:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from bayesnb.encoding.levels import MISSING
-from bayesnb.encoding.row_blocks import CELLS, CodedRows, PlainRows, pad_rows, power_of_four, room
+from bayesnb.encoding.row_blocks import CELLS, CodedRows, PlainRows, level_capacity, pad_rows, power_of_four
 from bayesnb.families import LevelCounts, OneHot, PackedCounts, empty_counts
 from bayesnb.families.count_rows import joint_code
 from bayesnb.families.network_cells import BARREN, Network, NetworkCells
@@ -19,9 +19,16 @@ from bayesnb.families.network_cells import BARREN, Network, NetworkCells
 
 @dataclass(frozen=True, eq=False)
 class NodeRows(PlainRows):
-    """Categorical cells together with those of their parents, as they count: where all of these are observed.
+    """Rows of a structure as they count: a cell counts where the feature and all its parents are observed.
 
-    `nodes` are as in `NodeColumns`.
+    Parameters
+    ----------
+    base : CodedRows
+        Cells of the features without structure.
+    nodes : tuple of tuples of int
+        Position of each feature, then of its parents, within the columns.
+    capacity : int
+        Number of positions on the last axis of the statistics, padding included.
     """
 
     base: CodedRows
@@ -29,37 +36,39 @@ class NodeRows(PlainRows):
     capacity: int
 
     def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
-        return empty_counts(n_classes, len(self.base.factors.raw), self._sizes, room(self._sizes), self.capacity)
+        return empty_counts(
+            n_classes, len(self.base.factors.raw), self._sizes, level_capacity(self._sizes), self.capacity
+        )
 
     def width(self) -> float:
         return len(self.nodes)
 
     @property
     def missing(self) -> np.ndarray:
-        """(N, G) which cells are missing, whether or not their parents are."""
+        """(N, G) whether the feature of each node is missing, whatever its parents are."""
         return self.base.missing[:, [child for child, *_ in self.nodes]]
 
     @property
-    def given(self) -> np.ndarray:
+    def parent_sizes(self) -> np.ndarray:
         """Number of values of each feature as a parent."""
         return self.base.sizes
 
     @cached_property
     def _sizes(self) -> np.ndarray:
-        """Levels of each feature together with its parents."""
-        own, given = self.base.sizes, self.given
-        return np.array([own[child] * np.prod(given[parents], dtype=np.int64) for child, *parents in self.nodes])
+        """Number of levels of each feature together with its parents."""
+        sizes, parent_sizes = self.base.sizes, self.parent_sizes
+        return np.array([sizes[c] * np.prod(parent_sizes[parents], dtype=np.int64) for c, *parents in self.nodes])
 
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(K, G) the features behind each node, what a step in each of their codes is worth, and missing cells are."""
+        """(K, G) features of each node, strides of their codes in the joint code, and codes of missing cells."""
         column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
         stride = np.zeros(column.shape, np.int32)
         for g, (child, *parents) in enumerate(self.nodes):
             inner_first = [child, *reversed(parents)]
-            column[:, g] = child  # again, worth nothing, where there are fewer parents
+            column[:, g] = child  # repeated with stride 0 where a node has fewer parents than others
             column[: len(inner_first), g] = inner_first
-            inner = [self.base.sizes[child], *self.given[inner_first[1:-1]]]
+            inner = [self.base.sizes[child], *self.parent_sizes[inner_first[1:-1]]]
             stride[: len(inner_first), g] = np.cumprod([1, *inner])[: len(inner_first)]
         return column, stride, np.full(column.shape, -1, np.int32)
 
@@ -67,19 +76,20 @@ class NodeRows(PlainRows):
         x = self.base.block(start, stop, size)
         sizes = self._sizes
         code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
-        return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), room(sizes))
+        return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), level_capacity(sizes))
 
-    def answered(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
-        """The rows of these numbers (M,), with codes (M,) in column j."""
-        return type(self)(self.base.answered(rows, j, code), self.nodes, self.capacity)
+    def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
+        """Return the rows at these positions (M,), with codes (M,) in column j."""
+        return type(self)(self.base.replace_cells(rows, j, code), self.nodes, self.capacity)
 
 
 @dataclass(frozen=True, eq=False)
 class ContextRows(NodeRows):
-    """The same, where a missing parent is one more of its values: what counts is what scores."""
+    """Rows of a structure in which a missing parent is one more value, so that rows score as they count."""
 
     @property
-    def given(self) -> np.ndarray:
+    def parent_sizes(self) -> np.ndarray:
+        """Number of values of each feature as a parent, the missing one included."""
         return self.base.sizes + 1
 
     @cached_property
@@ -90,7 +100,7 @@ class ContextRows(NodeRows):
 
 @dataclass(frozen=True, eq=False)
 class PairRows(NodeRows):
-    """Features, each by itself, and pairs of them."""
+    """Rows of single features and of pairs of features."""
 
     @property
     def missing(self) -> np.ndarray:
@@ -99,9 +109,12 @@ class PairRows(NodeRows):
 
 @dataclass(frozen=True, eq=False)
 class NetworkRows(NodeRows):
-    """The same, where missing cells are summed out: `NetworkCells`, if any with an observed descendant is missing."""
+    """Rows of a network that score with missing cells summed out.
 
-    def counted(self) -> NodeRows:
+    Blocks are `NetworkCells` if a missing cell has an observed descendant.
+    """
+
+    def counting_rows(self) -> NodeRows:
         return NodeRows(self.base, self.nodes, self.capacity)
 
     @cached_property
@@ -111,14 +124,15 @@ class NetworkRows(NodeRows):
             return None
         code = np.array(self.base.block(0, self.n_rows, self.n_rows).code)
         below = np.zeros(code.shape, bool)
-        for child, *parents in reversed(parents_first(self.nodes)):
-            for p in parents:
-                below[:, p] |= below[:, child] | (code[:, child] >= 0)
+        for child, *parents in reversed(sort_parents_first(self.nodes)):
+            for parent in parents:
+                below[:, parent] |= below[:, child] | (code[:, child] >= 0)
         code[(code < 0) & ~below] = BARREN
         return code
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return len(self.base.factors.raw)
 
     @property
@@ -138,8 +152,8 @@ class NetworkRows(NodeRows):
         return network
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        observed: Any = super().block(start, stop, size)
-        if not self.summed.any():
+        observed = super().block(start, stop, size)
+        if not self.summed.any() or not isinstance(observed, OneHot):
             return observed
         which = np.flatnonzero(self.summed[start:stop])
         n = min(size, power_of_four(len(which)))
@@ -147,13 +161,13 @@ class NetworkRows(NodeRows):
         return NetworkCells(observed, pad_rows(which, n, size), pad_rows(code, n), self._network)
 
 
-def parents_first(nodes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """The nodes of a network, parents before children.
+def sort_parents_first(nodes: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Return the nodes of a network, parents before children.
 
     Raises
     ------
     CycleError
         If some feature depends on itself.
     """
-    of = {node[0]: node for node in nodes}
-    return [of[j] for j in TopologicalSorter({child: parents for child, *parents in nodes}).static_order()]
+    by_child = {node[0]: node for node in nodes}
+    return [by_child[j] for j in TopologicalSorter({child: parents for child, *parents in nodes}).static_order()]

@@ -1,4 +1,4 @@
-"""Labels and weights of rows, checked."""
+"""Checks of the labels and weights of rows."""
 
 from __future__ import annotations
 
@@ -10,17 +10,25 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayesnb._util.arguments import GREATEST, shown, to_numbers
-from bayesnb.encoding.levels import Levels, factorize, nullable
+from bayesnb.encoding.levels import Levels, factorize, to_array
 from bayesnb.encoding.table import from_sequence
 
 _FIRST_ROWS = 2**12
-"""In which every label may be found, so that the others need not be looked at."""
+"""Number of rows that are searched for all labels first, as the others are seldom needed."""
 
 
 def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tuple[Levels, np.ndarray]:
-    """Classes and the index of each row's class, for labels of any hashable type.
+    """Return the classes, and the index of each row's class, for labels of any hashable type.
 
-    `n_rows` None takes any number of labels; `name` is that of the argument.
+    Parameters
+    ----------
+    y : (N,) array-like
+    n_rows : int or None
+        Expected number of labels; None for any number.
+    owner : str
+        Name of the estimator, for messages.
+    name : str
+        Name of the argument, for messages.
 
     Raises
     ------
@@ -29,8 +37,8 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     """
     if y is None:
         raise ValueError(f"{owner} requires y to be passed, but the target y is None.")
-    y = nullable(y) if hasattr(y, "to_list") else y
-    y = y if hasattr(y, "shape") else _from_labels(y)
+    y = to_array(y) if hasattr(y, "to_list") else y
+    y = y if hasattr(y, "shape") else _labels_to_array(y)
     if not y.shape or (len(y.shape) > 1 and y.shape[1] != 1):
         raise ValueError(f"{name} should be a 1d array, got an array of shape {tuple(y.shape)} instead.")
     y = column_or_1d(y, warn=True)
@@ -46,24 +54,24 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
         raise ValueError(f"Input {name} contains NaN: the label of row {row} is missing; drop the row or label it.")
     if y.dtype.kind == "O" and any(isinstance(v, float) and not v.is_integer() for v in values):
         check_classification_targets(np.array([v for v in values if isinstance(v, float)]))
-    classes = Levels.of(values)
+    classes = Levels.from_values(values)
     position = classes.index(values)
-    some = np.bincount(codes[:_FIRST_ROWS], minlength=len(values))
-    counts = some if some.all() else np.bincount(codes, minlength=len(values))
-    seen = Levels.of(v for v, n in zip(values, counts, strict=True) if n)
+    first_counts = np.bincount(codes[:_FIRST_ROWS], minlength=len(values))
+    counts = first_counts if first_counts.all() else np.bincount(codes, minlength=len(values))
+    seen = Levels.from_values(v for v, n in zip(values, counts, strict=True) if n)
     if len(seen) < len(classes):
         position, classes = np.maximum(seen.index(values), 0), seen
-    return classes, _moved(codes, position)
+    return classes, _map_codes(codes, position)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Replication counts (N,) in float64; ones for None.
+    """Return replication counts (N,) in float64; ones for None.
 
     Raises
     ------
     ValueError
-        Naming the first weight that is negative, not finite, or positive and subnormal; if all are zero, or their sum
-        is more than `GREATEST`; on a wrong shape.
+        If a weight is negative, not finite, or positive and subnormal, naming the first one; if all are zero, or their
+        sum is more than `GREATEST`; if the shape is not (N,).
     """
     if sample_weight is None:
         return np.ones(n_rows)
@@ -74,7 +82,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
             sample_weight, ensure_2d=False, dtype=np.float64, ensure_all_finite=False, input_name="sample_weight"
         )
     except (TypeError, ValueError, OverflowError):
-        to_numbers("sample_weight", sample_weight)  # which names the argument
+        to_numbers("sample_weight", sample_weight)  # Its message names the argument.
         raise
     if weight.ndim != 1:
         raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
@@ -106,10 +114,11 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
         )
     if not weight.any():
         raise ValueError("sample_weight is zero for every row; at least one row must count.")
-    return weight
+    return np.asarray(weight)
 
 
 def _check_float_labels(y: np.ndarray, name: str) -> None:
+    """Raise ValueError if numeric labels are complex, not finite, or continuous."""
     if y.dtype.kind == "c":
         raise ValueError(f"Input {name}: Complex data not supported.")
     bad = ~np.isfinite(y)
@@ -120,8 +129,8 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
     check_classification_targets(y)
 
 
-def _from_labels(y: Any) -> np.ndarray:
-    """A list of labels as an array; tuples are labels too."""
+def _labels_to_array(y: Any) -> np.ndarray:
+    """Return a list of labels as an array; a tuple is one label."""
     if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
         return from_sequence(y, "y")
     array = np.empty(len(y), dtype=object)
@@ -130,31 +139,37 @@ def _from_labels(y: Any) -> np.ndarray:
     return array
 
 
-def require_present(y: Any, at: np.ndarray) -> None:
-    """Refuse missing labels, of which there are none but at these positions."""
+def require_present(y: Any, positions: np.ndarray) -> None:
+    """Raise ValueError if a label at one of these positions is missing; no others are checked."""
     import pandas as pd
 
-    labels = list(y) if len(at) else []
-    for i in at.tolist():
+    labels = list(y) if len(positions) else []
+    for i in positions.tolist():
         if pd.api.types.is_scalar(labels[i]) and pd.isna(labels[i]):
             raise ValueError(f"y: the label of row {i} is missing; drop the row or label it.")
 
 
-def index_of_labels(classes: Levels, found: Levels, label: np.ndarray) -> np.ndarray:
-    """Labels, given as indices of `found`, as indices of `classes`."""
-    position = classes.index(found.values)
+def index_of_labels(classes: Levels, labels: Levels, label: np.ndarray) -> np.ndarray:
+    """(N,) index of each row's class, from the index of its label among `labels`.
+
+    Raises
+    ------
+    ValueError
+        If a label is no class.
+    """
+    position = classes.index(labels.values)
     if (position < 0).any():
-        unknown = found.values[int(np.argmax(position < 0))]
+        unknown = labels.values[int(np.argmax(position < 0))]
         row = int(np.argmax(position[label] < 0))
         raise ValueError(
             f"The label {shown(unknown)} of row {row} is not among the known classes {shown(list(classes.values))}; "
             "partial_fit(classes=...) declares further ones."
         )
-    return _moved(label, position)
+    return _map_codes(label, position)
 
 
-def _moved(index: np.ndarray, position: np.ndarray) -> np.ndarray:
-    """`position[index]`, in which most often nothing moves."""
+def _map_codes(codes: np.ndarray, position: np.ndarray) -> np.ndarray:
+    """Return `position[codes]`, without a look-up in the usual case that positions are the codes."""
     if np.array_equal(position, np.arange(len(position))):
-        return index.astype(np.int32, copy=False)
-    return position.astype(np.int32)[index]
+        return np.asarray(codes.astype(np.int32, copy=False))
+    return np.asarray(position.astype(np.int32)[codes])

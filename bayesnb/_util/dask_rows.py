@@ -1,4 +1,4 @@
-"""Functions of rows on dask collections, a block at a time and only when asked: dask is imported if X is one."""
+"""Methods of rows on dask collections, computed lazily block by block; dask is imported only if X is a collection."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 Method = Callable[..., Any]
 
 
-def lazily(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Method]:
-    """Let a method of rows `method(self, X, ...)` take dask arrays and dataframes, of which it gives a dask array.
+def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Method]:
+    """Let a method of rows `method(self, X, ...)` take dask arrays and dataframes, for which it returns a dask array.
 
     Parameters
     ----------
-    prepare : function of self and a table of no rows with the columns of X
-        Refuses what can be refused without rows, and gives what the method would return: an array of no rows.
+    prepare : function of self and a table without rows, with the columns of X
+        Raises the errors that need no rows, and returns the method's result for no rows.
     """
 
     def decorate(method: Method) -> Method:
@@ -26,14 +26,14 @@ def lazily(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Meth
         def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
             if not is_collection(X):
                 return method(self, X, *args, **kwargs)
-            # A later fit is not to change what is computed then.
+            # The result is computed later; a fit in between must not change it.
             snapshot = copy.copy(self)
             result = prepare(snapshot, _no_rows(X))
 
             def block(rows: Any, owner: Any) -> Any:
                 return getattr(owner, method.__name__)(rows, *args, **kwargs) if rows.shape[0] else result
 
-            mapped = _map_frame if kind_of(X) == "frame" else _map_array
+            mapped = _map_frame if collection_kind(X) == "frame" else _map_array
             return mapped(block, X, snapshot, result)
 
         return call
@@ -42,31 +42,31 @@ def lazily(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method], Meth
 
 
 def is_collection(X: Any) -> bool:
-    """Whether X is of dask."""
+    """Return whether X is a dask collection."""
     return hasattr(X, "__dask_graph__")
 
 
-def computed(value: Any) -> Any:
-    """The value of a dask collection, and anything else as it is."""
+def compute_dask(value: Any) -> Any:
+    """Return the computed value of a dask collection, and any other value unchanged."""
     return value.compute() if is_collection(value) else value
 
 
-def kind_of(X: Any) -> str | None:
-    """Whether a dask collection is an "array" or a "frame" (or series), whose columns are known; else None."""
+def collection_kind(X: Any) -> str | None:
+    """Return "array" or "frame" (also for series) for a dask collection with known columns; else None."""
     if not is_collection(X) or not hasattr(X, "_meta"):
         return None
     return "array" if hasattr(X, "chunks") else "frame"
 
 
 def _no_rows(X: Any) -> Any:
-    """An array or DataFrame of no rows with the columns of X.
+    """Return an array or DataFrame without rows, with the columns of X.
 
     Raises
     ------
     TypeError, ValueError
         If X is no table.
     """
-    kind = kind_of(X)
+    kind = collection_kind(X)
     if kind is None:
         raise TypeError(f"X is a {type(X).__module__}.{type(X).__name__}; give a dask array or a dask DataFrame.")
     if X.ndim != 2 or (kind == "array" and np.isnan(X.shape[1])):
@@ -74,17 +74,19 @@ def _no_rows(X: Any) -> Any:
     return X._meta if kind == "frame" else np.empty((0, X.shape[1]))
 
 
-def _map_array(block: Callable, X: Any, owner: Any, result: np.ndarray) -> Any:
+def _map_array(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
+    """Apply `block` to each block of rows of a dask array; `result` is an array without rows."""
     import dask.array as da
     from dask.delayed import delayed
 
-    def column(rows: Any, owner: Any) -> Any:
-        found = block(rows, owner)
-        return found if found.ndim == 2 else found[:, None]
+    def two_dimensional(rows: Any, owner: Any) -> Any:
+        values = block(rows, owner)
+        return values if values.ndim == 2 else values[:, None]
 
     width = result.shape[1] if result.ndim == 2 else 1
-    mapped = da.map_blocks(
-        column,
+    map_blocks: Any = da.map_blocks
+    mapped = map_blocks(
+        two_dimensional,
         X if X.numblocks[1] == 1 else X.rechunk({1: -1}),
         owner=delayed(owner, traverse=False),
         dtype=result.dtype,
@@ -94,10 +96,11 @@ def _map_array(block: Callable, X: Any, owner: Any, result: np.ndarray) -> Any:
     return mapped if result.ndim == 2 else mapped[:, 0]
 
 
-def _map_frame(block: Callable, X: Any, owner: Any, result: np.ndarray) -> Any:
+def _map_frame(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
+    """Apply `block` to each partition of a dask dataframe; `result` is an array without rows."""
     from dask.delayed import delayed
 
     return X.map_partitions(block, owner=delayed(owner, traverse=False), meta=result, enforce_metadata=False)
 
 
-__all__ = ["computed", "is_collection", "kind_of", "lazily"]
+__all__ = ["accept_dask", "collection_kind", "compute_dask", "is_collection"]

@@ -1,4 +1,4 @@
-"""Categorical columns: levels that grow, and values that are no level."""
+"""Categorical columns, whose levels grow as data come, and the policy for values that are no level."""
 
 from __future__ import annotations
 
@@ -11,42 +11,27 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
-from bayesnb.encoding.columns import OfLevels, PlainColumns, Unknown, UnknownPolicy, cells_by_feature
-from bayesnb.encoding.edges import are_edges, cell_names, same_edges
+from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges
+from bayesnb.encoding.columns import MultiLevelColumns, SimplexColumns, Unknown, UnknownPolicy
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
 from bayesnb.encoding.row_blocks import CodedRows
 from bayesnb.encoding.table import Table, row_major
-from bayesnb.families import LevelCounts, PackedCounts
+from bayesnb.families import LevelCounts
 
 HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
 
 
-class GrowingColumns(OfLevels, PlainColumns):
-    """Columns whose levels grow as data come; the kernels make room for more of them."""
-
-    def cells(self, statistics: LevelCounts) -> np.ndarray:
-        """(C, F) weight of the rows of each class in which each feature is observed."""
-        return cells_by_feature(statistics.count, self.sizes())
-
-    def sizes(self) -> np.ndarray:
-        """Number of levels of each feature."""
-        raise NotImplementedError
-
-    def finish(self, statistics: LevelCounts | PackedCounts, class_count: np.ndarray) -> LevelCounts:
-        return statistics.level_counts(self.sizes())
+class GrowingColumns(SimplexColumns, MultiLevelColumns):
+    """Columns whose levels grow as data come; the kernels' arrays are padded for more levels."""
 
     def tables(self, flat: np.ndarray) -> list[np.ndarray]:
         """(C, levels) of each feature, from (C, L)."""
         return np.split(flat, self.start()[1:], axis=1)
 
-    def start(self) -> np.ndarray:
-        """Flat index of the first level of each feature."""
-        return np.cumsum([0, *self.sizes()[:-1]]).astype(np.int32)
-
     @property
     def capacity(self) -> int:
-        """Levels that the kernels make room for: a power of two, so that growth seldom compiles anew."""
+        """Number of levels after padding: a power of two, so that growth seldom compiles kernels anew."""
         return 1 << max(4, int(self.sizes().sum()).bit_length())
 
 
@@ -56,17 +41,23 @@ class LevelColumns(GrowingColumns):
 
     Parameters
     ----------
+    index : sequence of int
+        Positions of the features among the columns of the table.
+    names : sequence of str
+        Names of the features.
+    n_features : int
+        Number of columns of the whole table.
     levels : tuple of Levels
-        Those known so far, a feature each.
+        Known levels of each feature.
     declared : tuple of bool
-        Features whose levels were declared, and so do not grow.
+        Whether the levels of each feature were declared, and so do not grow.
     unknown : {"ignore", "error", "level"}
-        What an undeclared value is: a missing cell, an error, or the reserved last level.
+        Treatment of a value that is no level: a missing cell, an error, or the reserved last level.
     missing_values : tuple
         Values that mark a missing cell, besides None, NaN, NaT and pd.NA.
     cuts : tuple of arrays
-        Of features that are numbers where they are cut: their levels are the intervals between. None of others; empty
-        where there is no such feature.
+        For each feature that is a number, the edges of the intervals that are its levels; None for the other features.
+        Empty if no feature is a number.
     """
 
     index: Sequence[int]
@@ -92,28 +83,24 @@ class LevelColumns(GrowingColumns):
         if whole is not None and (factors := factorize_integers(whole)) is not None:
             return factors
         cuts = self.cuts or (None,) * len(self.index)
-        coded = [self._factorize(table, j, own) for j, own in zip(self.index, cuts, strict=True)]
+        coded = [self._factorize(table, j, edges) for j, edges in zip(self.index, cuts, strict=True)]
         top = max(len(values) for _, values in coded)
         raw = row_major([codes for codes, _ in coded], np.min_scalar_type(-1 - top))
         complete = all(codes.min(initial=0) >= 0 for codes, _ in coded)
         return Factors(raw, np.zeros(len(coded), np.int64), tuple(v for _, v in coded), complete)
 
-    def known_levels(self) -> dict[int, Levels]:
-        """Return the levels of each column."""
-        return dict(zip(self.index, self.levels, strict=True))
-
-    def with_levels(self, known: Mapping[int, Levels]) -> Self:
-        """Return columns whose levels are these, and do not grow."""
+    def with_declared(self, known: Mapping[int, Levels]) -> Self:
+        """Return these columns with the levels of each column of the table in `known`, which do not grow."""
         levels = tuple(known[j] for j in self.index)
         return replace(self, levels=levels, declared=(True,) * len(levels))
 
     @cached_property
     def marks(self) -> Levels:
-        """`missing_values`, each once."""
-        return Levels.of(self.missing_values)
+        """Distinct `missing_values`."""
+        return Levels.from_values(self.missing_values)
 
     def check(self) -> None:
-        """Raise ValueError unless there are levels of each feature, each once."""
+        """Raise ValueError unless each feature has distinct levels, and each number has cuts that increase."""
         if not len(self.levels) == len(self.declared) == len(self.index):
             raise ValueError(f"there are levels of {len(self.levels)} columns, and there are {len(self.index)}.")
         for levels in self.levels:
@@ -126,26 +113,26 @@ class LevelColumns(GrowingColumns):
                 raise ValueError("the cuts of a column of numbers do not increase, or are not those of its intervals.")
 
     def with_numbers(self, index: Sequence[int], names: Sequence[str], cuts: Sequence[np.ndarray]) -> Self:
-        """These features and numbers, whose levels are the intervals between cuts; in the order of the table."""
-        intervals = [Levels(tuple(cell_names(own))) for own in cuts]
-        own = zip(self.index, self.names, self.levels, self.declared, [None] * len(self.index), strict=True)
+        """Return these features and numbers as levels, the intervals between their cuts, in the order of the table."""
+        intervals = [Levels(tuple(cell_names(edges))) for edges in cuts]
+        categorical = zip(self.index, self.names, self.levels, self.declared, [None] * len(self.index), strict=True)
         numbers = zip(index, names, intervals, [True] * len(index), cuts, strict=True)
-        features: Any = sorted([*own, *numbers], key=lambda feature: feature[0])
-        at, called, levels, declared, where = zip(*features, strict=True)
-        return replace(self, index=at, names=called, levels=levels, declared=declared, cuts=where)
+        features: Any = sorted([*categorical, *numbers], key=lambda feature: feature[0])
+        positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
+        return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts)
 
     def learn(self, opened: Factors) -> Self:
-        """Levels of an undeclared feature are the values that may occur; see `prune`."""
+        """Return columns with the values that may occur as levels of undeclared features; `prune` drops the others."""
         levels = tuple(
-            known if fixed else Levels.of(v for v in values if v not in self.marks)
+            known if fixed else Levels.from_values(v for v in values if v not in self.marks)
             for known, fixed, values in zip(self.levels, self.declared, opened.values, strict=True)
         )
         return replace(self, levels=levels)
 
     def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Coded cells. `policy` is called with the values that are no level, if there are any."""
+        """Return coded cells; `policy` is called with the values that are no level, if there are any."""
         coded = [self._codes(opened, j) for j in range(len(self.index))]
-        unknown = [found for _, found in coded if found is not None]
+        unknown = [unknown_cells for _, unknown_cells in coded if unknown_cells is not None]
         if unknown:
             (policy or report_unknown)(self, unknown)
         codes = tuple(codes for codes, _ in coded)
@@ -166,22 +153,23 @@ class LevelColumns(GrowingColumns):
         return replace(self, levels=levels), LevelCounts(statistics.count[:, keep])
 
     def union(self, other: Self) -> Self:
-        for name, mine, theirs in zip(self.names, self.cuts, other.cuts, strict=False):
-            same_edges(name, mine, theirs)
+        for name, cuts, other_cuts in zip(self.names, self.cuts, other.cuts, strict=False):
+            merge_edges(name, cuts, other_cuts)
         columns = zip(self.names, self.levels, other.levels, strict=True)
-        levels = tuple(mine.union(theirs, f"levels of column {shown(name)}") for name, mine, theirs in columns)
+        levels = tuple(known.union(more, f"levels of column {shown(name)}") for name, known, more in columns)
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
         return replace(self, levels=levels, declared=declared)
 
-    def levels_in(self, joint: Self) -> np.ndarray:
-        return np.concatenate([s + at for s, at in zip(joint.start(), self.codes_in(joint), strict=True)])
+    def positions_in(self, joint: Self) -> np.ndarray:
+        codes = zip(joint.start(), self.codes_in(joint), strict=True)
+        return np.concatenate([start + code for start, code in codes])
 
     def codes_in(self, joint: Self) -> list[np.ndarray]:
-        """For each feature, which of its levels in `joint` each of these is."""
-        positions = [theirs.index(mine.values) for mine, theirs in zip(self.levels, joint.levels, strict=True)]
+        """For each feature the codes of its levels in `joint`, which has more levels."""
+        codes = [more.index(known.values) for known, more in zip(self.levels, joint.levels, strict=True)]
         if self.unknown == "level":
-            positions = [np.append(at, len(theirs)) for at, theirs in zip(positions, joint.levels, strict=True)]
-        return positions
+            codes = [np.append(code, len(more)) for code, more in zip(codes, joint.levels, strict=True)]
+        return codes
 
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return self.groups(), [name for j in range(len(self.levels)) for name in self.level_names(j)]
@@ -195,13 +183,15 @@ class LevelColumns(GrowingColumns):
         return np.array([len(levels) + (self.unknown == "level") for levels in self.levels])
 
     def groups(self) -> np.ndarray:
+        """Feature of each level."""
         return np.repeat(np.arange(len(self.levels), dtype=np.int32), self.sizes())
 
     def level_names(self, j: int) -> list[Hashable]:
-        """Levels of feature j as they stand in arrays."""
+        """Levels of feature j in the order of arrays, the reserved one included."""
         return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
 
     def _integers(self, table: Table) -> np.ndarray | None:
+        """(N, F) cells as integers of one type; None if some are no integers."""
         if table.is_frame:
             columns = [table.column(j) for j in self.index]
             if any(not isinstance(c.dtype, np.dtype) or c.dtype.kind not in "iu" for c in columns):
@@ -209,24 +199,26 @@ class LevelColumns(GrowingColumns):
             arrays = [np.asarray(c) for c in columns]
             narrowest = _narrowest(arrays)
             return None if narrowest is None else row_major(arrays, narrowest)
-        if table.data.dtype.kind not in "biu" or self.missing_values:
+        data = np.asarray(table.data)
+        if data.dtype.kind not in "biu" or self.missing_values:
             return None
-        return table.data if len(self.index) == table.data.shape[1] else table.data[:, list(self.index)]
+        return data if len(self.index) == data.shape[1] else data[:, list(self.index)]
 
-    def _factorize(self, table: Table, j: int, cuts: np.ndarray | None = None) -> tuple[np.ndarray, list[Any]]:
+    def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
+        """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
         if cuts is not None:
             values = np.asarray(table.numbers([j]))
             table.check_finite(values, [j], missing=True)
             codes = np.where(np.isnan(values), MISSING, np.searchsorted(cuts, values, side="left"))[:, 0]
             return codes, list(cell_names(cuts))
-        column, where = table.column(j), table.where(j)
+        column, where = table.column(j), table.label(j)
         categories = declared_categories(column)
         if categories is not None and hasattr(column, "cat") and hasattr(column.cat, "codes"):
             return np.asarray(column.cat.codes), list(categories)
         return factorize(column, where)
 
     def _codes(self, opened: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
-        """Level of each value of feature j: `MISSING` for marks, and what `unknown` says for the rest."""
+        """Return the code of each value of feature j, and the values that are no level, if any cell has one."""
         values = opened.values[j]
         codes = self.levels[j].index(values)
         for i, value in enumerate(values if self.missing_values else ()):
@@ -244,34 +236,34 @@ class LevelColumns(GrowingColumns):
 
 
 def _narrowest(columns: Sequence[np.ndarray]) -> np.dtype | None:
-    """The smallest integers that hold every cell."""
+    """Smallest integer type that holds every cell; None if no type does."""
     low, high = min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)
     kinds = (np.int8, np.int16, np.int32, np.int64, np.uint64)
     return next((np.dtype(t) for t in kinds if np.iinfo(t).min <= low and high <= np.iinfo(t).max), None)
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:
-    """Say how many cells have unknown levels, and where the first is."""
-    first, cells = unknown[0], sum(u.cells for u in unknown)
+    """Describe the cells with unknown levels: their number, and the first one."""
+    first, n_cells = unknown[0], sum(u.cells for u in unknown)
     name = f"column {shown(columns.names[first.feature])}"
-    many = f"{cells} cell{'' if cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
-    return f"{many} with levels that the model does not know, first {shown(first.value)} at row {first.row} of {name}"
+    cells = f"{n_cells} cell{'' if n_cells == 1 else 's'} of {name if len(unknown) == 1 else f'{len(unknown)} columns'}"
+    return f"{cells} with levels that the model does not know, first {shown(first.value)} at row {first.row} of {name}"
 
 
 def report_unknown(columns: LevelColumns, unknown: list[Unknown], note: str = "") -> None:
-    """Warn of values that are no level, or refuse them, as the columns say."""
-    found = describe_unknown(columns, unknown) + note
+    """Warn of values that are no level, or raise ValueError if `columns.unknown` is "error"."""
+    description = describe_unknown(columns, unknown) + note
     if columns.unknown == "error":
         raise ValueError(
-            f"Found unknown categories: {found}. Declare them in `categories`, or set handle_unknown='ignore' or "
+            f"Found unknown categories: {description}. Declare them in `categories`, or set handle_unknown='ignore' or "
             "'level'."
         )
     meaning = "counts as missing" if columns.unknown == "ignore" else f"counts as the reserved level {RESERVED}"
-    warn(f"{found}; each {meaning}.")
+    warn(f"{description}; each {meaning}.")
 
 
 def declared_categories(column: Any) -> Sequence[Any] | None:
-    """Categories of a pandas categorical or a polars enumeration."""
+    """Categories of a pandas categorical or a polars enumeration; None for any other column."""
     dtype = getattr(column, "dtype", None)
     if hasattr(dtype, "categories") and dtype is not None:
         categories = dtype.categories

@@ -1,0 +1,115 @@
+"""Edges between cells of numbers: from quantiles, from users, and in names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bayesnb._util.arguments import shown, to_numbers
+from bayesnb.encoding.table import Table
+
+
+def quantile_edges(values: np.ndarray, cells: int) -> np.ndarray | None:
+    """Edges of at most `cells` cells of about equally many values, halfway between values; None if none is finite."""
+    distinct, count = np.unique(values[np.isfinite(values)].astype(np.float64), return_counts=True)
+    if not len(distinct):
+        return None
+    n_below = np.cumsum(count)[:-1]
+    if len(n_below) >= cells:
+        target = (n_below[-1] + count[-1]) * np.arange(1, cells) / cells
+        above = np.minimum(np.searchsorted(n_below, target), len(n_below) - 1)
+        below = np.maximum(above - 1, 0)
+        nearest = np.where(abs(n_below[above] - target) <= abs(n_below[below] - target), above, below)
+        chosen = np.unique(nearest)
+    else:
+        chosen = np.arange(len(n_below))
+    lower, upper = distinct[chosen], distinct[chosen + 1]
+    # Halves are added, as sums of large numbers overflow. A number on an edge is in the cell below it, so that the
+    # lower value serves as the edge if the mean rounds to a value outside.
+    edges = lower / 2 + upper / 2
+    return np.asarray(np.where((edges < lower) | (edges >= upper), lower, edges))
+
+
+def are_edges(edges: Any) -> bool:
+    """Return whether `edges` is an array (K,) of finite numbers that increase."""
+    numbers = isinstance(edges, np.ndarray) and edges.ndim == 1 and edges.dtype == np.float64
+    return numbers and bool(np.isfinite(edges).all()) and bool((np.diff(edges) > 0).all())
+
+
+def check_edges(edges: Any, table: Table, index: Iterable[int]) -> tuple[np.ndarray | None, ...]:
+    """Return the edges of each column of `index`; None for a column without edges.
+
+    Parameters
+    ----------
+    edges : dict, sequence or None
+        Value of the user's argument: {column: edges}, or an entry for each column of `index`.
+    table : Table
+    index : iterable of int
+        Positions of the binned columns in the table.
+
+    Raises
+    ------
+    ValueError
+        If edges do not increase, or are for other columns than the binned ones.
+    """
+    index = list(index)
+    if edges is None:
+        return (None,) * len(index)
+    if isinstance(edges, Mapping):
+        by_position = {table.position(column, "edges"): given for column, given in edges.items()}
+        unbinned = [table.names[j] for j in by_position if j not in index]
+        if unbinned:
+            raise ValueError(f"edges are given for column {shown(unbinned[0])}, which is not binned.")
+        entries: list[Any] = [by_position.get(j) for j in index]
+    elif isinstance(edges, Sequence | np.ndarray) and not isinstance(edges, str) and len(edges) == len(index):
+        entries = list(edges)
+    else:
+        raise ValueError(
+            f"edges={shown(edges)} must be a dict {{column: edges}}, such as edges_ of another classifier, or have an "
+            f"entry for each of the {len(index)} binned columns."
+        )
+    checked = []
+    for j, entry in zip(index, entries, strict=True):
+        numbers = None if entry is None else to_numbers(f"edges of column {table.names[j]!r}", entry)
+        if numbers is not None and not are_edges(numbers):
+            raise ValueError(
+                f"edges of column {shown(table.names[j])} are {shown(entry)}; they must be finite numbers that "
+                "increase."
+            )
+        checked.append(numbers)
+    return tuple(checked)
+
+
+def cell_names(edges: np.ndarray | None) -> list[str]:
+    """Names of the cells between edges, such as "(1.5, 2]", with enough digits for the edges to differ."""
+    if edges is None or not len(edges):
+        return ["(-inf, inf)"]
+    digits = next((d for d in range(3, 18) if len({f"{e:.{d}g}" for e in edges}) == len(edges)), 17)
+    ends = [f"{e:.{digits}g}" for e in edges]
+    inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
+    return [f"(-inf, {ends[0]}]", *inner, f"({ends[-1]}, inf)"]
+
+
+def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | None:
+    """Return the edges of a column in two parts of the rows, if one part has none yet or both have the same.
+
+    Raises
+    ------
+    ValueError
+        If the edges differ.
+    """
+    if first is None or second is None:
+        return second if first is None else first
+    if not np.array_equal(first, second):
+        raise ValueError(
+            f"Column {shown(name)} was cut into other cells in one part of the rows than in another, and such counts "
+            "do not add up. Take the edges from a first pass, fit(some_rows).edges_, and give them to all parts: "
+            "edges=..."
+        )
+    return first
+
+
+__all__ = ["are_edges", "cell_names", "check_edges", "merge_edges", "quantile_edges"]

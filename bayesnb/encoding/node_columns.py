@@ -1,0 +1,286 @@
+"""Structures as encodings: a feature with parents has the levels (parents, feature), grouped by the parents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bayesnb._util.arguments import shown
+from bayesnb._util.level_pair_counts import require_memory
+from bayesnb.encoding.columns import Columns, UnknownPolicy
+from bayesnb.encoding.level_columns import GrowingColumns, LevelColumns
+from bayesnb.encoding.levels import Factors, Levels
+from bayesnb.encoding.node_rows import NetworkRows, NodeRows, sort_parents_first
+from bayesnb.encoding.row_blocks import CodedRows
+from bayesnb.encoding.table import Table
+from bayesnb.families import Dirichlet, LevelCounts
+
+Node = tuple[int, ...]
+"""Positions of a feature, then of its parents, within the columns."""
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """Level of a feature given a level of each parent."""
+
+    level: Hashable
+    given: tuple[tuple[str, Hashable], ...]
+
+    def __str__(self) -> str:
+        return f"{self.level} | " + ", ".join(f"{name}={value}" for name, value in self.given)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True, eq=False)
+class NodeColumns(GrowingColumns):
+    """Categorical features, each given its parents: p(x_j | parents, class) is a simplex for each value of the parents.
+
+    A cell counts only if the feature and all its parents are observed; rows score with missing cells summed out.
+
+    Parameters
+    ----------
+    base : LevelColumns
+        The features without parents.
+    nodes : tuple of Node
+        Each feature with its parents. On the last axis of the statistics the parents' levels vary slowly, in their
+        order, and the feature's levels fastest.
+    """
+
+    base: LevelColumns
+    nodes: tuple[Node, ...]
+    kind: ClassVar[str] = "categorical"
+
+    @property
+    def network(self) -> Self:
+        """These columns."""
+        return self
+
+    @classmethod
+    def from_base(cls, base: LevelColumns) -> Self:
+        """Return columns of these features without arcs."""
+        return cls(base, tuple((j,) for j in range(len(base.index))))
+
+    def superparent_nodes(self, parent: int) -> tuple[Node, ...]:
+        """Nodes of a network in which one feature is the parent of all others."""
+        return tuple((j,) if j == parent else (j, parent) for j in range(len(self.base.index)))
+
+    @property
+    def index(self) -> Sequence[int]:
+        return [self.base.index[child] for child, *_ in self.nodes]
+
+    @property
+    def names(self) -> Sequence[str]:
+        return [self.base.names[child] for child, *_ in self.nodes]
+
+    @property
+    def n_features(self) -> int:
+        return self.base.n_features
+
+    def check(self) -> None:
+        """Raise ValueError unless the nodes name different features of the base."""
+        self.base.check()
+        n_columns = len(self.base.index)
+        for node in self.nodes:
+            if not node or len(set(node)) < len(node) or not all(0 <= j < n_columns for j in node):
+                raise ValueError(f"an arc of its network is {node}, and there are {n_columns} columns.")
+
+    def open(self, table: Table) -> Factors:
+        return self.base.open(table)
+
+    def learn(self, opened: Factors) -> Self:
+        """Return columns with the values that occur, with or without parents, as levels of undeclared features."""
+        base = self.base
+
+        def occurring(j: int) -> Levels:
+            values = zip(opened.values[j], opened.occurrences(j), strict=True)
+            return Levels.from_values(value for value, n in values if n and value not in base.marks)
+
+        columns = enumerate(zip(base.levels, base.declared, strict=True))
+        levels = tuple(known if fixed else occurring(j) for j, (known, fixed) in columns)
+        return replace(self, base=replace(base, levels=levels))
+
+    def counting_rows(self, base: CodedRows) -> NodeRows:
+        """Rows of which each cell counts together with its parents."""
+        return NodeRows(base, self.nodes, self.capacity)
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
+        """Encode opened columns as rows with missing cells summed out."""
+        return NetworkRows(self.base.rows(opened, policy), self.nodes, self.capacity)
+
+    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
+        """Return the arguments: `learn` takes only levels that occur."""
+        return self, statistics
+
+    def union(self, other: Self) -> Self:
+        if self.nodes != other.nodes:
+            raise ValueError("Counts of different structures do not add up.")
+        return replace(self, base=self.base.union(other.base))
+
+    def positions_in(self, joint: Self) -> np.ndarray:
+        codes, positions = self.base.codes_in(joint.base), []
+        for (child, *parents), start in zip(self.nodes, joint.start(), strict=True):
+            parent_codes = [self._parent_codes(codes[p], joint.base.sizes()[p]) for p in parents]
+            shape = joint.shape((child, *parents))
+            positions.append(start + np.ravel_multi_index(np.ix_(*parent_codes, codes[child]), shape).ravel())
+        return np.concatenate(positions)
+
+    def _parent_codes(self, code: np.ndarray, n_levels: int) -> np.ndarray:
+        """Codes of a parent's values, from the codes of its levels; `n_levels` is the number of levels it may have."""
+        return code
+
+    def parent_sizes(self) -> np.ndarray:
+        """Number of values of each feature as a parent."""
+        return self.base.sizes()
+
+    def parent_values(self, j: int) -> list[Hashable]:
+        """Values of feature j as a parent."""
+        return self.base.level_names(j)
+
+    def shape(self, node: Node) -> tuple[int, ...]:
+        """Numbers of levels of the parents, then of the feature."""
+        child, *parents = node
+        return (*(int(n) for n in self.parent_sizes()[parents]), int(self.base.sizes()[child]))
+
+    def sizes(self) -> np.ndarray:
+        """Number of levels of each feature together with its parents."""
+        return self._sizes
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        # Beyond 2⁶³ these are objects, and `require_memory` says how many.
+        return np.array([math.prod(self.shape(node)) for node in self.nodes])
+
+    def require_memory(self, n_classes: int) -> None:
+        """Raise ValueError if counts of all combinations of levels would not fit into memory."""
+        sizes = self._sizes.tolist()
+        widest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+        require_memory(
+            n_classes * sum(sizes),
+            f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
+            f"Column {shown(self.names[widest])} and its parents have {sizes[widest]:,}: leave out arcs, or group "
+            "levels.",
+        )
+
+    def groups(self) -> np.ndarray:
+        """Simplex of each position on the last axis: one for each node and value of its parents."""
+        groups, first = [], 0
+        for *parents, n_levels in map(self.shape, self.nodes):
+            n_groups = int(np.prod(parents, dtype=np.int64))
+            groups.append(np.repeat(np.arange(first, first + n_groups, dtype=np.int32), n_levels))
+            first += n_groups
+        return np.concatenate(groups)
+
+    def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
+        levels: list[Hashable] = []
+        for child, *parents in self.nodes:
+            child_levels = self.base.level_names(child)
+            if not parents:
+                levels += child_levels
+                continue
+            names = [self.base.names[p] for p in parents]
+            for values in product(*map(self.parent_values, parents)):
+                levels += [Conditional(level, tuple(zip(names, values, strict=True))) for level in child_levels]
+        return np.repeat(np.arange(len(self.nodes)), self.sizes()), levels
+
+    def tables(self, flat: np.ndarray) -> list[np.ndarray]:
+        """(C, *parents, levels) table of each node, from its (C, L) array."""
+        columns = np.split(flat, self.start()[1:], axis=1)
+        return [part.reshape(len(flat), *self.shape(node)) for part, node in zip(columns, self.nodes, strict=True)]
+
+    def counts_without_parents(self, statistics: LevelCounts) -> LevelCounts:
+        """Counts of the features given the class alone, from the cells whose parents are observed."""
+        counts = [table.sum(axis=tuple(range(1, table.ndim - 1))) for table in self.tables(statistics.count)]
+        return LevelCounts(np.concatenate([counts[i] for i in np.argsort(self.index)], axis=1))
+
+    def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
+        """Names of the features with parents such that in some row the feature or a parent is missing."""
+        missing = self._node_weight(statistics) < class_count[:, None] * (1 - 1e-9)
+        return [self.base.names[self.nodes[i][0]] for i in np.flatnonzero(self._has_parents & missing.any(axis=0))]
+
+    def features_never_counted(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
+        """Classes and features such that no row of the class has the feature and all of its parents."""
+        never = self._has_parents & (self._node_weight(statistics) == 0) & (class_count[:, None] > 0)
+        return [(int(c), self.base.names[self.nodes[i][0]]) for c, i in np.argwhere(never)]
+
+    @property
+    def _has_parents(self) -> np.ndarray:
+        """(G,) whether each node has parents."""
+        return np.array([len(node) > 1 for node in self.nodes], bool)
+
+    def _node_weight(self, statistics: LevelCounts) -> np.ndarray:
+        """(C, G) weight of the rows that have the feature and the parents of each node."""
+        tables = [t.reshape(len(t), -1).sum(axis=1) for t in self.tables(statistics.count)]
+        return np.stack(tables, axis=1) if tables else np.zeros((len(statistics.count), 0))
+
+    def prior_without_parents(self, prior: Any) -> Dirichlet:
+        """Prior of the features given the class alone: the concentrations given the first value of the parents."""
+
+        def first_values(table: np.ndarray) -> np.ndarray:
+            if not table.size:
+                return np.ones((len(table), table.shape[-1]))
+            return table.reshape(len(table), -1, table.shape[-1])[:, 0]
+
+        alpha = np.concatenate(list(map(first_values, self.tables(np.asarray(prior.concentration)))), axis=1)
+        return Dirichlet(alpha, self.base.groups(), len(self.base.index))
+
+    def order(self) -> list[int]:
+        """Positions of the nodes, parents before children."""
+        position = {node[0]: i for i, node in enumerate(self.nodes)}
+        return [position[child] for child, *_ in sort_parents_first(self.nodes)]
+
+    def select_realized(self, drawn: np.ndarray) -> np.ndarray:
+        """Return the drawn levels, (S, L) of 0 and 1, that come true: those given the values drawn for the parents.
+
+        `drawn` (S, L) has one level of each feature for every value of its parents.
+        """
+        realized = np.zeros_like(drawn)
+        start, sizes, n_levels, parent_sizes = self.start(), self.sizes(), self.base.sizes(), self.parent_sizes()
+        draws = np.arange(len(drawn))
+        code = np.zeros((len(drawn), len(n_levels)), np.int64)
+        for i in self.order():
+            child, *parents = self.nodes[i]
+            if not sizes[i]:
+                continue
+            table = drawn[:, start[i] : start[i] + sizes[i]].reshape(len(drawn), -1, n_levels[child])
+            group = np.ravel_multi_index([code[:, p] for p in parents], parent_sizes[parents]) if parents else 0
+            code[:, child] = table[draws, group].argmax(axis=1)
+            realized[draws, start[i] + group * n_levels[child] + code[:, child]] = 1
+        return realized
+
+
+@dataclass(frozen=True, eq=False)
+class AveragedColumns(NodeColumns):
+    """Categorical features under an average of structures: rows score as they count, with nothing summed out."""
+
+    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
+        """Encode opened columns as rows that score as they count."""
+        return self.counting_rows(self.base.rows(opened, policy))
+
+
+def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:
+    """Return blocks of columns with the levels of the `known` blocks, which do not grow; numbers stay as they are."""
+    bases = [columns.base for columns in known]
+    levels = {
+        j: column_levels
+        for base in bases
+        if isinstance(base, LevelColumns)
+        for j, column_levels in zip(base.index, base.levels, strict=True)
+    }
+
+    def declare(columns: Columns) -> Columns:
+        if not isinstance(columns.base, LevelColumns):
+            return columns
+        base = columns.base.with_declared(levels)
+        return replace(columns, base=base) if isinstance(columns, NodeColumns) else base
+
+    return tuple(map(declare, blocks))
+
+
+__all__ = ["AveragedColumns", "Conditional", "Node", "NodeColumns", "declare_levels"]

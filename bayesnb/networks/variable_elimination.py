@@ -1,0 +1,105 @@
+"""Exact conditional probabilities in a network, by variable elimination."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+_MOST = 2**24
+"""Greatest number of cells of a table."""
+
+Factor = tuple[tuple[Hashable, ...], np.ndarray]
+"""Names of variables, and a table of probabilities with an axis for each variable."""
+
+
+def conditional(factors: Sequence[Factor], asked: Sequence[Hashable], given: dict[Hashable, int]) -> np.ndarray:
+    """Return P(asked | given).
+
+    Parameters
+    ----------
+    factors : sequence of Factor
+        p(variable | parents) of each variable, the variable last.
+    asked : sequence
+        Names of the variables of the axes of the result.
+    given : dict
+        Level of each variable that is conditioned on.
+
+    Raises
+    ------
+    ValueError
+        If an intermediate table is too large, or the given levels have probability 0.
+    """
+    import opt_einsum
+
+    needed = _ancestors(factors, {*asked, *given})
+    relevant = _combine([_slice(factor, given) for factor in factors if factor[0][-1] in needed])
+    number = {name: i for i, name in enumerate(dict.fromkeys(n for names, _ in relevant for n in names))}
+    operands = [operand for names, table in relevant for operand in (table, [number[n] for n in names])]
+    order, path = opt_einsum.contract_path(*operands, [number[n] for n in asked], optimize="auto")
+    if path.largest_intermediate > _MOST:
+        levels = {n: size for names, table in relevant for n, size in zip(names, table.shape, strict=True)}
+        summed = [n for n in levels if n not in asked]
+        raise ValueError(
+            f"query: summing over {len(summed)} variables leads to a table of {path.largest_intermediate:.3g} numbers, "
+            f"and the limit is {_MOST:,}; all of them with the {len(asked)} that are asked have "
+            f"{math.prod(levels.values()):.3g} combinations. Ask for fewer variables, or give more of them."
+        )
+    names, joint = _eliminate(relevant, order, asked)
+    joint = joint.transpose([names.index(n) for n in asked])
+    return np.asarray(joint / joint.sum())
+
+
+def _eliminate(factors: list[Factor], order: Sequence[tuple[int, ...]], asked: Sequence[Hashable]) -> Factor:
+    """Return the product of all factors, summed over the variables that are not asked, up to a constant.
+
+    Raises
+    ------
+    ValueError
+        If the product is zero.
+    """
+    remaining = list(factors)
+    for step in order:
+        multiplied = [remaining.pop(i) for i in sorted(step, reverse=True)]
+        needed = {n for names, _ in remaining for n in names} | set(asked)
+        variables = list(dict.fromkeys(n for names, _ in multiplied for n in names))
+        kept = tuple(n for n in variables if n in needed)
+        operands = [operand for names, table in multiplied for operand in (table, [variables.index(n) for n in names])]
+        table = np.einsum(*operands, [variables.index(n) for n in kept])
+        if not table.max(initial=0.0) > 0:
+            raise ValueError("query: what is given has probability 0.")
+        remaining.append((kept, table / table.max()))
+    return remaining[0]
+
+
+def _ancestors(factors: Sequence[Factor], names: set[Hashable]) -> set[Hashable]:
+    """Return the variables and their ancestors; the factors of all other variables sum to one."""
+    parents = {variables[-1]: variables[:-1] for variables, _ in factors}
+    ancestors: set[Hashable] = set()
+    remaining = list(names)
+    while remaining:
+        name = remaining.pop()
+        if name not in ancestors:
+            ancestors.add(name)
+            remaining += parents[name]
+    return ancestors
+
+
+def _combine(factors: Sequence[Factor]) -> list[Factor]:
+    """Multiply the factors of the same variables, up to a constant, as products of many factors would underflow."""
+    logs: dict[tuple[Hashable, ...], np.ndarray] = {}
+    with np.errstate(divide="ignore"):
+        for names, table in factors:
+            logs[names] = logs.get(names, np.zeros(())) + np.log(table)
+    tops = {names: table.max(initial=-np.inf) for names, table in logs.items()}
+    if np.isneginf(list(tops.values())).any():
+        raise ValueError("query: what is given has probability 0.")
+    return [(names, np.exp(table - tops[names])) for names, table in logs.items()]
+
+
+def _slice(factor: Factor, given: dict[Hashable, int]) -> Factor:
+    """Return a factor at the given levels, as a function of the other variables."""
+    names, table = factor
+    free = tuple(n for n in names if n not in given)
+    return free, table[tuple(given.get(n, slice(None)) for n in names)]
