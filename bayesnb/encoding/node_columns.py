@@ -266,19 +266,20 @@ class AveragedColumns(NodeColumns):
 
 def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:
     """Return blocks of columns with the levels of the `known` blocks, which do not grow; numbers stay as they are."""
-    bases = [columns.base for columns in known]
+    bases: list[Any] = [columns.base for columns in known]
     levels = {
         j: column_levels
         for base in bases
-        if isinstance(base, LevelColumns)
+        if hasattr(base, "with_declared")
         for j, column_levels in zip(base.index, base.levels, strict=True)
     }
 
     def declare(columns: Columns) -> Columns:
-        if not isinstance(columns.base, LevelColumns):
+        base: Any = columns.base
+        if not hasattr(base, "with_declared"):
             return columns
-        base = columns.base.with_declared(levels)
-        return replace(columns, base=base) if isinstance(columns, NodeColumns) else base
+        declared: Columns = base.with_declared(levels)
+        return declared if columns.network is None else replace(columns.network, base=declared)
 
     return tuple(map(declare, blocks))
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -152,8 +152,8 @@ class NetworkRows(NodeRows):
         return network
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        observed = super().block(start, stop, size)
-        if not self.summed.any() or not isinstance(observed, OneHot):
+        observed: Any = super().block(start, stop, size)  # in this class `OneHot`
+        if not self.summed.any():
             return observed
         which = np.flatnonzero(self.summed[start:stop])
         n = min(size, power_of_four(len(which)))

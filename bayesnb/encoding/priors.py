@@ -296,7 +296,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
         columns = encoding.blocks[i]
         if hasattr(given_family, "group") and not np.array_equal(given_family.group, columns.groups()):
             raise ValueError(f"prior.blocks[{i}].group is not that of the levels, {columns.groups()[:20]}.")
-        if isinstance(given_family, ContextTree | TreeAveraged):
+        if columns.network is not None and hasattr(given_family, "count"):  # an average of structures
             columns_prior = columns.prior(1.0, "alpha", len(statistics.class_count))
             _require_structures(given_family, columns_prior, f"prior.blocks[{i}]")
     return prior
