@@ -13,7 +13,7 @@ from bayesnb._util.arguments import require_iterable, require_mapping, require_n
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
-from bayesnb.fitted import Classifier, require_fitted
+from bayesnb.fitted import Classifier, current_state, require_fitted
 from bayesnb.uncertainty.class_probabilities import Given, Method, choose_sampler, require_options
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def decide(
     require_fitted(nb, "decide")
     require_options(given, method)
     require_seed(seed)
-    fitted = None if nb.no_posterior else nb.fitted_
+    fitted = None if nb.no_posterior else current_state(nb)
     sampler = None if fitted is None else choose_sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()

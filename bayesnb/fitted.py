@@ -279,6 +279,7 @@ class Fitted:
         class_prior : (C,) array, optional
             Class probabilities in place of the learned ones.
         """
+        estimate = self.estimate if estimate is None else estimate
         if self.average is None:
             return self.score_rows(*self.encode(X), output, estimate, class_prior)
         weights_per_member = self.weights is not None and self.weights.has_members
@@ -489,6 +490,15 @@ def require_fitted(nb: object, who: str) -> None:
     check_is_fitted(nb)
 
 
+def current_state(nb: Classifier) -> Fitted:
+    """Return the state of a fitted classifier, with the reading of the posterior that is asked for now.
+
+    `estimate` is no matter of fitting: set after `fit`, it holds at once.
+    """
+    fitted = nb.fitted_
+    return fitted if nb.estimate == fitted.estimate else replace(fitted, estimate=nb.estimate)
+
+
 def require_posterior(nb: Classifier, who: str) -> Fitted:
     """Return the state of a fitted classifier; raise unless its parameters have an exact posterior.
 
@@ -504,7 +514,7 @@ def require_posterior(nb: Classifier, who: str) -> Fitted:
     require_fitted(nb, who)
     if nb.no_posterior is not None:
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
-    return nb.fitted_
+    return current_state(nb)
 
 
 def require_evidence(nb: Classifier, who: str) -> Fitted:

@@ -346,15 +346,23 @@ def _padded(encoding: Encoding, blocks_: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def _read(model: NaiveBayes, multiplicity: Any, estimate: Estimate | Literal["penalized_mle"]) -> JointLikelihood:
     """Read the posterior block by block, as few models share the shapes for which all blocks would be compiled."""
-    # The class prior is read by a compiled kernel in any case, as eager calls of JAX compile one by one.
-    parts: list[tuple[Any, ...]] = [(block,) for block in model.blocks if not block.read_on_host] or [()]
     unweighted = replace(model, weights=None)
-    readings = [_read_compiled(replace(unweighted, blocks=part), multiplicity, estimate) for part in parts]
-    compiled = (reading.likelihoods[0] for reading in readings)
-    likelihoods = [
-        read_block(block, estimate, multiplicity) if block.read_on_host else next(compiled) for block in model.blocks
+    compiled = [
+        _read_compiled(replace(unweighted, blocks=(block,)), multiplicity, estimate)
+        for block in model.blocks
+        if not block.read_on_host
     ]
-    return model.weighted(np.asarray(readings[0].log_class), likelihoods)
+    if compiled:
+        log_class = compiled[0].log_class
+    elif multiplicity is None and estimate in ("mean", "predictive"):
+        log_class = model.class_prior.mean().log_theta[0]  # in NumPy, without compilation
+    else:
+        log_class = _read_compiled(replace(unweighted, blocks=()), multiplicity, estimate).log_class
+    rest = (reading.likelihoods[0] for reading in compiled)
+    likelihoods = [
+        read_block(block, estimate, multiplicity) if block.read_on_host else next(rest) for block in model.blocks
+    ]
+    return model.weighted(np.asarray(log_class), likelihoods)
 
 
 @jax.jit(static_argnames="estimate")

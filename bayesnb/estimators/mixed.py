@@ -248,7 +248,9 @@ class MixedNB(NaiveBayesClassifier):
     @property
     def _chooses_densities(self) -> bool:
         """Whether `fit` chooses between normal and binned densities for each column."""
-        given = isinstance(self.prior, NaiveBayes) and all(f.kind != "binned" for f in self.prior.blocks)
+        given = isinstance(self.prior, NaiveBayes) and all(
+            getattr(f, "kind", None) != "binned" for f in self.prior.blocks
+        )
         return self.numbers == "auto" and not given
 
     def _made_choices(self, encoding: Encoding) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.dask_rows import accept_dask, compute_dask
 from bayesnb.encoding import Encoding, Table, check_labels, check_table, check_weights, priors
 from bayesnb.estimators.display import Displayed
-from bayesnb.fitted import Fitted, Output, warn_undefined
+from bayesnb.fitted import Fitted, Output, current_state, warn_undefined
 from bayesnb.model import Estimate, NaiveBayes, Statistics
 from bayesnb.uncertainty.given_draws import read_draws
 from bayesnb.uncertainty.row_draws import score_draws
@@ -282,14 +282,14 @@ class FittedClassifier(ClassifierMixin, Displayed):
         """Apply `output`, a function of `scoring`, to the joint log probabilities of the rows of X."""
         check_is_fitted(self)
         if draws is None:
-            return self.fitted_.score(X, output, estimate, class_prior)
+            return current_state(self).score(X, output, estimate, class_prior)
         return self._score_draws(draws, X, output, estimate, class_prior)
 
     def _score_draws(
         self, draws: Any, X: Any, output: Output, estimate: Estimate | None, class_prior: Any
     ) -> np.ndarray:
         """Apply `output` to the log of the average of p(class, row) over draws of the parameters."""
-        fitted = self.fitted_
+        fitted = current_state(self)
         if fitted.average is not None:
             raise NotImplementedError(f"draws: {fitted.no_posterior}")
         if estimate is not None:

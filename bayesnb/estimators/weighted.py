@@ -23,7 +23,7 @@ from bayesnb.estimators.discrete import MultinomialNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.estimators.kdb import KDB
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.fitted import Output
+from bayesnb.fitted import Output, current_state
 from bayesnb.model import Estimate
 from bayesnb.prediction.cross_fitting import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
 from bayesnb.prediction.terms import term_names
@@ -604,7 +604,7 @@ class WeightedNB(FittedClassifier):
         weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if weight_draws is None:
             return super()._score_draws(draws, X, output, estimate, class_prior)
-        return weight_draws.score(self.fitted_, X, output, estimate, class_prior)
+        return weight_draws.score(current_state(self), X, output, estimate, class_prior)
 
     def __sklearn_tags__(self) -> Any:
         tags = self._inner.__sklearn_tags__()

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float
 
+from bayesnb.families._namespace import namespace
 from bayesnb.families._pytree import pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows, as_rows
@@ -161,7 +162,9 @@ class Dirichlet(IndependentClasses):
         """Means α_l / α₀; with a `multiplicity` w of each row x likelihoods Σ x log[(α + w x)/(α₀ + w t)]."""
         if multiplicity is not None:
             return keep_counts(self).mean(multiplicity)
-        return Multinomial(jnp.log(self._mean()))
+        mean = self._mean()
+        with np.errstate(divide="ignore"):
+            return Multinomial(namespace(mean).log(mean))
 
     def mode(self) -> Multinomial:
         """Mode on the simplex, (α_l - 1) / (α₀ - L); NaN where some α < 1 or all are 1."""
@@ -172,7 +175,9 @@ class Dirichlet(IndependentClasses):
 
     def penalized_mle(self) -> Multinomial:
         """Mode in the softmax basis, which exists for every α > 0: the mean."""
-        return Multinomial(jnp.log(self._mean()))
+        mean = self._mean()
+        with np.errstate(divide="ignore"):
+            return Multinomial(namespace(mean).log(mean))
 
     def log_penalty(self, parameters: Multinomial) -> Float[jax.Array, "*C L"]:
         """(C, L) α log θ: the log density in the softmax basis."""
@@ -305,7 +310,8 @@ class Dirichlet(IndependentClasses):
     def sum_groups(self, values: Any) -> jax.Array:
         """(C, G) sums of values of levels (C, L) over each group."""
         if self.num_groups == 1:
-            return jnp.sum(jnp.asarray(values), axis=-1, keepdims=True)
+            total: jax.Array = namespace(values).sum(values, axis=-1, keepdims=True)
+            return total
         values = jnp.asarray(values)
         values = values.astype(jnp.asarray(self.concentration).dtype) if values.dtype == bool else values
         return jax.ops.segment_sum(values.T, self.group, self.num_groups, indices_are_sorted=True).T

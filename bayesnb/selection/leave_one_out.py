@@ -18,7 +18,7 @@ from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, check_weights
 from bayesnb.families import LevelCounts, posterior_for_removal
-from bayesnb.fitted import Average, Classifier, Fitted, require_fitted
+from bayesnb.fitted import Average, Classifier, Fitted, current_state, require_fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, log_normalize, plus
 
 PriorOf = Literal["derived", "fixed"]
@@ -64,7 +64,7 @@ def require_leave_one_out(nb: Classifier, who: str) -> Fitted:
     fitted: Fitted | None = getattr(nb, "fitted_", None)  # `NaiveBayesMixture` has no such state.
     if fitted is None or (nb.no_posterior is not None and fitted.average is None):
         raise NotImplementedError(f"{who}: {nb.no_posterior}")
-    return fitted
+    return current_state(nb)
 
 
 def require_average(estimate: Estimate) -> Estimate:

@@ -54,6 +54,15 @@ def test_a_hyperparameter_set_after_fit_waits_for_the_next_one(nb):
     assert not np.allclose(nb.fit(X, Y).predict_proba(X), before)
 
 
+@pytest.mark.parametrize("name", ["plain", "structure", "average"])
+def test_the_reading_of_the_posterior_is_no_matter_of_fitting(name):
+    nb = MAKE[name]().fit(X, Y)
+    expected = nb.predict_proba(X, estimate="mean")
+    nb.set_params(estimate="mean")
+    np.testing.assert_array_equal(nb.predict_proba(X), expected)
+    assert bnb.loo(nb, X, Y).elpd == bnb.loo(nb, X, Y, estimate="mean").elpd
+
+
 def test_such_a_classifier_is_not_saved(nb, tmp_path):
     """The file would have other predictions."""
     set_alpha(nb, 5.0)

@@ -206,7 +206,7 @@ def test_sensitivity_by_evidence_is_that_of_refits():
     np.testing.assert_allclose(found["probability"], nb.predict_proba(X[:5]).max(axis=1), rtol=1e-12)
     ends = []
     for alpha in (0.1, 0.7, 2.0):
-        own = bnb.TAN("evidence", alpha=0.7).fit(X, y).set_params(alpha=alpha)
+        own = nb.with_priors({"alpha": alpha})
         ends.append(own.predict_proba(X[:5])[np.arange(5), nb.predict_proba(X[:5]).argmax(axis=1)])
     np.testing.assert_allclose(found[["lower", "upper"]], np.stack([np.min(ends, axis=0), np.max(ends, axis=0)], 1))
 
