@@ -120,7 +120,7 @@ def ebm(table: Table) -> Any:
         raise Left("the explainable boosting machine takes no sparse counts")
     kinds = ["nominal" if isinstance(dtype, pd.CategoricalDtype) else "continuous" for dtype in table.X.dtypes]
     return _installed("interpret.glassbox", "interpret-core").ExplainableBoostingClassifier(
-        feature_types=kinds, random_state=0
+        feature_types=kinds, random_state=0, n_jobs=1
     )
 
 
