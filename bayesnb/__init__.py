@@ -136,5 +136,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What has not been asked for yet is here too."""
+    """List the public names, those that are imported at their first use too."""
     return sorted({*globals(), *__all__})

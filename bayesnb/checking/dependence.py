@@ -258,7 +258,7 @@ def _examine_residual(
 
 def _weighted_log(weight: np.ndarray, unexplained: np.ndarray) -> np.ndarray:
     """Mutual information Σ_c n_c/n · (-½ log(1 - R²)), never -0."""
-    return 0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1)
+    return np.asarray(0.0 - 0.5 * np.sum(np.where(unexplained == 1.0, 0.0, weight * np.log(unexplained)), axis=-1))
 
 
 def _log_rising(a: Any, x: Any) -> np.ndarray:

@@ -162,7 +162,7 @@ class CellRows(PlainRows):
 
     @property
     def missing(self) -> np.ndarray:
-        return np.isnan(np.asarray(self.values))
+        return np.asarray(np.isnan(np.asarray(self.values)))
 
     def block(self, start: int, stop: int, size: int) -> OneHot:
         values = self.values[start:stop]

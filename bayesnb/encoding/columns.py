@@ -71,7 +71,7 @@ class Columns(Protocol):
 
     @property
     def network(self) -> Any:
-        """These columns as `NodeColumns` if they may have parents; else None."""
+        """The columns as `NodeColumns` if they may have parents; else None."""
         ...
 
     @property

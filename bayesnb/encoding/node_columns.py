@@ -59,7 +59,7 @@ class NodeColumns(GrowingColumns):
 
     @property
     def network(self) -> Self:
-        """These columns."""
+        """The columns themselves, which may have parents."""
         return self
 
     @classmethod

@@ -152,9 +152,10 @@ class NetworkRows(NodeRows):
         return network
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        observed: Any = super().block(start, stop, size)  # in this class `OneHot`
+        observed: Any = super().block(start, stop, size)
         if not self.summed.any():
-            return observed
+            complete: OneHot = observed
+            return complete
         which = np.flatnonzero(self.summed[start:stop])
         n = min(size, power_of_four(len(which)))
         code = self._code[start:stop][which]  # type: ignore[index]

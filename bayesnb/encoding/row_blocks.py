@@ -135,7 +135,7 @@ class RealRows(PlainRows):
 
     @property
     def missing(self) -> np.ndarray:
-        return np.isnan(np.asarray(self.values))
+        return np.asarray(np.isnan(np.asarray(self.values)))
 
     def counting_rows(self) -> RealRows:
         return UncheckedRows(self.values, self.statistics, self.check)

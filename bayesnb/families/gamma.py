@@ -47,7 +47,8 @@ class Sums(Additive):
 
     def mean(self) -> np.ndarray:
         """(F,) mean over all rows; 0 where no cell was observed."""
-        return np.sum(self.total, axis=0) / np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
+        count = np.maximum(np.sum(self.count, axis=0), np.finfo(float).tiny)
+        return np.asarray(np.sum(self.total, axis=0) / count)
 
     def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         """Add a block of rows x (N, F) with class indices and weights; NaN is a missing cell."""

@@ -37,7 +37,7 @@ class Totals(Sums):
 
     def spread(self) -> np.ndarray:
         """(F,) root of the mean over all rows, the standard deviation of a Poisson variate."""
-        return np.sqrt(self.mean())
+        return np.asarray(np.sqrt(self.mean()))
 
     @staticmethod
     def log_base(x: Any) -> jax.Array:

@@ -266,8 +266,9 @@ class NormalInverseGamma(IndependentCells):
         return map_leading_axis(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
 
     def log_bayes_factor_of_levels(self, by_level: Moments, by_class: Moments) -> np.ndarray:
-        """(C, G, K) -(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the sum of squares
-        between L levels.
+        """Log Bayes factor of means of L levels against one mean, (C, G, K).
+
+        -(a + (n - 1)/2) log[1 - n/(κ + n) · B/(2b')] - (L - 1)/2 · log(1 + n/κ), B the sum of squares between levels.
 
         It is that of the n - 1 contrasts of the rows, which do not tell where a class lies, under one variance a class
         and a mean of each level with κ n_l/n of the prior's rows.

@@ -74,5 +74,6 @@ class KeyVariates:
         return jax.random.normal(self._next(), (n, *jnp.shape(like)), jnp.asarray(like).dtype)
 
     def _next(self) -> jax.Array:
+        part: jax.Array
         self._key, part = jax.random.split(self._key)
         return part

@@ -126,7 +126,7 @@ def _select_row(frame: pd.DataFrame, row: Any) -> pd.DataFrame:
 
 
 def _bar_names(rows: pd.DataFrame) -> list[str]:
-    """What each contribution is about, the classes first: "colour = green" or "colour missing"."""
+    """Name of each contribution, the classes first: "colour = green" or "colour missing"."""
     feature = labels(rows["feature"], 24)
     texts = [f"{value:.5g}" if isinstance(value, float) else str(value) for value in rows["value"]]
     short = labels(texts, 18)

@@ -245,7 +245,7 @@ class CrossTerms(ABC):
 
     def log_losses(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
         """Compute the mean of -log P(label | row) over the S fits at (b, w)."""
-        return -self._log_proba_of_label(bias, weight).reshape(-1, self.n_rows).mean(axis=0)
+        return np.asarray(np.mean(-self._log_proba_of_label(bias, weight).reshape(-1, self.n_rows), axis=0))
 
     def log_score(self, bias: np.ndarray, weight: np.ndarray) -> float:
         """Compute Σ_i v_i log P(y_i | x_i) at (b, w)."""

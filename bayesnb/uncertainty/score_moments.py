@@ -218,4 +218,4 @@ def _mixture_quantiles(
         todo = todo[np.minimum(error, above - below) >= _TOLERANCE * (1.0 + abs(x))]
         if not todo.size:
             break
-    return quantile.reshape(-1, n)
+    return np.reshape(quantile, (-1, n))
