@@ -140,7 +140,7 @@ class Dirichlet(IndependentClasses):
         """Improper prior with α = 0."""
         return self.scale(0.0)
 
-    def total(self) -> Float[jax.Array, "*C G"]:
+    def total(self) -> Float[Any, "*C G"]:
         """(C, G) α₀ = Σ α over each group."""
         return self.sum_groups(self.concentration)
 
@@ -152,7 +152,8 @@ class Dirichlet(IndependentClasses):
 
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether all concentrations of the group are positive."""
-        return (self.sum_groups(jnp.asarray(self.concentration) <= 0) == 0)[:, self.group]
+        proper: jax.Array = self.sum_groups(jnp.asarray(self.concentration) <= 0) == 0
+        return proper[:, self.group]
 
     def pseudo_count(self) -> dict[str, Any]:
         """α₀ of the group of each level."""
@@ -300,18 +301,16 @@ class Dirichlet(IndependentClasses):
     def _rows(self, x: Any) -> CountRows:
         return as_rows(x, self.group, self.num_groups)
 
-    def _mean(self) -> jax.Array:
-        mean: jax.Array = self.concentration / self.total()[:, self.group]
-        return mean
+    def _mean(self) -> Any:
+        return self.concentration / self.total()[:, self.group]
 
     def _normalized(self, weight: jax.Array) -> jax.Array:
         return weight / jax.ops.segment_sum(weight, self.group, self.num_groups)[self.group]
 
-    def sum_groups(self, values: Any) -> jax.Array:
+    def sum_groups(self, values: Any) -> Any:
         """(C, G) sums of values of levels (C, L) over each group."""
         if self.num_groups == 1:
-            total: jax.Array = namespace(values).sum(values, axis=-1, keepdims=True)
-            return total
+            return namespace(values).sum(values, axis=-1, keepdims=True)
         values = jnp.asarray(values)
         values = values.astype(jnp.asarray(self.concentration).dtype) if values.dtype == bool else values
         return jax.ops.segment_sum(values.T, self.group, self.num_groups, indices_are_sorted=True).T
