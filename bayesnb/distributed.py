@@ -157,7 +157,7 @@ def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
         return _BlockCounts(Levels(()))
     if np.shape(weight) in ((), (n,)) and weight is not None and not np.any(weight):
         return _BlockCounts(check_labels(y, n, type(start).__name__)[0])
-    columns = start if classifier_state.is_fitted(start) else classifier_state.counter(start, X)
+    columns = start if classifier_state.is_fitted(start) else classifier_state.make_counter(start, X)
     counted = classifier_state.count_batch(columns, X, y, weight, Levels(()), grow=True)
     if not classifier_state.is_fitted(columns):
         columns.fitted_ = _UncountedState(counted.encoding)

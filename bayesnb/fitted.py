@@ -22,7 +22,8 @@ from bayesnb.families import Dirichlet, supports
 from bayesnb.families.protocol import MeanReading
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, TermWeights
 
-_ESTIMATES = ("mle", "map", "mean", "predictive")
+ESTIMATES: tuple[Estimate, ...] = ("mle", "map", "mean", "predictive")
+"""Readings of a posterior."""
 _ROUNDING = 1e-9
 """Relative rounding error of sums of fractional weights."""
 
@@ -132,6 +133,8 @@ class Fitted:
         Name of the hyperparameter that holds the prior of each block.
     estimate : {"predictive", "mean", "map", "mle"}
         Reading of the posterior in predictions.
+    estimates : tuple of str
+        Readings that the classifier takes for `estimate`.
     chosen : tuple of str
         Names of the choices besides the parameters that were made on the counted rows.
     no_posterior : str or None
@@ -153,6 +156,7 @@ class Fitted:
     empirical_prior: NaiveBayes
     prior_arguments: tuple[str, ...]
     estimate: Estimate
+    estimates: tuple[Estimate, ...]
     chosen: tuple[str, ...]
     no_posterior: str | None
     no_evidence_as_such: str | None
@@ -460,10 +464,11 @@ def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate
     return replace(family, concentration=np.where(has_parents & np.isnan(log_theta), 2.0, family.concentration))
 
 
-def require_estimate(estimate: Any) -> None:
-    """Raise ValueError unless `estimate` is "mle", "map", "mean" or "predictive"."""
-    if not isinstance(estimate, str) or estimate not in _ESTIMATES:
-        raise ValueError(f"estimate={shown(estimate)} is unknown; use one of {_ESTIMATES}.")
+def require_estimate(estimate: Any, estimates: tuple[Estimate, ...] = ESTIMATES) -> None:
+    """Raise ValueError unless `estimate` is one of the `estimates`; default: "mle", "map", "mean" and "predictive"."""
+    if not isinstance(estimate, str) or estimate not in estimates:
+        reason = "has no average over models" if estimate in ESTIMATES else "is unknown"
+        raise ValueError(f"estimate={shown(estimate)} {reason}; use one of {estimates}.")
 
 
 def warn_undefined(undefined: np.ndarray) -> None:
@@ -493,9 +498,11 @@ def require_fitted(nb: object, who: str) -> None:
 def current_state(nb: Classifier) -> Fitted:
     """Return the state of a fitted classifier, with the reading of the posterior that is asked for now.
 
-    `estimate` is no matter of fitting: set after `fit`, it holds at once.
+    `estimate` is no matter of fitting: set after `fit`, it holds at once. ValueError is raised if the classifier does
+    not take it.
     """
     fitted = nb.fitted_
+    require_estimate(nb.estimate, fitted.estimates)
     return fitted if nb.estimate == fitted.estimate else replace(fitted, estimate=nb.estimate)
 
 

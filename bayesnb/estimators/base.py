@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
@@ -29,8 +29,8 @@ from bayesnb.encoding import (
 )
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.predictions import FittedClassifier
-from bayesnb.fitted import Average, Fitted, require_estimate
-from bayesnb.model import NaiveBayes
+from bayesnb.fitted import ESTIMATES, Average, Fitted, require_estimate
+from bayesnb.model import Estimate, NaiveBayes
 
 
 class NaiveBayesClassifier(FittedClassifier):
@@ -43,6 +43,7 @@ class NaiveBayesClassifier(FittedClassifier):
     class_alpha: Any
     class_prior: Any
     prior: Any
+    _estimates: ClassVar[tuple[Estimate, ...]] = ESTIMATES  # readings that `estimate` may name
     _counts_margins = False
     """Whether columns with parents are counted given the class alone too."""
 
@@ -213,6 +214,7 @@ class NaiveBayesClassifier(FittedClassifier):
             empirical_prior=self._empirical_prior(counted),
             prior_arguments=tuple(map(self._prior_argument, counted.encoding.blocks)),
             estimate=self.estimate,
+            estimates=self._estimates,
             chosen=self._made_choices(counted.encoding),
             no_posterior=self.no_posterior,
             no_evidence_as_such=None,
@@ -413,7 +415,7 @@ class NaiveBayesClassifier(FittedClassifier):
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         """Return the prior, in which blocks that are derived from the data are functions of the statistics."""
         encoding, statistics = counted
-        require_estimate(self.estimate)
+        require_estimate(self.estimate, self._estimates)
         if isinstance(self.prior, NaiveBayes):
             prior: NaiveBayes = priors.check_complete_prior(self.prior, encoding, statistics)
             return prior

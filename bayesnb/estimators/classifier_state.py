@@ -10,6 +10,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from bayesnb import counting
 from bayesnb.counting import Counted
@@ -60,6 +61,16 @@ class Stored(Protocol):
     def _check(self) -> None: ...
 
 
+class Delegating(Protocol):
+    """Classifier that counts rows itself, or lets its estimator count them, as `WeightedNB` does."""
+
+    def _counter(self, X: Any) -> Any: ...
+
+    def _with_counter(self, model: Any) -> Any: ...
+
+    def _count_further(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None: ...
+
+
 NB = TypeVar("NB", bound=Counting)
 
 
@@ -68,7 +79,7 @@ def is_fitted(nb: Counting) -> bool:
     return "fitted_" in vars(nb)
 
 
-def stored(nb: Stored) -> dict[str, Any]:
+def collect_state(nb: Stored) -> dict[str, Any]:
     """Return the fitted state of a classifier, by name, as a file has it beside the hyperparameters."""
     return nb._stored()
 
@@ -101,7 +112,7 @@ def copy_without_state(nb: NB) -> NB:
     return unfitted
 
 
-def copy_features(nb: Any, source: Any) -> None:
+def copy_features(nb: BaseEstimator, source: BaseEstimator) -> None:
     """Give a classifier the number and names of the columns that another one was fitted to."""
     for name in ("n_features_in_", "feature_names_in_"):
         if name in vars(source):
@@ -244,19 +255,19 @@ def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
     return nb
 
 
-def counter(nb: Any, X: Any) -> Any:
+def make_counter(nb: Delegating, X: Any) -> Any:
     """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
     return nb._counter(X)
 
 
-def commit_counter(nb: NB, updated: Any, model: Any) -> NB:
-    """Give a classifier the counts of `model`, which `counter` has made of `updated`, a copy of the classifier."""
+def commit_counter(nb: NB, updated: Delegating, model: Any) -> NB:
+    """Give a classifier the counts of `model`, which `make_counter` has made of `updated`, a copy of the classifier."""
     fitted: NB = updated._with_counter(model)
     fitted.fitted_.prior  # noqa: B018  A prior that cannot be used raises here, before the classifier is changed.
     return replace_state(nb, fitted)
 
 
-def count_further(nb: Any, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+def count_further(nb: Delegating, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
     """Count further rows, whose labels may be new classes beside `classes`."""
     nb._count_further(X, y, sample_weight, classes)
 

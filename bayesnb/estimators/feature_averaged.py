@@ -16,6 +16,7 @@ from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.estimators.discrete import CategoricalNB
 from bayesnb.estimators.display import require_unnested
 from bayesnb.families import EmpiricalAveraged, averaged
+from bayesnb.fitted import require_estimate
 from bayesnb.model import Estimate, NaiveBayes
 
 if TYPE_CHECKING:
@@ -80,6 +81,8 @@ class FeatureAveragedNB(NaiveBayesClassifier):
     >>> nb.inclusion_probability_.round(2)
     array([1.  , 0.38])
     """
+
+    _estimates = ("predictive", "mean")
 
     def __init__(
         self,
@@ -186,8 +189,7 @@ class FeatureAveragedNB(NaiveBayesClassifier):
         return columns
 
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
-        if not isinstance(self.estimate, str) or self.estimate not in ("predictive", "mean"):
-            raise ValueError(f"estimate={shown(self.estimate)} has no average over models; use 'predictive' or 'mean'.")
+        require_estimate(self.estimate, self._estimates)
         base = self._base()._empirical_prior(counted)
         log_odds = self._prior_log_odds(sum(len(columns.index) for columns in counted.encoding.blocks))
         blocks = [

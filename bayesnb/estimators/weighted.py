@@ -579,7 +579,7 @@ class WeightedNB(FittedClassifier):
     def _stored(self) -> dict[str, Any]:
         state = {name: value for name, value in vars(self).items() if name.endswith("_")}
         if state.pop("fitted_", None) is not None:
-            state = {**classifier_state.stored(state.pop("model_")), **state}
+            state = {**classifier_state.collect_state(state.pop("model_")), **state}
         return state
 
     def _restore(self, stored: dict[str, Any]) -> None:

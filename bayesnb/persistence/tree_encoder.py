@@ -74,7 +74,7 @@ def encode(value: Any, where: str, arrays: dict[str, np.ndarray], known: KnownTy
         return {
             TAG: kind.__name__,
             "parameters": {k: encode_part(v, f".{k}") for k, v in value.get_params(deep=False).items()},
-            "fitted": {k: encode_part(v, f".{k}") for k, v in classifier_state.stored(value).items()},
+            "fitted": {k: encode_part(v, f".{k}") for k, v in classifier_state.collect_state(value).items()},
         }
     raise TypeError(
         f"save: {where} is {value!r}, a {kind.__name__}, which no file can have: labels and levels may be str, int, "

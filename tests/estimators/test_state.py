@@ -63,6 +63,14 @@ def test_the_reading_of_the_posterior_is_no_matter_of_fitting(name):
     assert bnb.loo(nb, X, Y).elpd == bnb.loo(nb, X, Y, estimate="mean").elpd
 
 
+@pytest.mark.parametrize("estimate", ["map", "mle", "median", None])
+def test_a_reading_that_a_classifier_does_not_have_is_refused_after_fit_too(estimate):
+    nb = bnb.FeatureAveragedNB().fit(X, Y).set_params(estimate=estimate)
+    refused("estimate=.* use one of", nb.predict_proba, X)
+    refused("estimate=.* use one of", bnb.loo, nb, X, Y)
+    refused("estimate=.* use one of", nb.fit, X, Y)
+
+
 def test_such_a_classifier_is_not_saved(nb, tmp_path):
     """The file would have other predictions."""
     set_alpha(nb, 5.0)
