@@ -467,7 +467,8 @@ def fill_empty_tables(columns: NodeColumns, family: Dirichlet, reading: Estimate
 def require_estimate(estimate: Any, estimates: tuple[Estimate, ...] = ESTIMATES) -> None:
     """Raise ValueError unless `estimate` is one of the `estimates`; default: "mle", "map", "mean" and "predictive"."""
     if not isinstance(estimate, str) or estimate not in estimates:
-        reason = "has no average over models" if estimate in ESTIMATES else "is unknown"
+        known = isinstance(estimate, str) and estimate in ESTIMATES
+        reason = "has no average over models" if known else "is unknown"
         raise ValueError(f"estimate={shown(estimate)} {reason}; use one of {estimates}.")
 
 
