@@ -70,7 +70,7 @@ class Decisions:
         """Mean of `risk`, to be compared with `observed_risk`; under zero-one loss the mean of 1 - max p."""
         return float(self.risk.mean())
 
-    def observed_risk(self, y: Any) -> float:
+    def observed_risk(self, y: object) -> float:
         """Compute the mean loss of the actions under true labels; under zero-one loss the observed error rate.
 
         Parameters
@@ -124,8 +124,8 @@ class Decisions:
 
 def decide(
     nb: Classifier,
-    X: Any,
-    loss: Any,
+    X: object,
+    loss: object,
     reject_cost: float | None = None,
     given: Given | None = None,
     method: Method = "moments",
@@ -302,7 +302,7 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
     return {hypothesis: value / total for hypothesis, value in joint.items()}
 
 
-def _loss_table(loss: Any, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
+def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
     """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last."""
     import pandas as pd
 

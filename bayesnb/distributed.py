@@ -46,7 +46,9 @@ class _BlockCounts(NamedTuple):
     same_columns: bool = True
 
 
-def fit(nb: NaiveBayesClassifier, X: Any, y: Any = None, sample_weight: Any = None, classes: Any = None) -> Any:
+def fit(
+    nb: NaiveBayesClassifier, X: object, y: object = None, sample_weight: object = None, classes: object = None
+) -> Any:
     """Fit a classifier to more rows than one machine holds, in one pass, on the active dask scheduler or client.
 
     Parameters
@@ -150,7 +152,7 @@ def _count_block(start: Any, batches: Iterable[Any], number: int) -> _BlockCount
     return total
 
 
-def _count_batch(start: Any, X: Any, y: Any, weight: Any) -> _BlockCounts:
+def _count_batch(start: Any, X: object, y: object, weight: Any) -> _BlockCounts:
     """Count one batch; its rows decide the columns if the classifier `start` has none."""
     n = n_rows(X)
     if not n:
@@ -223,9 +225,9 @@ def _batches(X: Any) -> Blocks:
     return [[item] for item in items]
 
 
-def _labelled_blocks(X: Any, y: Any, sample_weight: Any) -> Blocks:
+def _labelled_blocks(X: object, y: object, sample_weight: object) -> Blocks:
     """Return one block for each block of X, with its labels and weights."""
-    arguments = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    arguments: dict[str, Any] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     kinds = {name: _kind(name, argument) for name, argument in arguments.items()}
     arguments = _align(arguments, kinds)
     for kind in ("array", "frame"):
@@ -295,7 +297,7 @@ def _require_categories(X: Any) -> None:
             )
 
 
-def _join_arrays(X: Any, *others: Any) -> Blocks:
+def _join_arrays(X: object, *others: Any) -> Blocks:
     import dask.array as da
 
     pairs = [argument for part in others for argument in (part, "i")]

@@ -45,7 +45,7 @@ class FirstRows:
         """First words of an error message about rows that are not those of the checkpoint."""
         return f"checkpoint={os.fspath(self.checkpoint or '')!r} is of other rows (remove the file to begin anew)"
 
-    def compare(self, X: Any, y: Any, weight: Any) -> None:
+    def compare(self, X: Any, y: object, weight: Any) -> None:
         """Compare the next rows of the stream with the digests; add rows that have none.
 
         Raises
@@ -67,7 +67,7 @@ class FirstRows:
             self.seen += 1
 
 
-def _digest_rows(X: Any, y: Any, weight: Any) -> Iterator[str]:
+def _digest_rows(X: object, y: object, weight: Any) -> Iterator[str]:
     """Yield the digest of each row; neither the type of X nor that of its numbers changes the digest."""
     classes, label = check_labels(y, None, "fit_stream")
     weights = np.broadcast_to(np.asarray(1.0 if weight is None else weight, dtype=np.float64), len(label))
@@ -76,7 +76,7 @@ def _digest_rows(X: Any, y: Any, weight: Any) -> Iterator[str]:
         yield hashlib.sha256("\n".join(map(_canonical, row)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def _rows_of_cells(X: Any) -> Iterator[Iterable[tuple[int, Any]]]:
+def _rows_of_cells(X: object) -> Iterator[Iterable[tuple[int, Any]]]:
     """Yield (column, value) of the cells of each row that are not zero."""
     if sp.issparse(X):
         matrix = sp.csr_array(X, dtype=np.float64, copy=True)
@@ -91,7 +91,7 @@ def _rows_of_cells(X: Any) -> Iterator[Iterable[tuple[int, Any]]]:
         yield [(j, v) for j, v in enumerate(row) if not (isinstance(v, int | float) and v == 0)]
 
 
-def _canonical(value: Any) -> str:
+def _canonical(value: object) -> str:
     """Return the text of a value, which equal values of any type share."""
     value = to_python(value)
     if value is None or type(value).__name__ == "NAType" or value != value:

@@ -83,27 +83,27 @@ class Classifier(Protocol):
         """Return a copy with other counts, under the same hyperparameters and weights."""
         ...
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Count the rows of X, with labels y; return the classifier."""
         ...
 
-    def fit_parts(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[np.ndarray], Any]:
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[[np.ndarray], Any]:
         """Return a function that fits a copy, without weights of terms, to these rows under other row weights (N,)."""
         ...
 
-    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def refit(self, X: object, y: object, sample_weight: object = None) -> Any:
         """Return a copy fitted to other rows, weights of terms included, with the levels of this classifier."""
         ...
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """Return the (N,) most probable class of each row."""
         ...
 
-    def predict_proba(self, X: Any, *, estimate: Estimate | None = None) -> np.ndarray:
+    def predict_proba(self, X: object, *, estimate: Estimate | None = None) -> np.ndarray:
         """Compute (N, C) P(class | row)."""
         ...
 
-    def predict_log_proba(self, X: Any, *, class_prior: Any = None) -> np.ndarray:
+    def predict_log_proba(self, X: object, *, class_prior: object = None) -> np.ndarray:
         """Compute (N, C) log P(class | row)."""
         ...
 
@@ -232,7 +232,7 @@ class Fitted:
         """(C,) log of the posterior mean of each class probability."""
         return np.asarray(scoring.plug_in(self.posterior.class_prior).log_theta[0])
 
-    def read(self, estimate: Estimate | None = None, class_prior: Any = None) -> tuple[NaiveBayes, Estimate]:
+    def read(self, estimate: Estimate | None = None, class_prior: object = None) -> tuple[NaiveBayes, Estimate]:
         """Return the model that scores rows, and the reading of its parameters.
 
         The maximum likelihood estimate is the mean of the posterior under an improper prior. `class_prior` (C,)
@@ -246,7 +246,7 @@ class Fitted:
             model = replace(model, class_prior=classes)
         return model, "mean" if estimate == "mle" else estimate
 
-    def encode(self, X: Any) -> tuple[tuple[Rows, ...], int]:
+    def encode(self, X: object) -> tuple[tuple[Rows, ...], int]:
         """Encode the rows of X; return them, and their number."""
         table = self.table(X)
         return self.rows(table), table.n_rows
@@ -259,17 +259,19 @@ class Fitted:
         blocks = tuple(block.base for block in self.encoding.blocks) if alone else self.encoding.blocks
         return replace(self.encoding, blocks=blocks).rows(table, self._report_unknown)
 
-    def label_index(self, y: Any, n_rows: int) -> np.ndarray:
+    def label_index(self, y: object, n_rows: int) -> np.ndarray:
         """Return (N,) the index of the class of each row; raise ValueError for labels that are no class."""
         return self.encoding.label_index(y, n_rows, self.name)
 
-    def log_proba(self, X: Any) -> np.ndarray:
+    def log_proba(self, X: object) -> np.ndarray:
         """Compute (N, C) log P(class | row), the result of `predict_log_proba`."""
         log_proba = self.score(X, scoring.log_proba)
         warn_undefined(np.isnan(log_proba[:, 0]))
         return log_proba
 
-    def score(self, X: Any, output: Output, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+    def score(
+        self, X: object, output: Output, estimate: Estimate | None = None, class_prior: object = None
+    ) -> np.ndarray:
         """Apply `output`, a function of `scoring`, to the (N, C) joint log probabilities of the rows of X.
 
         Parameters
@@ -293,7 +295,12 @@ class Fitted:
         return scoring.read_scores(joint, output)
 
     def score_rows(
-        self, rows: tuple[Rows, ...], n: int, output: Output, estimate: Estimate | None = None, class_prior: Any = None
+        self,
+        rows: tuple[Rows, ...],
+        n: int,
+        output: Output,
+        estimate: Estimate | None = None,
+        class_prior: object = None,
     ) -> np.ndarray:
         """Apply `output` to the joint log probabilities of n encoded rows; see `score` for arguments."""
         estimate, encoding = self.estimate if estimate is None else estimate, self.encoding
@@ -315,7 +322,7 @@ class Fitted:
             scores = np.where(np.isnan(scores) & np.isneginf(filled), -np.inf, scores)
         return scoring.read_scores(scores, output)
 
-    def _likelihood(self, estimate: Estimate, class_prior: Any) -> JointLikelihood:
+    def _likelihood(self, estimate: Estimate, class_prior: object) -> JointLikelihood:
         """Return the likelihood that scores rows; it is computed once for each reading of the posterior."""
         if estimate not in self._likelihoods:
             self._likelihoods[estimate] = scoring.read(self.encoding, *self.read(estimate))
@@ -329,7 +336,7 @@ class Fitted:
         return {}
 
     def score_members(
-        self, X: Any, estimate: Estimate | None = None, class_prior: Any = None, *, each: bool
+        self, X: object, estimate: Estimate | None = None, class_prior: object = None, *, each: bool
     ) -> np.ndarray:
         """Compute log p(class, row) of an average (N, C), or with `each` that of its members (N, C, M)."""
         table, average = self.table(X), self.average
@@ -341,7 +348,7 @@ class Fitted:
         rows = self.rows(table) if average.members else ()
         return average.each(table, rows, joint) if each else average.mean(table, rows, joint)
 
-    def log_class(self, estimate: Estimate | None = None, class_prior: Any = None) -> np.ndarray:
+    def log_class(self, estimate: Estimate | None = None, class_prior: object = None) -> np.ndarray:
         """Compute (C,) log P(class) under a reading of the posterior, without the biases of weights."""
         model, reading = self.read(estimate, class_prior)
         return scoring.log_class(replace(model, weights=None), reading)

@@ -32,7 +32,9 @@ _GENERALISED = "a generalised (Gibbs) posterior: of weights given cross-fitted t
 _DESCRIPTIONS = {"row": "log p(x, y | parameters)", "label": "log p(y | x, parameters)"}
 
 
-def to_arviz(nb: Classifier, X: Any = None, y: Any = None, draws: int = 1000, chains: int = 4, seed: int = 0) -> Any:
+def to_arviz(
+    nb: Classifier, X: object = None, y: object = None, draws: int = 1000, chains: int = 4, seed: int = 0
+) -> Any:
     """Convert exact posterior draws to an ArviZ object, for summaries, plots, model comparison and NetCDF files.
 
     Parameters
@@ -328,8 +330,8 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 
 def _row_groups(
     fitted: Fitted,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     drawn: dict[str, np.ndarray],
     sample: tuple[int, int],
     seed: int,

@@ -129,7 +129,7 @@ def _quote_column(name: Any) -> str:
     return 'r."' + str(name).replace('"', '""') + '"'
 
 
-def _quote_text(value: Any) -> str:
+def _quote_text(value: object) -> str:
     return "'" + str(value).replace("'", "''") + "'"
 
 

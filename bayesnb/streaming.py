@@ -44,7 +44,7 @@ Batch = tuple[Any, ...]
 def fit_stream(
     nb: NaiveBayesClassifier,
     batches: Iterable[Batch],
-    classes: Any = None,
+    classes: object = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool = True,
     *,
@@ -318,7 +318,7 @@ def _nullable_integer(kind: Any) -> Any:
     return pd.api.types.pandas_dtype(str(kind).replace("int", "Int").replace("u", "U"))
 
 
-def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:
+def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_rows: int = _BATCH) -> Iterator[Batch]:
     """Yield batches of arrays on the disk, such as `numpy.memmap`, for `fit_stream`.
 
     Parameters
@@ -343,7 +343,7 @@ def read_arrays(X: Any, y: Any, sample_weight: Any = None, *, batch_rows: int = 
         If the arrays differ in the number of rows.
     """
     require_integer("batch_rows", batch_rows, most=INT64)
-    arrays = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
+    arrays: dict[str, Any] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
     rows = {name: n_rows(part) for name, part in arrays.items()}
     if len(set(rows.values())) > 1:
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows}.")
@@ -400,7 +400,7 @@ def _save(
     return rows
 
 
-def _require_known(draft: Any, X: Any, y: Any, where: str) -> None:
+def _require_known(draft: Any, X: object, y: object, where: str) -> None:
     """Raise ValueError if rows have other columns than the checkpoint, or labels that it has not counted."""
     try:
         draft.fitted_.table(X)

@@ -141,7 +141,7 @@ class BagOfWords(CountVectorizer):
         )
         self.unknown = unknown
 
-    def fit_transform(self, raw_documents: Iterable[str], y: Any = None) -> sp.csr_array:
+    def fit_transform(self, raw_documents: Iterable[str], y: object = None) -> sp.csr_array:
         """Make the dictionary, in one pass over any iterable of documents, and count the words of each document.
 
         Parameters

@@ -18,7 +18,7 @@ _LONGEST = 200
 _DIGITS = 40
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """`repr` of a value for a message, without the middle if it is long."""
     if isinstance(value, int) and abs(value) >= 10**_DIGITS:
         # Python refuses to write integers of some thousand digits.
@@ -59,36 +59,36 @@ def require_number(name: str, value: Any, wanted: str, holds: Callable[[float], 
     return number
 
 
-def require_probability(name: str, value: Any) -> None:
+def require_probability(name: str, value: object) -> None:
     """Raise ValueError unless 0 < `value` < 1."""
     require_number(name, value, "a number between 0 and 1, such as 0.9", lambda number: 0 < number < 1)
 
 
-def require_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+def require_choice(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Raise ValueError unless `value` is one of `allowed`."""
     if not isinstance(value, str) or value not in allowed:
         raise ValueError(f"{name}={shown(value)} is unknown; use {' or '.join(map(repr, allowed))}.")
 
 
-def require_flag(name: str, value: Any) -> None:
+def require_flag(name: str, value: object) -> None:
     """Raise ValueError unless `value` is true or false."""
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name}={shown(value)} must be True or False.")
 
 
-def require_mapping(name: str, value: Any, example: str) -> None:
+def require_mapping(name: str, value: object, example: str) -> None:
     """Raise TypeError unless `value` is a dict, such as `example`."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name}={shown(value)} must be a dict, such as {example}.")
 
 
-def require_iterable(name: str, value: Any, meaning: str) -> None:
+def require_iterable(name: str, value: object, meaning: str) -> None:
     """Raise TypeError unless `value` is iterable and no text; `meaning` describes a right value."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise TypeError(f"{name}={shown(value)} must be {meaning}.")
 
 
-def require_path(name: str, value: Any) -> None:
+def require_path(name: str, value: object) -> None:
     """Raise TypeError unless `value` is a path."""
     if not isinstance(value, str | os.PathLike):
         raise TypeError(f"{name}={shown(value)} must be a path: a str or a pathlib.Path.")
@@ -113,7 +113,7 @@ def to_numbers(name: str, values: Any) -> np.ndarray:
         raise ValueError(f"{name}={shown(values)} must be a number or an array of numbers.") from None
 
 
-def require_result(name: str, value: Any, kind: type, source: str) -> None:
+def require_result(name: str, value: object, kind: type, source: str) -> None:
     """Raise TypeError unless `value` is of the type `kind`, which the function `source` returns."""
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be what {source} returns, and is a {type(value).__name__}: {shown(value)}.")

@@ -23,7 +23,7 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
 
     def decorate(method: Method) -> Method:
         @wraps(method)
-        def call(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(self: Any, X: object, *args: Any, **kwargs: Any) -> Any:
             if not is_collection(X):
                 return method(self, X, *args, **kwargs)
             # The result is computed later; a fit in between must not change it.
@@ -41,7 +41,7 @@ def accept_dask(prepare: Callable[[Any, Any], np.ndarray]) -> Callable[[Method],
     return decorate
 
 
-def is_collection(X: Any) -> bool:
+def is_collection(X: object) -> bool:
     """Return whether X is a dask collection."""
     return hasattr(X, "__dask_graph__")
 
@@ -51,7 +51,7 @@ def compute_dask(value: Any) -> Any:
     return value.compute() if is_collection(value) else value
 
 
-def collection_kind(X: Any) -> str | None:
+def collection_kind(X: object) -> str | None:
     """Return "array" or "frame" (also for series) for a dask collection with known columns; else None."""
     if not is_collection(X) or not hasattr(X, "_meta"):
         return None

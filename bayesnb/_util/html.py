@@ -12,7 +12,7 @@ _TABLE = "color: inherit; background: transparent; border-collapse: collapse; ma
 _CELL = "padding: 0.1em 0.8em 0.1em 0; color: inherit; background: transparent; text-align: "
 
 
-def format_number(value: Any) -> str:
+def format_number(value: object) -> str:
     """Format a number as an integer if it is whole, else with four digits; any other value by `str`."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return str(value)
@@ -42,7 +42,7 @@ def card(title: str, about: str, *parts: str, notes: Iterable[str] = ()) -> str:
     return f'<div class="bayesnb" style="color: inherit;"><div>{heading}</div>{"".join(parts)}{paragraphs}</div>'
 
 
-def _cell(tag: str, value: Any, right: bool) -> str:
+def _cell(tag: str, value: object, right: bool) -> str:
     """Format one cell of a table."""
     side = "right" if right else "left"
     weight = " font-weight: normal;" if tag == "th" else ""

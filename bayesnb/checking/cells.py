@@ -75,7 +75,7 @@ class NumberCells:
 Cells = LevelCells | PresenceCells | NumberCells
 
 
-def read_cells(fitted: Fitted, X: Any, y: Any, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
+def read_cells(fitted: Fitted, X: object, y: object, chosen: set[int] | None) -> tuple[list[Cells], np.ndarray]:
     """Read the cells of the chosen features (None: all), with rows sorted by class.
 
     Returns

@@ -26,8 +26,8 @@ _NUMBERS = 128
 
 def check_independence(
     nb: Classifier,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     *,
     features: Iterable[Any] | None = None,
     top: int | None = None,

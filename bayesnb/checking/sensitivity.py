@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def prior_sensitivity(
-    nb: Classifier, X: Any, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21
+    nb: Classifier, X: object, alpha: tuple[float, float] = (0.1, 10), *, steps: int = 21
 ) -> pd.DataFrame:
     """Range of P(class | row), and changes of labels, as the prior becomes weaker or stronger.
 

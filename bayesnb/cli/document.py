@@ -151,7 +151,7 @@ def templates() -> jinja2.Environment:
     import jinja2
 
     @jinja2.pass_eval_context
-    def finalize(context: Any, value: Any) -> Any:
+    def finalize(context: Any, value: object) -> Any:
         return printable(str(value)) if context.autoescape and not hasattr(value, "__html__") else value
 
     return jinja2.Environment(

@@ -97,7 +97,7 @@ class Encoding:
         """Return the rows of a table, checked and coded; `policy` is called if there are unknown levels."""
         return tuple(block.rows(block.open(table), policy) for block in self.blocks)
 
-    def label_index(self, y: Any, n_rows: int, owner: str) -> np.ndarray:
+    def label_index(self, y: object, n_rows: int, owner: str) -> np.ndarray:
         """(N,) index of the class of each row.
 
         Raises

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class CellColumns(MultiLevelColumns):
             if edges is not None and not are_edges(edges):
                 raise ValueError("the edges of its cells do not increase.")
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> Binned:
+    def prior(self, given: object, argument: str, n_classes: int) -> Binned:
         return prior_of_cells(given, argument, n_classes, self.sizes())
 
     def open(self, table: Table) -> CellRows:

@@ -64,7 +64,7 @@ def check_labels(y: Any, n_rows: int | None, owner: str, name: str = "y") -> tup
     return classes, _map_codes(codes, position)
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
     """Return replication counts (N,) in float64; ones for None.
 
     Raises
@@ -129,7 +129,7 @@ def _check_float_labels(y: np.ndarray, name: str) -> None:
     check_classification_targets(y)
 
 
-def _labels_to_array(y: Any) -> np.ndarray:
+def _labels_to_array(y: object) -> np.ndarray:
     """Return a list of labels as an array; a tuple is one label."""
     if not isinstance(y, list | tuple) or not any(isinstance(label, tuple) for label in y):
         return from_sequence(y, "y")

@@ -23,7 +23,7 @@ class Unknown(NamedTuple):
 
     feature: int
     cells: int
-    value: Any
+    value: object
     row: int
 
 
@@ -126,7 +126,7 @@ class Columns(Protocol):
         """Positions of these levels on the last axis of `joint`, which has more levels."""
         ...
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+    def prior(self, given: object, argument: str, n_classes: int) -> Any:
         """Return the prior that a user has `given` for an `argument`: a family, or a function of the statistics to it.
 
         Raises
@@ -169,7 +169,7 @@ class SimplexColumns:
     family: ClassVar[type] = Dirichlet
     hyperparameter: ClassVar[str] = "alpha"
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> Dirichlet:
+    def prior(self, given: object, argument: str, n_classes: int) -> Dirichlet:
         return prior_of_levels(given, self, n_classes)
 
 
@@ -252,7 +252,7 @@ class RealColumns(FixedColumns):
     def hyperparameter(self) -> str:
         return f"{self.kind}_prior"
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+    def prior(self, given: object, argument: str, n_classes: int) -> Any:
         return prior_of_numbers(given, self._family, (n_classes, len(self.index)), argument)
 
     def open(self, table: Table) -> RealRows:

@@ -27,7 +27,7 @@ class ContextColumns(AveragedColumns):
 
     family: ClassVar[type] = ContextTree
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+    def prior(self, given: object, argument: str, n_classes: int) -> Any:
         return prior_of_contexts(given, self, n_classes)
 
     def counting_rows(self, base: CodedRows) -> NodeRows:

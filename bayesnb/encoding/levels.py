@@ -48,7 +48,7 @@ class Levels:
     def __len__(self) -> int:
         return len(self.values)
 
-    def __contains__(self, value: Any) -> bool:
+    def __contains__(self, value: object) -> bool:
         return _key(value) in self._index
 
     @cached_property
@@ -282,7 +282,7 @@ def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
     return hashes
 
 
-def _key(value: Any) -> Any:
+def _key(value: object) -> Any:
     """Key of a value in a dictionary: equal for equal values, with a hash that cannot be foreseen.
 
     Python salts the hashes of strings anew in every process. The hashes of numbers can be foreseen, and a file may have
@@ -292,7 +292,7 @@ def _key(value: Any) -> Any:
     return value if type(value) is str else (_SALT, value)
 
 
-def to_python(value: Any) -> Any:
+def to_python(value: object) -> Any:
     """Return a NumPy scalar as a Python value, and any other value unchanged."""
     return value.item() if isinstance(value, np.generic) else value
 

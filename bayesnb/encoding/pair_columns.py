@@ -61,7 +61,7 @@ class PairColumns(AveragedColumns):
             "group their levels.",
         )
 
-    def prior(self, given: Any, argument: str, n_classes: int) -> Any:
+    def prior(self, given: object, argument: str, n_classes: int) -> Any:
         return prior_of_trees(given, self, n_classes)
 
     def counting_rows(self, base: CodedRows) -> NodeRows:

@@ -12,7 +12,7 @@ from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
 
 
-def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Dirichlet | Known:
+def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
     """Prior of the class probabilities: known if `class_prior` gives them, else Dirichlet.
 
     Raises
@@ -41,7 +41,7 @@ def class_distribution(class_prior: Any, class_alpha: Any, n_classes: int) -> Di
         return Known(np.log(prob)[None])
 
 
-def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
+def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
     """Dirichlet over the levels of a block.
 
     Parameters
@@ -95,7 +95,7 @@ def prior_of_levels(alpha: Any, columns: Any, n_classes: int) -> Dirichlet:
     return Dirichlet(full, group, n_groups)
 
 
-def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
+def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTree:
     """Prior of features given contexts.
 
     Parameters
@@ -123,7 +123,7 @@ def prior_of_contexts(alpha: Any, columns: Any, n_classes: int) -> ContextTree:
     return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(alpha, (n_classes, 1)))
 
 
-def prior_of_trees(alpha: Any, columns: Any, n_classes: int) -> TreeAveraged:
+def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
     """Prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
@@ -175,7 +175,7 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
     return given
 
 
-def prior_of_cells(given: Any, argument: str, n_classes: int, sizes: np.ndarray) -> Binned:
+def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarray) -> Binned:
     """Prior of binned features.
 
     Parameters
@@ -216,7 +216,7 @@ def _is_of_table(alpha: Any, columns: Any) -> bool:
     return bool(len(alpha) == columns.n_features)
 
 
-def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
+def _concentration(alpha: object, shape: tuple[int, int], name: str) -> np.ndarray:
     alpha = to_numbers(name, alpha)
     _require_at_least(alpha, 0.0, name)
     try:
@@ -225,7 +225,7 @@ def _concentration(alpha: Any, shape: tuple[int, int], name: str) -> np.ndarray:
         raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
 
 
-def _check_field(prior: Any, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
+def _check_field(prior: object, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
     """Return a field of a prior in this shape; raise ValueError if a value is below `bound` or the shape another."""
     values = to_numbers(f"{argument}.{name}", getattr(prior, name))
     _require_at_least(values, bound, f"{argument}.{name}")

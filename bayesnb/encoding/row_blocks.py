@@ -321,7 +321,7 @@ def power_of_four(n: float, *, down: bool = False) -> int:
     return size // 4 if down and size > max(n, FEWEST_ROWS) else size
 
 
-def pad_rows(array: np.ndarray, size: int, value: Any = 0) -> np.ndarray:
+def pad_rows(array: np.ndarray, size: int, value: object = 0) -> np.ndarray:
     """Return an array with rows of `value` appended until there are `size` rows."""
     if len(array) == size:
         return array

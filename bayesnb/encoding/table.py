@@ -325,7 +325,7 @@ def from_sequence(X: Any, name: str = "X") -> np.ndarray:
     return np.asarray(X, dtype=object) if array.dtype.kind in "US" or _has_rounded(array, X) else array
 
 
-def _has_rounded(array: np.ndarray, X: Any) -> bool:
+def _has_rounded(array: np.ndarray, X: object) -> bool:
     """Return whether X has integers that `array` may have rounded: NumPy turns 2**63 beside -1 into float64."""
     if array.dtype.kind != "f" or not (abs(array) >= 2**53).any():
         return False
@@ -384,7 +384,7 @@ def _to_dates(column: np.ndarray) -> np.ndarray:
     return np.asarray(pd.Index(column).astype(object).to_numpy())
 
 
-def _is_missing(value: Any) -> bool:
+def _is_missing(value: object) -> bool:
     """Return whether a value is None, pd.NA or NaT."""
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 

@@ -123,15 +123,15 @@ class AODE(StructuredNB):
         self,
         min_count: int = 1,
         *,
-        alpha: Any = ALPHA,
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        alpha: object = ALPHA,
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
-        categories: Any = "auto",
+        categories: object = "auto",
         handle_unknown: str = "ignore",
-        missing_values: Any = None,
-        gaussian: Any = "auto",
-        gaussian_prior: Any = "within",
+        missing_values: object = None,
+        gaussian: object = "auto",
+        gaussian_prior: object = "within",
         numbers: str = "gaussian",
         cells: int = CELLS,
         tables: str = "full",
@@ -238,7 +238,7 @@ class AODE(StructuredNB):
     def _empirical_prior(self, counted: Counted) -> NaiveBayes:
         require_integer("min_count", self.min_count, least=0)
         n_features = counted.encoding.blocks[0].n_features
-        if not isinstance(self.alpha, Number) and np.shape(self.alpha) not in ((), (n_features,)):
+        if not isinstance(self.alpha, Number) and np.asarray(self.alpha).shape not in ((), (n_features,)):
             raise ValueError(
                 f"alpha={shown(self.alpha)} must be a number, or one a feature: the levels of parent and feature "
                 "together are others for each member."

@@ -39,17 +39,17 @@ class NaiveBayesClassifier(FittedClassifier):
     A subclass makes its columns in `_columns`, and sets its hyperparameters in `__init__`.
     """
 
-    alpha: Any
-    class_alpha: Any
-    class_prior: Any
-    prior: Any
+    alpha: object
+    class_alpha: object
+    class_prior: object
+    prior: object
     _estimates: ClassVar[tuple[Estimate, ...]] = ESTIMATES  # readings that `estimate` may name
     _counts_margins = False
     """Whether columns with parents are counted given the class alone too."""
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Count the rows of X.
 
         Parameters
@@ -83,7 +83,7 @@ class NaiveBayesClassifier(FittedClassifier):
         self._warn_of_counts()
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """Count further rows; any chunking of the data gives the posterior of the whole.
 
         Parameters
@@ -125,7 +125,7 @@ class NaiveBayesClassifier(FittedClassifier):
             known = known.union(check_labels(classes, None, type(self).__name__, "classes")[0])
         return classifier_state.add_rows(self, updated, X, y, sample_weight, known, grow=False)
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted: the inverse of `partial_fit`.
 
         Levels and classes stay. A row that was never counted is refused if a count would become
@@ -310,7 +310,7 @@ class NaiveBayesClassifier(FittedClassifier):
         """Return an unfitted copy with the hyperparameters that `fit` has chosen by scores, such as k of `KDB`."""
         return classifier_state.copy_unfitted(self)
 
-    def fit_parts(self, X: Any, y: Any, sample_weight: Any = None) -> Callable[[np.ndarray], Self]:
+    def fit_parts(self, X: object, y: object, sample_weight: object = None) -> Callable[[np.ndarray], Self]:
         """Return a function that fits copies to some of these rows, for halves and folds.
 
         Parameters
@@ -425,13 +425,13 @@ class NaiveBayesClassifier(FittedClassifier):
         class_prior = priors.class_distribution(self.class_prior, self.class_alpha, n_classes)
         return NaiveBayes(class_prior, tuple(self._block_prior(columns, n_classes) for columns in encoding.blocks))
 
-    def _counter(self, X: Any) -> Self:
+    def _counter(self, X: object) -> Self:
         return classifier_state.copy_unfitted(self)
 
     def _with_counter(self, model: Self) -> Self:
         return model
 
-    def _count_further(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None:
         classifier_state.add_rows(self, copy.copy(self), X, y, sample_weight, classes, grow=True)
 
     def _stored(self) -> dict[str, Any]:

@@ -94,9 +94,9 @@ class BinnedNB(NaiveBayesClassifier):
         *,
         cells: int = CELLS,
         edges: Any = None,
-        prior: Any = "independent",
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        prior: object = "independent",
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
     ) -> None:
         self.cells = cells

@@ -38,7 +38,7 @@ class Counting(Protocol):
     fitted_: Fitted
     _counts_margins: bool
 
-    def _table(self, X: Any, reset: bool = False) -> Table: ...
+    def _table(self, X: object, reset: bool = False) -> Table: ...
 
     def _columns(self, table: Table) -> tuple[Columns, ...]: ...
 
@@ -64,11 +64,11 @@ class Stored(Protocol):
 class Delegating(Protocol):
     """Classifier that counts rows itself, or lets its estimator count them, as `WeightedNB` does."""
 
-    def _counter(self, X: Any) -> Any: ...
+    def _counter(self, X: object) -> Any: ...
 
     def _with_counter(self, model: Any) -> Any: ...
 
-    def _count_further(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None: ...
+    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None: ...
 
 
 NB = TypeVar("NB", bound=Counting)
@@ -139,12 +139,12 @@ def without_margins(nb: NB) -> NB:
     return plain
 
 
-def fit(nb: NB, X: Any, y: Any, sample_weight: Any) -> NB:
+def fit(nb: NB, X: object, y: object, sample_weight: object) -> NB:
     """Count rows with an unfitted classifier, which becomes a fitted one."""
     return commit(nb, nb, count_batch(nb, X, y, sample_weight, Levels(()), grow=True))
 
 
-def count_batch(nb: Counting, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> Counted:
+def count_batch(nb: Counting, X: object, y: object, sample_weight: object, classes: Levels, *, grow: bool) -> Counted:
     """Encode one batch of rows and count its sufficient statistics; the classifier is not changed.
 
     An unfitted classifier chooses its columns by these rows.
@@ -207,7 +207,7 @@ def count_table(
     return counting.prune(Counted(encoding, counting.count_rows(encoding, rows, label, weight)))
 
 
-def subset_fitter(nb: NB, fitted: NB, X: Any, y: Any, sample_weight: Any) -> Callable[[np.ndarray], NB]:
+def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: object) -> Callable[[np.ndarray], NB]:
     """Return a function that fits copies of a classifier to subsets of these rows, by weights (N,) of the rows.
 
     The copies have the levels of `fitted`, a fitted classifier of the same type, and cells of numbers between quantiles
@@ -255,7 +255,7 @@ def replace_state(nb: NB, updated: NB, before: Any = _ANY) -> NB:
     return nb
 
 
-def make_counter(nb: Delegating, X: Any) -> Any:
+def make_counter(nb: Delegating, X: object) -> Any:
     """Return an unfitted copy that counts rows such as X; for a `WeightedNB` a copy of its estimator."""
     return nb._counter(X)
 
@@ -267,12 +267,12 @@ def commit_counter(nb: NB, updated: Delegating, model: Any) -> NB:
     return replace_state(nb, fitted)
 
 
-def count_further(nb: Delegating, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+def count_further(nb: Delegating, X: object, y: object, sample_weight: object, classes: Levels) -> None:
     """Count further rows, whose labels may be new classes beside `classes`."""
     nb._count_further(X, y, sample_weight, classes)
 
 
-def add_rows(nb: NB, updated: NB, X: Any, y: Any, sample_weight: Any, classes: Levels, *, grow: bool) -> NB:
+def add_rows(nb: NB, updated: NB, X: object, y: object, sample_weight: object, classes: Levels, *, grow: bool) -> NB:
     """Count rows on top of the counts of an updated copy, and give the classifier its state; see `count_batch`."""
     batch = count_batch(updated, X, y, sample_weight, classes, grow=grow)
     first = not is_fitted(updated)

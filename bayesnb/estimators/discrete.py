@@ -91,14 +91,14 @@ class CategoricalNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = ALPHA,
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        alpha: object = ALPHA,
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
-        categories: Any = "auto",
+        categories: object = "auto",
         handle_unknown: str = "ignore",
-        missing_values: Any = None,
-        prior: Any = None,
+        missing_values: object = None,
+        prior: object = None,
     ) -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -197,12 +197,12 @@ class BernoulliNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = ALPHA,
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        alpha: object = ALPHA,
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
         binarize: float | None = 0.0,
-        prior: Any = None,
+        prior: object = None,
     ) -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -291,11 +291,11 @@ class MultinomialNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        alpha: Any = ALPHA,
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        alpha: object = ALPHA,
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
-        prior: Any = None,
+        prior: object = None,
     ) -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -336,7 +336,7 @@ def binary_columns(table: Table, index: Sequence[int], binarize: Any) -> BinaryC
 
 
 def level_columns(
-    table: Table, index: Sequence[int], categories: Any, handle_unknown: str, missing_values: Any
+    table: Table, index: Sequence[int], categories: object, handle_unknown: str, missing_values: object
 ) -> LevelColumns:
     """Make categorical columns of a table, with the levels that are declared for them."""
     require_choice("handle_unknown", handle_unknown, HANDLE_UNKNOWN)
@@ -369,7 +369,7 @@ def level_columns(
     return LevelColumns(index, names, len(table.names), levels, flags, handle_unknown, marks)  # type: ignore[arg-type]
 
 
-def _read_declared_levels(categories: Any, position: int, j: int, table: Table, n: int) -> Any:
+def _read_declared_levels(categories: object, position: int, j: int, table: Table, n: int) -> Any:
     if isinstance(categories, str):
         if categories != "auto":
             raise ValueError(f"categories={shown(categories)} is unknown; use 'auto' or the levels of each feature.")

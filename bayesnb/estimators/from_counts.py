@@ -259,7 +259,7 @@ def _read_numbers(frame: pd.DataFrame, column: str) -> np.ndarray:
     return values
 
 
-def _to_float(value: Any) -> float:
+def _to_float(value: object) -> float:
     """Convert a cell of the table to a number; NaN if it is none."""
     try:
         return float(value) if isinstance(value, Real | Decimal | str) else float("nan")

@@ -120,7 +120,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         self.seed = seed
         require_unnested(self)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object = None, sample_weight: object = None) -> Self:
         """Fit the components to the rows of X.
 
         Parameters
@@ -181,13 +181,13 @@ class NaiveBayesMixture(DensityMixin, Displayed):
             del self.feature_names_in_
         return self
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> np.ndarray:
+    def fit_predict(self, X: object, y: object = None, sample_weight: object = None) -> np.ndarray:
         """Fit the components, and return the (N,) most probable component of each row."""
         return self.fit(X, y, sample_weight).predict(X)
 
     # -- rows ------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: object) -> np.ndarray:
         """Return the (N,) most probable component of each row; a priori for a row impossible in all components."""
         choice = self._score(X, scoring.decision).astype(np.int64)
         if (choice < 0).any():
@@ -195,12 +195,12 @@ class NaiveBayesMixture(DensityMixin, Displayed):
             warn(f"{rows} are impossible in every component (first: row {first}); the most probable a priori is given.")
         return np.asarray(np.where(choice < 0, int(np.argmax(self.weights_)), choice))
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: object) -> np.ndarray:
         """Compute (N, K) P(component | row, θ); NaN for rows that are impossible in every component."""
         proba: np.ndarray = np.exp(self._score(X, scoring.log_proba))
         return proba
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: object) -> np.ndarray:
         """Compute (N,) log p(row | θ), with multinomial coefficients, -½ log 2π and -log x!."""
         check_is_fitted(self)
         fitted = self.estimator_.fitted_
@@ -208,12 +208,12 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         log_prob: np.ndarray = _score_rows(fitted, rows, n, scoring.row) + scoring.log_base(rows, n)
         return log_prob
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: object, y: object = None, sample_weight: object = None) -> float:
         """Mean log-likelihood of the rows, weighted by `sample_weight`; see `score_samples`."""
         log_prob = self.score_samples(X)
         return float(np.average(log_prob, weights=check_weights(sample_weight, len(log_prob))))
 
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
+    def bic(self, X: object, sample_weight: object = None) -> float:
         """Bayesian information criterion, -2 log p(X | θ) + `n_parameters_` log N: the lower, the better.
 
         Examples
@@ -225,7 +225,7 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         """
         return self._criterion(X, sample_weight, np.log)
 
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
+    def aic(self, X: object, sample_weight: object = None) -> float:
         """Akaike information criterion, -2 log p(X | θ) + 2 `n_parameters_`: the lower, the better."""
         return self._criterion(X, sample_weight, lambda _: 2.0)
 
@@ -266,12 +266,12 @@ class NaiveBayesMixture(DensityMixin, Displayed):
         if type(self.converged_) is not bool or self.lower_bound_ != bounds[-1]:
             raise ValueError("converged_ and lower_bound_ are not those of the iterations.")
 
-    def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
+    def _criterion(self, X: object, sample_weight: object, price: Callable[[float], float]) -> float:
         log_prob = self.score_samples(X)
         weight = check_weights(sample_weight, len(log_prob))
         return float(-2.0 * (weight @ log_prob) + self.n_parameters_ * price(weight.sum()))
 
-    def _score(self, X: Any, output: Output) -> np.ndarray:
+    def _score(self, X: object, output: Output) -> np.ndarray:
         check_is_fitted(self)
         fitted = self.estimator_.fitted_
         return _score_rows(fitted, *fitted.encode(X), output)

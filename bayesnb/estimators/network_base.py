@@ -63,11 +63,11 @@ class StructuredNB(NaiveBayesClassifier):
     _learned: ClassVar[str | None] = None
     """Name of the structure that `fit` learns from the rows; None if the structure is given."""
 
-    categories: Any
+    categories: object
     handle_unknown: Any
-    missing_values: Any
-    gaussian: Any
-    gaussian_prior: Any
+    missing_values: object
+    gaussian: object
+    gaussian_prior: object
     numbers: Any
     cells: Any
     tables: Any
@@ -171,7 +171,7 @@ class StructuredNB(NaiveBayesClassifier):
         return True
 
     @available_if(_may_count)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """Count further rows for the given structure, or for the structure that `fit` has learned.
 
         Parameters
@@ -437,7 +437,7 @@ class StructuredNB(NaiveBayesClassifier):
 
     def _select_gaussian(self, table: Table) -> tuple[int, ...]:
         """Return the indices of the columns of numbers, in ascending order."""
-        named = self.gaussian
+        named: Any = self.gaussian
         if isinstance(named, str) and named in ("auto", "dtype"):
             candidates = () if table.is_sparse else range(len(table.names))
             if named == "dtype":

@@ -22,9 +22,9 @@ class NumbersNB(NaiveBayesClassifier):
     def __init__(
         self,
         *,
-        prior: Any = "pooled",
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        prior: object = "pooled",
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
     ) -> None:
         self.prior = prior
@@ -103,9 +103,9 @@ class GaussianNB(NumbersNB):
     def __init__(
         self,
         *,
-        prior: Any = "within",
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        prior: object = "within",
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
     ) -> None:
         super().__init__(prior=prior, class_alpha=class_alpha, class_prior=class_prior, estimate=estimate)

@@ -105,7 +105,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     @accept_dask(_empty_labels)
     def predict(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
     ) -> np.ndarray:
         """Return the (N,) most probable class of each row; a priori for rows without class probabilities.
 
@@ -132,7 +132,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     @accept_dask(_empty_scores)
     def predict_log_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
     ) -> np.ndarray:
         """Compute (N, C) log P(class | row); NaN in rows where it is undefined.
 
@@ -161,7 +161,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     @accept_dask(_empty_scores)
     def predict_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None, draws: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None, draws: Any = None
     ) -> np.ndarray:
         """Compute (N, C) P(class | row) under the model; NaN in rows where it is undefined.
 
@@ -214,7 +214,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     @accept_dask(_empty_scores)
     def predict_joint_log_proba(
-        self, X: Any, *, estimate: Estimate | None = None, class_prior: Any = None
+        self, X: object, *, estimate: Estimate | None = None, class_prior: object = None
     ) -> np.ndarray:
         """Compute (N, C) log p(class, row), without factors that are the same for all classes (coefficients, -log x!).
 
@@ -240,12 +240,12 @@ class FittedClassifier(ClassifierMixin, Displayed):
 
     def score(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
+        X: object,
+        y: object,
+        sample_weight: object = None,
         *,
         estimate: Estimate | None = None,
-        class_prior: Any = None,
+        class_prior: object = None,
     ) -> float:
         """Accuracy of `predict` on labelled rows; for dask collections it is computed at once.
 
@@ -277,7 +277,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
     # -- shared machinery ------------------------------------------------------------------------
 
     def _score(
-        self, X: Any, output: Output, estimate: Estimate | None, class_prior: Any, draws: Any = None
+        self, X: object, output: Output, estimate: Estimate | None, class_prior: object, draws: Any = None
     ) -> np.ndarray:
         """Apply `output`, a function of `scoring`, to the joint log probabilities of the rows of X."""
         check_is_fitted(self)
@@ -286,7 +286,7 @@ class FittedClassifier(ClassifierMixin, Displayed):
         return self._score_draws(draws, X, output, estimate, class_prior)
 
     def _score_draws(
-        self, draws: Any, X: Any, output: Output, estimate: Estimate | None, class_prior: Any
+        self, draws: Any, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
         """Apply `output` to the log of the average of p(class, row) over draws of the parameters."""
         fitted = current_state(self)
@@ -303,15 +303,17 @@ class FittedClassifier(ClassifierMixin, Displayed):
         return score_draws(fitted, X, parameter_draws, output)
 
     @accept_dask(_empty_indices)
-    def _choose(self, X: Any, estimate: Estimate | None, class_prior: Any, draws: Any = None) -> np.ndarray:
+    def _choose(self, X: object, estimate: Estimate | None, class_prior: object, draws: Any = None) -> np.ndarray:
         """Return the (N,) index of the class that `predict` returns."""
         choice: np.ndarray = self._score(X, scoring.decision, estimate, class_prior, draws)
         undefined = choice < 0
         warn_undefined(undefined)
-        a_priori = self.fitted_.class_log_prior if class_prior is None and undefined.any() else class_prior
-        return np.where(undefined, int(np.argmax(a_priori)), choice) if undefined.any() else choice
+        if not undefined.any():
+            return choice
+        a_priori = self.fitted_.class_log_prior if class_prior is None else np.asarray(class_prior)
+        return np.where(undefined, int(np.argmax(a_priori)), choice)
 
-    def _table(self, X: Any, reset: bool = False) -> Table:
+    def _table(self, X: object, reset: bool = False) -> Table:
         """Return X as a table; raise ValueError if its columns are not those of `fit`, or with `reset` store them."""
         table = check_table(X, type(self).__name__)
         validate_data(self, X, reset=reset, skip_check_array=True)

@@ -74,12 +74,12 @@ class EM:
 
 def fit_em(
     nb: NaiveBayesClassifier,
-    X: Any,
-    y: Any,
-    X_unlabeled: Any = None,
+    X: object,
+    y: object,
+    X_unlabeled: object = None,
     weight: Any = 1.0,
     *,
-    sample_weight: Any = None,
+    sample_weight: object = None,
     max_iter: int = 100,
     tol: Any = 1e-5,
     restarts: int = 0,
@@ -242,14 +242,14 @@ def use_pooled_priors(nb: NaiveBayesClassifier) -> None:
     The classes change from one iteration of EM to the next, and the variance within them would change the prior.
     """
     for name in ("prior", *(f"{family.kind}_prior" for family in OF_NUMBERS)):
-        value: Any = getattr(nb, name, None)
+        value: object = getattr(nb, name, None)
         if hasattr(value, "of_unknown_classes"):
             nb.set_params(**{name: value.of_unknown_classes()})
         elif isinstance(value, str) and value == "within":
             nb.set_params(**{name: "pooled"})
 
 
-def _split(y: Any, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
+def _split(y: object, n_rows: int, owner: str) -> tuple[Levels, np.ndarray]:
     """Return the classes, and (N,) the index of the class of each row, -1 where it has no label."""
     try:
         labels, index = check_labels(y, n_rows, owner)

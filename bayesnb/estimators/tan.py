@@ -24,7 +24,7 @@ class _Criterion:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return StructuredNB.score if instance is None else StructuredNB.score.__get__(instance)
 
-    def __set__(self, instance: Any, value: Any) -> None:
+    def __set__(self, instance: Any, value: object) -> None:
         vars(instance)["score"] = value
 
 
@@ -142,19 +142,19 @@ class TAN(StructuredNB):
         score: str = "mi",
         root: Any = None,
         *,
-        alpha: Any = ALPHA,
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
+        alpha: object = ALPHA,
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
         estimate: Estimate = "predictive",
-        categories: Any = "auto",
+        categories: object = "auto",
         handle_unknown: str = "ignore",
-        missing_values: Any = None,
-        gaussian: Any = "auto",
-        gaussian_prior: Any = "within",
+        missing_values: object = None,
+        gaussian: object = "auto",
+        gaussian_prior: object = "within",
         numbers: str = "gaussian",
         cells: int = DEPENDENCE_CELLS,
         tables: str = "full",
-        prior: Any = None,
+        prior: object = None,
     ) -> None:
         self.score = score
         self.root = root

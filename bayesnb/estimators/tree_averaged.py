@@ -126,16 +126,16 @@ class TreeAveragedNB(StructuredNB):
         self,
         alpha: float = ALPHA,
         *,
-        class_alpha: Any = CLASS_ALPHA,
-        class_prior: Any = None,
-        categories: Any = "auto",
+        class_alpha: object = CLASS_ALPHA,
+        class_prior: object = None,
+        categories: object = "auto",
         handle_unknown: str = "ignore",
-        missing_values: Any = None,
-        gaussian: Any = "auto",
-        gaussian_prior: Any = "within",
+        missing_values: object = None,
+        gaussian: object = "auto",
+        gaussian_prior: object = "within",
         numbers: str = "binned",
         cells: int = CELLS,
-        prior: Any = None,
+        prior: object = None,
     ) -> None:
         self.alpha = alpha
         self.class_alpha = class_alpha
@@ -217,7 +217,7 @@ class TreeAveragedNB(StructuredNB):
         self._require_fitted("parents_")
         raise NotOfferedError("parents_: all trees are averaged; see arc_probability_ and draw_trees.")
 
-    def query(self, variables: Any, given: Any = None) -> NoReturn:
+    def query(self, variables: Any, given: object = None) -> NoReturn:
         """Raise NotImplementedError: an average of networks is no network."""
         raise NotImplementedError("query: all trees are averaged; TAN or NetworkNB answer for one network.")
 

@@ -164,7 +164,7 @@ class WeightedNB(FittedClassifier):
 
     # -- fitting ---------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit weights to halves of the rows of X, and count all of them.
 
         Parameters
@@ -203,7 +203,7 @@ class WeightedNB(FittedClassifier):
         self.unweighted._warn_of_counts()
         return self
 
-    def refit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def refit(self, X: object, y: Any, sample_weight: Any = None) -> Self:
         """Return a copy that is fitted to other rows, weights included, with the levels of this classifier.
 
         Parameters
@@ -230,7 +230,9 @@ class WeightedNB(FittedClassifier):
 
         return self._fit_candidates(self._counter(X), X, y, sample_weight, fit)
 
-    def _fit_candidates(self, base: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any, fit: Fit) -> Self:
+    def _fit_candidates(
+        self, base: NaiveBayesClassifier, X: object, y: object, sample_weight: object, fit: Fit
+    ) -> Self:
         """Return a copy with weights around the simplest candidate whose expected loss is near the least.
 
         Candidates become more complex, and the search ends with the second in a row that is no better than the
@@ -259,7 +261,7 @@ class WeightedNB(FittedClassifier):
         return callable(self._inner.partial_fit)  # Reading the attribute raises AttributeError, with the reason.
 
     @available_if(_may_count)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: object, y: object, classes: object = None, sample_weight: object = None) -> Self:
         """Count further rows, and keep the weights, which `fit` or `weigh` has fitted.
 
         Parameters
@@ -292,7 +294,7 @@ class WeightedNB(FittedClassifier):
         self._require_arguments()
         return self._change(lambda model: model.partial_fit(X, y, classes, sample_weight), X)
 
-    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def forget(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Remove rows that were counted, the inverse of `partial_fit`, and keep the weights.
 
         Parameters
@@ -340,7 +342,7 @@ class WeightedNB(FittedClassifier):
         check_is_fitted(self)
         return self._change(lambda model: model.decay(factor))
 
-    def _change(self, change: Callable[[NaiveBayesClassifier], object], X: Any = None) -> Self:
+    def _change(self, change: Callable[[NaiveBayesClassifier], object], X: object = None) -> Self:
         """Apply a function that changes the counts to a copy of the model, and keep the weights."""
         before = vars(self).get("fitted_")
         model = self._counter(X) if before is None else copy.copy(self.model_)
@@ -366,7 +368,7 @@ class WeightedNB(FittedClassifier):
         """
         return self._around(self.model_.with_counts(counted), self.weights_)
 
-    def weigh(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def weigh(self, X: object, y: object, sample_weight: object = None) -> Self:
         """Fit the weights to rows of the population that was counted.
 
         Parameters
@@ -408,7 +410,7 @@ class WeightedNB(FittedClassifier):
         return classifier_state.replace_state(self, updated, fitted)
 
     def _fit_weights(
-        self, model: NaiveBayesClassifier, X: Any, y: Any, sample_weight: Any
+        self, model: NaiveBayesClassifier, X: object, y: object, sample_weight: object
     ) -> tuple[Weights, np.ndarray, np.ndarray] | None:
         """Return weights of a model, and (N,) expected losses and weights of rows; None for too few rows."""
         options = self.weights, int(self.max_rows), self.seed
@@ -525,7 +527,7 @@ class WeightedNB(FittedClassifier):
         require_integer("max_rows", self.max_rows)
         require_seed(self.seed)
 
-    def _base(self, X: Any = None) -> NaiveBayesClassifier:
+    def _base(self, X: object = None) -> NaiveBayesClassifier:
         """Return the estimator; by default one that suits X, rows or their encoding."""
         require_unnested(self)
         base = self.estimator
@@ -542,7 +544,7 @@ class WeightedNB(FittedClassifier):
         """Classifier whose terms are weighted, fitted if the `WeightedNB` is."""
         return self.model_ if self.__sklearn_is_fitted__() else self._base()
 
-    def _counter(self, X: Any) -> NaiveBayesClassifier:
+    def _counter(self, X: object) -> NaiveBayesClassifier:
         """Return an unfitted copy of the estimator that counts margins too."""
         model = classifier_state.copy_unfitted(self._base(X))
         model._counts_margins = True
@@ -568,7 +570,7 @@ class WeightedNB(FittedClassifier):
     def _with_counter(self, model: NaiveBayesClassifier) -> Self:
         return self._around(model, None)
 
-    def _count_further(self, X: Any, y: Any, sample_weight: Any, classes: Levels) -> None:
+    def _count_further(self, X: object, y: object, sample_weight: object, classes: Levels) -> None:
         self._change(lambda model: classifier_state.count_further(model, X, y, sample_weight, classes), X)
 
     @property
@@ -599,7 +601,7 @@ class WeightedNB(FittedClassifier):
             self.weights_.check()
 
     def _score_draws(
-        self, draws: Any, X: Any, output: Output, estimate: Estimate | None, class_prior: Any
+        self, draws: Any, X: object, output: Output, estimate: Estimate | None, class_prior: object
     ) -> np.ndarray:
         weight_draws = None if self.weights_ is None else read_weight_draws(self.weights_, draws)
         if weight_draws is None:
@@ -613,7 +615,7 @@ class WeightedNB(FittedClassifier):
         return tags
 
 
-def _holds_counts(X: Any) -> bool:
+def _holds_counts(X: object) -> bool:
     """Return whether X, rows or their encoding, is a sparse matrix of counts."""
     if isinstance(X, Encoding):
         return X.blocks[0].one_simplex

@@ -26,10 +26,10 @@ MLE = "mle"
 
 def compare_estimates(
     nb: Classifier,
-    X: Any,
-    y: Any,
-    X_test: Any = None,
-    y_test: Any = None,
+    X: object,
+    y: object,
+    X_test: object = None,
+    y_test: object = None,
     priors: Mapping[str, Any] | None = None,
     baselines: Mapping[str, Any] | Iterable[Any] = (),
     *,
@@ -157,8 +157,8 @@ def compare_estimates(
 
 def compare_folds(
     nb: Classifier,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
     priors: Mapping[str, Any] | None = None,
     baselines: Mapping[str, Any] | Iterable[Any] = (),
@@ -310,8 +310,8 @@ class Fit(NamedTuple):
 
     classifier: Any
     baselines: Sequence[Any]
-    X: Any
-    y: Any
+    X: object
+    y: object
 
 
 def score_fits(
@@ -370,7 +370,7 @@ def summarize_each(scored: Mapping[str, RowScores]) -> dict[str, dict[str, float
 
 
 def _fit_splits(
-    nb: Classifier, X: Any, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]], rows: estimates.TableRows
+    nb: Classifier, X: object, y: np.ndarray, splits: Iterable[tuple[np.ndarray, np.ndarray]], rows: estimates.TableRows
 ) -> Iterator[Fit]:
     """Fit the classifier and the baselines to the first rows of each split; yield the fits with the other rows."""
     for train, test in splits:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 def learning_curve(
     nb: Classifier,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     sizes: Iterable[int],
     repeats: int = 30,
     seed: int = 0,

@@ -30,7 +30,7 @@ class Predictions:
     log_proba: np.ndarray
     labels: np.ndarray
 
-    def score(self, y: Any, classes: np.ndarray) -> RowScores:
+    def score(self, y: object, classes: np.ndarray) -> RowScores:
         """Score each row by its true label."""
         return score_rows(self.log_proba, y, classes, self.labels)
 
@@ -113,12 +113,12 @@ class TableRows:
         weighted = {} if plain is fitted else {WEIGHTED: fitted}
         return {"": plain, **weighted, **{name: _with_alpha(plain, name, alpha) for name, alpha in self.priors.items()}}
 
-    def fit_baselines(self, X: Any, y: Any) -> list[Any]:
+    def fit_baselines(self, X: object, y: object) -> list[Any]:
         """Fit clones of the baselines."""
         return [clone(baseline).fit(X, y) for _, baseline in self.baselines]
 
 
-def _require_alpha(nb: Classifier, name: str, alpha: Any) -> None:
+def _require_alpha(nb: Classifier, name: str, alpha: object) -> None:
     """Raise ValueError unless the prior of `nb` has a concentration `alpha`."""
     owner = type(nb).__name__
     if "alpha" not in nb.get_params(deep=False):
@@ -135,7 +135,7 @@ def predict(
     fits: Mapping[str, Any],
     baselines: Sequence[Any],
     names: Sequence[str],
-    X: Any,
+    X: object,
     classes: np.ndarray,
     tick: Callable[[], object],
 ) -> dict[str, Predictions]:
@@ -201,7 +201,7 @@ def joined_names(names: Iterable[str], first: Iterable[str]) -> dict[str, str]:
     return {name: " = ".join(group) for name, group in groups.items()}
 
 
-def labels(X: Any, y: Any, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
+def labels(X: Any, y: object, owner: str, which: str = "") -> tuple[np.ndarray, np.ndarray]:
     """Check the labels of the rows of X; return the classes, and the labels as an array.
 
     `owner` and `which`, the ending of the arguments' names, are for messages.
@@ -233,7 +233,7 @@ def warn_once() -> Iterator[None]:
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)
 
 
-def _with_alpha(fitted: Any, name: str, alpha: Any) -> Any:
+def _with_alpha(fitted: Any, name: str, alpha: object) -> Any:
     """Return a copy with another concentration; raise ValueError if it cannot be used."""
     if isinstance(alpha, str):
         if alpha != _PERKS:
@@ -262,7 +262,7 @@ def _perks(encoding: Encoding) -> np.ndarray:
     return alpha
 
 
-def _predict(classifier: Any, X: Any, reading: Mapping[str, Any], classes: np.ndarray) -> Predictions:
+def _predict(classifier: Any, X: object, reading: Mapping[str, Any], classes: np.ndarray) -> Predictions:
     """Predictions of `classes`, of which those that the classifier does not know have log probability -inf."""
     with np.errstate(divide="ignore"):
         if hasattr(classifier, "predict_log_proba"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from bayesnb.encoding import Levels, check_labels
 
 
 def stratified_splits(
-    y: Any, repeats: int, test_size: float = 0.3, seed: int = 0
+    y: object, repeats: int, test_size: float = 0.3, seed: int = 0
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Split rows at random into rows to fit and rows to test, class by class.
 
@@ -54,7 +53,7 @@ def stratified_splits(
     return splits
 
 
-def nested_splits(y: Any, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
+def nested_splits(y: object, largest: int, repeats: int, seed: int = 0) -> list[tuple[np.ndarray, np.ndarray]]:
     """Order rows to fit at random, with the classes in turn; the other rows are to test.
 
     Parameters
@@ -120,7 +119,7 @@ def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float
     return float(np.sqrt((1 / len(differences) + n_test / n_train) * np.var(differences, ddof=1)))
 
 
-def _orders(y: Any, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
+def _orders(y: object, repeats: int, seed: int, least: int, meaning: str) -> Iterator[list[np.ndarray]]:
     """Yield `repeats` times the rows of each class in random order; raise ValueError if a class has fewer than `least`.
 
     `meaning` explains `least` in the message.

@@ -20,7 +20,7 @@ _BINS = 15
 _ROUNDING = 1e-6
 
 
-def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[str, float]:
+def scores(log_proba: Any, y: object, classes: object, predicted: Any = None) -> dict[str, float]:
     r"""Scores of predicted class probabilities.
 
     Parameters
@@ -74,7 +74,9 @@ def scores(log_proba: Any, y: Any, classes: Any, predicted: Any = None) -> dict[
     return summarize(score_rows(log_proba, y, classes, predicted))
 
 
-def reliability(log_proba: Any, y: Any, classes: Any, bins: int = _BINS, *, predicted: Any = None) -> pd.DataFrame:
+def reliability(
+    log_proba: Any, y: object, classes: object, bins: int = _BINS, *, predicted: Any = None
+) -> pd.DataFrame:
     """Compare stated and observed accuracy in bins of the top probability, the table behind a reliability diagram.
 
     Parameters

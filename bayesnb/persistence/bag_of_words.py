@@ -138,7 +138,7 @@ def _are_strings(values: Any) -> bool:
     return type(values) is list and all(type(v) is str for v in values)
 
 
-def _is_range(value: Any) -> bool:
+def _is_range(value: object) -> bool:
     if type(value) is not list or len(value) != 2 or not all(type(n) is int for n in value):
         return False
     least, most = value

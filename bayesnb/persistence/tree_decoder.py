@@ -193,7 +193,7 @@ _PLAIN: dict[str, Callable[[Decoder, dict[str, Any]], Any]] = {
 _type_hints = cache(typing.get_type_hints)
 
 
-def conforms(value: Any, hint: Any) -> bool:
+def conforms(value: object, hint: Any) -> bool:
     """Return whether a value is of the type of an annotation; a protocol accepts every value."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any or getattr(hint, "_is_protocol", False):

@@ -25,7 +25,7 @@ _LINES = ("-", "--", ":", "-.")
 
 
 def prediction_intervals(
-    nb: Classifier, X: Any, y: Any = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
+    nb: Classifier, X: object, y: object = None, label: Any = None, prob: float = 0.9, ax: Axes | None = None
 ) -> Axes:
     """Show how sure the classifier is of rows, and what the data leave open: sorted probabilities with intervals.
 
@@ -123,7 +123,7 @@ def prediction_intervals(
     return ax
 
 
-def _wrong_rows(nb: Classifier, top: np.ndarray, y: Any) -> np.ndarray:
+def _wrong_rows(nb: Classifier, top: np.ndarray, y: object) -> np.ndarray:
     """Whether each row's predicted label, given by its position, differs from the true label."""
     truth = np.asarray(y, dtype=object)
     if truth.shape != top.shape:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Literal, Self, cast
 
 import numpy as np
 
@@ -120,7 +120,7 @@ class PredictionSets:
         members = self.p_values > 1.0 - coverage + _ROUNDING
         return replace(self, members=members, coverage=float(coverage))
 
-    def covered(self, y: Any) -> np.ndarray:
+    def covered(self, y: object) -> np.ndarray:
         """Return (M,) whether the set of each row holds the label `y` of the row; False for labels that are no class.
 
         Raises
@@ -174,7 +174,7 @@ class FullRanks:
     scores: Scores
     estimate: Estimate
 
-    def ranks(self, X: Any) -> np.ndarray:
+    def ranks(self, X: object) -> np.ndarray:
         """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
 
         Parameters
@@ -239,7 +239,7 @@ class Conformal:
     notes: tuple[str, ...]
     _ranking: FullRanks | CrossRanks
 
-    def p_values(self, X: Any) -> np.ndarray:
+    def p_values(self, X: object) -> np.ndarray:
         """Compute the p-value of each label: the fraction of scores, that of the new row included, that are no better.
 
         Parameters
@@ -258,7 +258,7 @@ class Conformal:
         fraction = np.random.default_rng(self.seed).random((len(at_most), 1))
         return np.asarray((less + fraction * (at_most - less + 1.0)) / (self.n_rows + 1.0))
 
-    def predict_set(self, X: Any, coverage: float = 0.9) -> PredictionSets:
+    def predict_set(self, X: object, coverage: float = 0.9) -> PredictionSets:
         """Return for each row the set of labels whose p-value is above 1 - coverage.
 
         Parameters
@@ -291,9 +291,9 @@ class Conformal:
 
 def conformal(
     nb: Classifier,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: object,
+    y: object,
+    sample_weight: object = None,
     *,
     by_class: bool = False,
     ties: Ties = "conservative",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class CrossRanks:
     estimate: Estimate
     by_class: bool
 
-    def ranks(self, X: Any) -> np.ndarray:
+    def ranks(self, X: object) -> np.ndarray:
         """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
 
         Parameters
@@ -92,8 +92,8 @@ class CrossRanks:
 
 def cross_ranks(
     nb: Weighed,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     label: np.ndarray,
     weight: np.ndarray,
     estimate: Estimate,
@@ -143,7 +143,7 @@ def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
     return fold_of
 
 
-def _log_odds(fold: Fold, X: Any, estimate: Estimate) -> np.ndarray:
+def _log_odds(fold: Fold, X: object, estimate: Estimate) -> np.ndarray:
     """Return (M, C) log odds against each class of the classifier, by the fit without a fold."""
     joint = fold.fitted.score(X, scoring.joint, estimate)
     return log_odds_against(np.where(fold.position < 0, -np.inf, joint[:, fold.position]))

@@ -189,7 +189,7 @@ class CrossFit(NamedTuple):
 
 
 def cross_fit(
-    fit: Classifier, X: Any, y: Any, sample_weight: Any, kind: Kind, max_rows: int, seed: int
+    fit: Classifier, X: object, y: object, sample_weight: object, kind: Kind, max_rows: int, seed: int
 ) -> tuple[Levels, CrossFit]:
     """Fit random halves of the rows, and compute the terms of the rows of the other halves.
 
@@ -257,8 +257,8 @@ def cross_fit(
 
 def _cross_blocks(
     fit: Classifier,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     weight: np.ndarray,
     first_halves: np.ndarray,
     sample: RowSample,

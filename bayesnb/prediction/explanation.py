@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    nb: Classifier, X: Any, of: Any = None, against: Any = None, *, names: Sequence[str] | None = None
+    nb: Classifier, X: object, of: Any = None, against: object = None, *, names: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Decompose the log odds of one class against another into contributions of the features, with their sd.
 
@@ -165,7 +165,7 @@ def explain(
     )
 
 
-def row_labels(X: Any, row: np.ndarray) -> np.ndarray:
+def row_labels(X: object, row: np.ndarray) -> np.ndarray:
     """Return the labels of rows in the index of X; their numbers if X has none."""
     import pandas as pd
 
@@ -317,7 +317,7 @@ def _log_odds_variance(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.A
     return variance
 
 
-def _contrasts(fitted: Fitted, X: Any, of: Any, against: Any) -> tuple[np.ndarray, np.ndarray]:
+def _contrasts(fitted: Fitted, X: object, of: Any, against: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices (N,) of the two classes that are compared in each row."""
     labels = fitted.encoding.classes.values
     if len(labels) < 2:

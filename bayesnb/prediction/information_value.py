@@ -32,7 +32,7 @@ _NODES = np.linspace(-5.0, 5.0, 101)
 _MOST_CELLS = 2**21  # numbers in the largest arrays
 
 
-def value_of_information(nb: Classifier, X: Any, *, features: Iterable[Any] | None = None) -> pd.DataFrame:
+def value_of_information(nb: Classifier, X: object, *, features: Iterable[Any] | None = None) -> pd.DataFrame:
     """Compute the expected decrease of the entropy of the class if a missing cell becomes known, for each such cell.
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import jax
 import numpy as np
@@ -122,8 +122,8 @@ class Prevalence:
 
 def estimate_prevalence(
     nb: Classifier,
-    X_unlabeled: Any,
-    alpha: Any = 1.0,
+    X_unlabeled: object,
+    alpha: object = 1.0,
     prob: float = 0.9,
     draws: int = 1000,
     seed: int = 0,
@@ -267,7 +267,7 @@ def _uniform(n_classes: int) -> np.ndarray:
 
 
 def _draw_log_likelihoods(
-    fitted: Fitted, X: Any, n_rows: int, n: int, rng: np.random.Generator
+    fitted: Fitted, X: object, n_rows: int, n: int, rng: np.random.Generator
 ) -> Iterator[np.ndarray]:
     """Yield (N, C) log p(row | class, θ), up to a number per row, for n draws θ from the posterior."""
     n_classes = len(fitted.encoding.classes)
@@ -281,7 +281,7 @@ def _draw_log_likelihoods(
         )
 
 
-def _concentration(alpha: Any, n_classes: int) -> np.ndarray:
+def _concentration(alpha: object, n_classes: int) -> np.ndarray:
     """Return the (C,) concentrations of the shares' prior; raise ValueError unless the prior is proper."""
     values = to_numbers("alpha", alpha)
     if values.shape not in ((), (n_classes,)):

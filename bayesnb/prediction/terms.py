@@ -76,7 +76,7 @@ class Terms:
         return f"Terms({n} rows, {n_classes} classes, {n_terms} terms: {names})"
 
 
-def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
+def terms(nb: Classifier, X: object, *, estimate: Estimate | None = None) -> Terms:
     """Compute the terms of log p(row | class, D) of new rows.
 
     Parameters
@@ -122,9 +122,9 @@ def terms(nb: Classifier, X: Any, *, estimate: Estimate | None = None) -> Terms:
 
 def loo_terms(
     nb: Classifier,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: object,
+    y: object,
+    sample_weight: object = None,
     *,
     estimate: Estimate | None = None,
     prior: PriorOf = "derived",

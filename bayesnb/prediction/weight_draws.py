@@ -36,7 +36,7 @@ class WeightDraws:
     weight: np.ndarray
 
     def score(
-        self, fitted: Fitted, X: Any, output: Output, estimate: Estimate | None = None, class_prior: Any = None
+        self, fitted: Fitted, X: object, output: Output, estimate: Estimate | None = None, class_prior: object = None
     ) -> np.ndarray:
         """Apply `output` to (N, C) logarithms of the average of P(class | row) over the draws, for the rows of X.
 

@@ -84,7 +84,7 @@ def label_weight_pairs(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[
             yield int(c), float(w)
 
 
-def counted_rows(fitted: Fitted, X: Any, y: Any, sample_weight: Any, who: str) -> CountedRows:
+def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, who: str) -> CountedRows:
     """Read the rows of X; raise ValueError if removing them would leave a negative count."""
     table = fitted.table(X)
     label = fitted.label_index(y, table.n_rows)

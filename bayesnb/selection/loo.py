@@ -147,9 +147,9 @@ class LeaveOneOut:
 
 def loo(
     nb: Classifier,
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
+    X: object,
+    y: object,
+    sample_weight: object = None,
     *,
     estimate: Estimate | None = None,
     prior: PriorOf = "derived",

@@ -52,7 +52,7 @@ class PermutationNull:
 
 
 def permutation_null(
-    procedure: Callable[[Any], float], y: Any, permutations: int = 99, seed: int = 0
+    procedure: Callable[[Any], float], y: object, permutations: int = 99, seed: int = 0
 ) -> PermutationNull:
     """Compute the distribution of a score over permuted labels, with every choice on the rows made anew.
 

@@ -59,7 +59,7 @@ class Prequential:
         return f"Prequential({name}, {len(self.label)} rows, log evidence {self.log_evidence[-1]:.3f} nats)"
 
 
-def prequential(nb: Classifier, X: Any, y: Any, sample_weight: Any = None, *, points: int = 50) -> Prequential:
+def prequential(nb: Classifier, X: object, y: object, sample_weight: object = None, *, points: int = 50) -> Prequential:
     """Compute the log evidence of the first rows for increasing numbers of rows, a learning curve by the chain rule.
 
     Parameters

@@ -100,11 +100,11 @@ class Tuned:
 
 def tune_alpha(
     nb: Classifier,
-    X: Any,
-    y: Any,
+    X: object,
+    y: object,
     by: Literal["loo", "evidence"] = "loo",
     tune: Sequence[str] | None = None,
-    sample_weight: Any = None,
+    sample_weight: object = None,
     bounds: tuple[float, float] = _BOUNDS,
     prior: PriorOf = "derived",
 ) -> Tuned:
@@ -280,7 +280,7 @@ def _log_evidence(
 
 
 def _loo_objective(
-    fitted: Fitted, unit: NaiveBayes, X: Any, y: Any, sample_weight: Any, names: tuple[str, ...]
+    fitted: Fitted, unit: NaiveBayes, X: object, y: object, sample_weight: object, names: tuple[str, ...]
 ) -> Objective:
     """Return the objective Σ w log p(y | x, the other rows)."""
     encoding, estimate = fitted.encoding, require_average(fitted.estimate)

@@ -41,7 +41,7 @@ _WHAT = "P(class | row, θ)"
 
 def predict_interval(
     nb: Classifier,
-    X: Any,
+    X: object,
     prob: float = 0.9,
     method: Method = "moments",
     given: Given | None = None,
@@ -139,7 +139,7 @@ def predict_interval(
 
 def decompose_uncertainty(
     nb: Classifier,
-    X: Any,
+    X: object,
     given: Given | None = None,
     method: Method = "moments",
     draws: Any = 1000,
@@ -215,7 +215,7 @@ def decompose_uncertainty(
 
 
 def log_odds_moments(
-    nb: Classifier, X: Any, against: Any = None, given: Given = "data", draws: Any = None
+    nb: Classifier, X: object, against: object = None, given: Given = "data", draws: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
@@ -344,7 +344,7 @@ ScoresFunction = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
 
 def _summarize(
     fitted: Fitted,
-    X: Any,
+    X: object,
     given: Given | None,
     sampler: RowSampler,
     by_moments: ScoresFunction,

@@ -62,7 +62,7 @@ class RowFunction:
 
 
 @float64
-def map_rows(fitted: Fitted, X: Any, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
+def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFunction | None = None) -> np.ndarray:
     """(N, …) the answers of `function` for the rows of X, and of `summed` where missing cells on arcs are summed out.
 
     `summed` defaults to `function`.
@@ -146,7 +146,7 @@ def average_joint(joint: jax.Array, output: Callable[[jax.Array], jax.Array] = l
 
 
 def score_draws(
-    fitted: Fitted, X: Any, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
+    fitted: Fitted, X: object, drawn: Parameters | Hyperparameters, output: Callable[[jax.Array], jax.Array]
 ) -> np.ndarray:
     """Apply `output` to log of the average (N, C) of p(class, row | draw), without its factors common to all classes.
 
@@ -181,7 +181,7 @@ class RowSampler(ABC):
 
     cells_of_draw: ClassVar[float]
 
-    def map(self, fitted: Fitted, X: Any, output: DrawsFunction) -> np.ndarray:
+    def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
         sizes: list[np.ndarray] = []
         exact = self.without_moments()
