@@ -13,8 +13,7 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families import Dirichlet, Family, Known, LevelCounts, Likelihood, pooled, posterior_for_removal, supports
-from bayesnb.families._pytree import pytree
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.protocol import Condensable, MeanReading, Parametric, PenalizedLikelihood, Prepared

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from bayesnb.encoding.row_blocks import FEWEST_ROWS, PlainRows, pad_rows, padded_size
-from bayesnb.families import Counts, LevelCounts, PairedCounts, Presence
+from bayesnb.families import Counts, LevelCounts, Pairs, Presence
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +77,7 @@ class CountRows(PlainRows):
         total = np.diff(indptr) + excess.astype(np.float64)
         return repeated, row, count, total
 
-    def block(self, start: int, stop: int, size: int) -> Counts | PairedCounts:
+    def block(self, start: int, stop: int, size: int) -> Counts:
         level, row, indptr = _entries(self.matrix, start, stop, size)
         count = _padded_slice(self.matrix.data, self.matrix.indptr[start], len(level))
         if not self.with_pairs:
@@ -85,8 +85,7 @@ class CountRows(PlainRows):
         repeated, repeated_row, repeated_count, totals = self._repeated_words(start, stop)
         pair, pair_level, pair_count = _distinct_pairs(level[repeated], repeated_count, self.matrix.shape[1])
         total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
-        return PairedCounts(
-            Counts(count, level, row, indptr),
+        pairs = Pairs(
             pad_rows(pair, padded_size(len(pair))),
             np.concatenate([[0], np.cumsum(np.bincount(repeated_row, minlength=size))]).astype(np.int32),
             pad_rows(pair_level, padded_size(len(pair_level))),
@@ -94,6 +93,7 @@ class CountRows(PlainRows):
             total.astype(np.int32),
             pad_rows(total_count, padded_size(len(total_count), least=FEWEST_ROWS)),
         )
+        return Counts(count, level, row, indptr, pairs)
 
 
 @dataclass(frozen=True, eq=False)

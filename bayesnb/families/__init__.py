@@ -26,7 +26,7 @@ from bayesnb.families.protocol import (
     reason_for_lack,
     supports,
 )
-from bayesnb.families.sparse_counts import Counts, PairedCounts, Presence
+from bayesnb.families.sparse_counts import Counts, Pairs, Presence
 from bayesnb.families.statistics import pooled
 from bayesnb.families.tree_averaged import TreeAveraged
 
@@ -61,7 +61,7 @@ __all__ = [
     "NormalInverseGamma",
     "OneHot",
     "PackedCounts",
-    "PairedCounts",
+    "Pairs",
     "Presence",
     "SufficientStatistics",
     "Totals",

@@ -1,15 +1,19 @@
-"""Frozen dataclasses that are JAX pytrees."""
+"""Arrays of JAX or NumPy, frozen dataclasses of them that are JAX pytrees, and JAX's maps with types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import numpy as np
 
 from bayesnb.families._display import as_html, as_text
 
+Array = jax.Array | np.ndarray
+Tree = TypeVar("Tree")
+Result = TypeVar("Result")
 T = TypeVar("T")
 
 
@@ -47,3 +51,15 @@ def pytree(cls: type[T]) -> type[T]:
 def static() -> Any:
     """Declare a field of a pytree that is part of its structure, not of its data."""
     return field(metadata={"static": True})
+
+
+def map_leaves(function: Callable[..., object], tree: Tree, *others: Tree) -> Tree:
+    """Apply a function to the corresponding leaves of pytrees of one type; the result is such a pytree."""
+    mapped: Tree = jax.tree.map(function, tree, *others)
+    return mapped
+
+
+def map_leading_axis(function: Callable[[Any], Result], arrays: object, batch_size: int | None = None) -> Result:
+    """Apply a function to each entry of the leading axis of arrays, `batch_size` entries at a time; stack results."""
+    results: Result = jax.lax.map(function, arrays, batch_size=batch_size)
+    return results

@@ -13,18 +13,17 @@ import numpy as np
 from jax.nn import log_sigmoid
 from jaxtyping import Float
 
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leading_axis, map_leaves
-from bayesnb.families.count_rows import as_rows
+from bayesnb.families._pytree import Array, map_leading_axis, map_leaves, pytree, static
+from bayesnb.families.count_functions import with_counts
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import CellReduction
+from bayesnb.families.independent_cells import IndependentCells, with_axis_of_rows
 from bayesnb.families.multinomial import Multinomial
-from bayesnb.families.number_rows import observed, only, sum_cells
+from bayesnb.families.number_rows import observed, only
 from bayesnb.families.protocol import Cumulants, Family, Likelihood, PenalizedLikelihood, ReadyLikelihood
 from bayesnb.families.special import log_rising
 from bayesnb.families.statistics import pooled
-from bayesnb.families.variates import Recorder, Replayer, Variates
+from bayesnb.families.variates import Variates
 
 
 @pytree
@@ -56,7 +55,7 @@ class Averaged(Family):
 
     dependent: Any
     shared: Any
-    log_odds: Any
+    log_odds: Array
 
     @property
     def statistics(self) -> Any:
@@ -69,7 +68,7 @@ class Averaged(Family):
         return self.dependent.likelihood
 
     @abstractmethod
-    def mean(self, multiplicity: Any = None) -> Likelihood:
+    def mean(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
 
     @abstractmethod
@@ -88,7 +87,7 @@ class Averaged(Family):
         evidences = _log_evidences(self.dependent, self.shared, statistics, pooled(statistics))
         return _log_average(self.log_odds, *evidences)[None]
 
-    def scale(self, factor: Any) -> Self:
+    def scale(self, factor: float | Array) -> Self:
         """Prior worth `factor` times as many rows; the odds stay."""
         return type(self)(self.dependent.scale(factor), self.shared.scale(factor), self.log_odds)
 
@@ -140,12 +139,12 @@ class Averaged(Family):
             for name in variance
         }
 
-    def log_base(self, x: Any) -> jax.Array:
+    def log_base(self, x: object) -> jax.Array:
         """(N,) log base measure of each row."""
         log_base: jax.Array = self.dependent.log_base(x)
         return log_base
 
-    def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
+    def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
         """(N, T) cumulants of γ d, γ ~ Bernoulli(ρ) and d the log odds if the feature depends on the class."""
         dependent = self.dependent.log_odds_of_terms(x, of, against)
         m, v, third = dependent.mean, dependent.variance, dependent.third
@@ -161,7 +160,34 @@ class Averaged(Family):
         dependent, shared = self.dependent.draw(variates, n), self.shared.draw(variates, n)
         return jax.tree.map(lambda a, b: jnp.where(included, a, b), dependent, shared)
 
-    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
+        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f), the row counted in class `counted_in`.
+
+        The odds of inclusion are those given the row and its class: log odds_f + log p(x_f | class, D)
+        - log p(x_f | D).
+        """
+        score = variates.normal(jnp.asarray(self.log_odds), n)
+        drawn, terms = self.dependent.draw_terms(variates, n, x, 0.0)
+        with_row, terms_with_row = drawn, terms
+        if counted_in is not None:
+            with_row, terms_with_row = self.dependent.draw_terms(variates, n, x, 1.0)
+            gain = self.dependent.predictive().terms(x) - self.shared.predictive().terms(x)
+
+        def draw_rows(draw: tuple[jax.Array, Any, Any, jax.Array | None]) -> jax.Array:
+            score, drawn, with_row, counted_in = draw
+            of_cells = terms(*drawn)
+            n_terms = of_cells.shape[-1]
+            log_odds = jnp.asarray(self.log_odds)[None, :n_terms]
+            if counted_in is not None:
+                counted = counted_in[:, :, None]
+                of_cells = jnp.where(counted, terms_with_row(*with_row), of_cells)
+                log_odds = log_odds + jnp.sum(jnp.where(counted, gain, 0.0), axis=1)
+            included = _included(score[:n_terms], log_odds)
+            return jnp.sum(jnp.where(included[:, None], of_cells, 0.0), axis=-1)
+
+        return map_leading_axis(draw_rows, (score, drawn, with_row, counted_in))
+
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class."""
         cells: np.ndarray = self.dependent.simulate(likelihood, rng, total)
         return cells
@@ -196,7 +222,7 @@ class AveragedLevels(Averaged):
         shared = self.shared.update_keeping_prior(pooled(statistics))
         return type(self)(dependent, shared, self.update(statistics).log_odds)
 
-    def mean(self, multiplicity: Any = None) -> Multinomial:
+    def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Means ρ E θ_cl + (1 - ρ) E θ_l; with a `multiplicity` (C,) of each row the odds change with its level too."""
         log_odds = self._spread(self.log_odds)
         if multiplicity is None:
@@ -207,35 +233,9 @@ class AveragedLevels(Averaged):
             log_odds = log_odds + jnp.sum(gains, axis=0) - gain[0]
         return Multinomial(_log_average(log_odds, dependent, shared))
 
-    def predictive(self, multiplicity: Any = None) -> Multinomial:
+    def predictive(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
         return self.mean(multiplicity)
-
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
-        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f).
-
-        The odds of inclusion are those given the row and its class, `counted_in`: log odds_f + log p(x_f | class, D)
-        - log p(x_f | D). A row has one level a feature, so that there is a table of levels for each class it may be in.
-        """
-        rows = as_rows(x, self.group, self.dependent.num_groups)
-        score = variates.normal(jnp.asarray(self.log_odds), n)
-        log_theta = self.dependent.draw(variates, n).log_theta
-
-        if counted_in is None:
-            included = self._spread(_included(score, jnp.asarray(self.log_odds)))
-            return rows.dot_each(jnp.where(included[:, None], log_theta, 0.0))
-        gain = self.dependent.mean().log_theta - self.shared.mean().log_theta
-        log_odds, each = self._spread(self.log_odds) + gain, jnp.eye(gain.shape[0], dtype=bool)[:, :, None]
-
-        def draw_rows(draw: tuple[jax.Array, ...]) -> jax.Array:
-            score, log_theta, level, others, counted_in = draw
-            informed = jnp.where(each, level - jnp.logaddexp(level, others), log_theta)
-            tables = jnp.where(_included(self._spread(score), log_odds)[:, None], informed, 0.0)
-            scores = rows.dot(rows.layout(tables.reshape(-1, tables.shape[-1]))).reshape(-1, *each.shape[:2])
-            return jnp.sum(jnp.where(counted_in[:, :, None], scores, 0.0), axis=1)
-
-        marginals = self.dependent.draw_level_marginals(variates, n, 1.0)
-        return map_leading_axis(draw_rows, (score, log_theta, *marginals, counted_in))
 
     def _spread(self, values: Any) -> jax.Array:
         return jnp.asarray(values)[..., self.group]
@@ -249,42 +249,13 @@ class AveragedCells(Averaged):
         """Distribution of the features `keep` (F,)."""
         return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
-    def mean(self, multiplicity: Any = None) -> Mixture:
+    def mean(self, multiplicity: Array | None = None) -> Mixture:
         """Mixture of both models at their means, with a `multiplicity` (C,) of each row."""
         return Mixture(self, "mean", multiplicity)
 
-    def predictive(self, multiplicity: Any = None) -> Mixture:
+    def predictive(self, multiplicity: Array | None = None) -> Mixture:
         """Mixture of both models with parameters integrated out, with a `multiplicity` (C,) of each row."""
         return Mixture(self, "predictive", multiplicity)
-
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
-        """(n, N, C) draws, inclusion first, of Σ_f γ_f log p(x_f | class, θ_f), the row counted in class `counted_in`.
-
-        For the dependent model a feature that is not included is a missing cell.
-        """
-        score, noted = variates.normal(jnp.asarray(self.log_odds), n), Recorder(variates)
-        self.dependent.draw_log_likelihood(noted, n, x, counted_in)  # to record which variates it takes
-        seen, values = observed(x)
-        gain = self._log_predictive(self.dependent, values) - self._log_predictive(self.shared, values)
-
-        def draw_rows(draw: tuple[jax.Array, Any, jax.Array | None]) -> jax.Array:
-            score, given, counted_in = draw
-            log_odds = jnp.asarray(self.log_odds)
-            if counted_in is not None:
-                log_odds = log_odds + jnp.sum(jnp.where(counted_in.T[:, :, None], gain, 0.0), axis=0)
-            included = _included(score, log_odds)
-            given, counted_in = jax.tree.map(lambda v: v[None], (given, counted_in))
-            cells = jnp.where(seen & included, values, jnp.nan)
-            scores: jax.Array = self.dependent.draw_log_likelihood(Replayer(given), 1, cells, counted_in)[0]
-            return scores
-
-        return map_leading_axis(draw_rows, (score, noted.given, counted_in))
-
-    def _log_predictive(self, family: Any, x: jax.Array) -> Float[jax.Array, "C N F"]:
-        """(C, N, F) log p(x_f | class, D)."""
-        classes = jax.tree.map(jnp.asarray, family)
-        log_predictive: jax.Array = jax.vmap(lambda of_class: of_class.predictive().cells(x))(classes)
-        return log_predictive
 
     def _spread(self, values: Any) -> Any:
         return values
@@ -295,7 +266,7 @@ class EmpiricalAveraged(EmpiricalPrior):
     """Average of a `prior` for each class and for all classes: `log_odds` (F,) that features depend on the class."""
 
     prior: Any
-    log_odds: Any
+    log_odds: Array
 
     def __call__(self, statistics: Any, together: Any) -> AveragedCells:
         """Prior, given the statistics of each class and of all classes together."""
@@ -328,7 +299,7 @@ class Mixture(ReadyLikelihood):
 
     posterior: AveragedCells
     reading: str = static()
-    multiplicity: Any = None
+    multiplicity: Array | None = None
 
     def parameters(self) -> dict[str, jax.Array]:
         """Means ρ E + (1 - ρ) E_shared by name."""
@@ -336,53 +307,40 @@ class Mixture(ReadyLikelihood):
         mean, shared_mean = (f.mean().parameters() for f in (self.posterior.dependent, self.posterior.shared))
         return {name: share * mean[name] + (1.0 - share) * shared_mean[name] for name in mean}
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class)."""
-        return self._reduce(sum_cells, x)
+        return jnp.sum(self.terms(x), axis=-1)
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log[ρ_f p(x_f | class) + (1 - ρ_f) p(x_f)]."""
-        return self._reduce(only, x)
-
-    def _reduce(self, reduce: CellReduction, x: Any) -> jax.Array:
+        dependent, shared, log_odds = self.posterior.dependent, self.posterior.shared, self.posterior.log_odds
+        multiplicity = self.multiplicity
+        total = None if multiplicity is None else jnp.sum(multiplicity)[None]
+        readings = ((dependent, multiplicity), (shared, total))
+        by_class, of_all = (getattr(family, self.reading)(more).terms(x) for family, more in readings)
         seen, x = observed(x)
-        log_odds, dependent = self.posterior.log_odds, self.posterior.dependent
-        shared = _take_class(0, self.posterior.shared)
-        if self.multiplicity is not None:
-            n_classes = self.multiplicity.shape[0]
-            gains = [_gain_of_cell(_take_class(c, dependent), x, self.multiplicity[c]) for c in range(n_classes)]
-            log_odds = log_odds + sum(gains) - _gain_of_cell(shared, x, jnp.sum(self.multiplicity))
-            shared = shared.with_cell(x, jnp.sum(self.multiplicity))
-        shared_cells = getattr(shared, self.reading)().cells(x)
-
-        def one_class(family: Any, multiplicity: Any) -> jax.Array:
-            family = family if multiplicity is None else family.with_cell(x, multiplicity)
-            cells = getattr(family, self.reading)().cells(x)
-            return reduce(seen, _log_average(log_odds, cells, shared_cells))
-
-        return jax.vmap(one_class, in_axes=(0, None if self.multiplicity is None else 0), out_axes=1)(
-            dependent, self.multiplicity
-        )
+        if multiplicity is not None and total is not None:
+            gain = jnp.sum(_gain_of_cells(dependent, x, multiplicity), axis=0)
+            log_odds = log_odds + gain - _gain_of_cells(shared, x, total)[0]
+        return only(seen[:, None], _log_average(jnp.broadcast_to(log_odds, x.shape)[:, None], by_class, of_all))
 
 
-def _gain_of_cell(family: Any, x: jax.Array, multiplicity: jax.Array) -> jax.Array:
-    """(N, F) increase of the log evidence of a class by each cell `multiplicity` <= 0 more times among its data."""
-    gain: jax.Array = -family.with_cell(x, multiplicity).log_evidence_of_cell(x, -multiplicity)
-    return gain
+def _gain_of_cells(family: IndependentCells, x: jax.Array, multiplicity: Array) -> jax.Array:
+    """(C, N, F) increase of the log evidence by each cell `multiplicity` (C,) <= 0 more times among the data."""
+    more = multiplicity[:, None, None]
+    return -with_axis_of_rows(family).with_cell(x, more).log_evidence_of_cell(x, -more)
 
 
-def _with_level(posterior: Dirichlet | PriorAndCounts, multiplicity: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _with_level(posterior: Dirichlet | PriorAndCounts, multiplicity: Array) -> tuple[jax.Array, jax.Array]:
     """(C, L) log probability of each level `multiplicity` <= 0 more times among the data; increase of the evidence."""
-    left, total_left = keep_counts(posterior).with_level(multiplicity)
+    kept = keep_counts(posterior)
+    left, total_left = (with_counts(*counted, multiplicity) for counted in kept.levels_and_totals())
+    total_left = total_left[:, kept.group]
     possible = left > 0  # a level that stands fewer times among the data is of no row
     log_proba = jnp.log(jnp.where(possible, left, 0.0) / total_left)
     present = jnp.where(possible, left, 1.0)
     gain: Any = log_rising(total_left, -multiplicity) - log_rising(present, -multiplicity)
     return log_proba, gain
-
-
-def _take_class(c: int, family: Any) -> Any:
-    return jax.tree.map(lambda field: jnp.asarray(field)[c], family)
 
 
 def _log_average(log_odds: Any, dependent: jax.Array, shared: jax.Array) -> jax.Array:

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from bayesnb.families._pytree import Array
 from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.dirichlet import Dirichlet, n_free_levels, simulate_levels
 from bayesnb.families.multinomial import LevelCounts, Multinomial
@@ -26,20 +27,20 @@ class AveragedStructures(Family):
     likelihood: ClassVar[type] = Multinomial
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
 
-    concentration: Any
-    count: Any
-    group: Any
+    concentration: Array
+    count: Array
+    group: Array
     num_groups: Any
 
     def update(self, statistics: LevelCounts) -> Self:
         """Posterior with n' = n + n(rows); the probabilities of structures follow."""
         return self.with_fields(self.concentration, self.count + statistics.count)
 
-    def scale(self, factor: Any) -> Self:
+    def scale(self, factor: float | Array) -> Self:
         """Prior with α and n times a factor; prior odds of structures stay."""
         return self.with_fields(self.concentration * factor, self.count * factor)
 
-    def log_base(self, x: Any) -> jax.Array:
+    def log_base(self, x: object) -> jax.Array:
         """(N,) log base measure of each row."""
         return self.rows(x).log_base()
 
@@ -51,10 +52,9 @@ class AveragedStructures(Family):
 
     def posterior_concentration(self) -> jax.Array:
         """(C, L) α + n."""
-        posterior: jax.Array = jnp.asarray(self.concentration) + self.count
-        return posterior
+        return jnp.asarray(self.concentration) + self.count
 
-    def rows(self, x: Any) -> CountRows:
+    def rows(self, x: object) -> CountRows:
         """Rows as the kernels of counts take them; arrays (N, L) are counts of levels."""
         return as_rows(x, self.group, self.num_groups)
 
@@ -63,10 +63,10 @@ class AveragedTables(AveragedStructures):
     """Average over structures of which rows need one table of levels: a row has one level in each group."""
 
     @abstractmethod
-    def mean(self, multiplicity: Any = None) -> Multinomial:
+    def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
 
-    def predictive(self, multiplicity: Any = None) -> Multinomial:
+    def predictive(self, multiplicity: Array | None = None) -> Multinomial:
         """Likelihood with parameters integrated out: the mean, as a row has one level a feature."""
         return self.mean(multiplicity)
 
@@ -82,6 +82,6 @@ class AveragedTables(AveragedStructures):
         """NaN: the mean is not linear in the counts."""
         return {"theta": jnp.full(jnp.shape(self.concentration), jnp.nan)}
 
-    def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
         return simulate_levels(np.asarray(likelihood.log_theta), np.asarray(self.group), rng)

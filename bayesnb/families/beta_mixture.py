@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from bayesnb.families._namespace import logsumexp, namespace
-from bayesnb.families._typed import map_leading_axis
+from bayesnb.families._pytree import Array, map_leading_axis
 from bayesnb.families.special import polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -17,8 +17,8 @@ from bayesnb.families.variates import Variates, draw_log_uniform
 class Betas(NamedTuple):
     """Beta(α, α₀ - α) distributions."""
 
-    alpha: Any
-    total: Any
+    alpha: Array
+    total: Array
 
     def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
         """Beta distributions in `scipy.stats`."""
@@ -29,8 +29,8 @@ class BetaMixture(NamedTuple):
     """Distribution of θ of each level, drawn in one of D contexts: log P(context), and α and α₀ there, (D, C, L)."""
 
     log_weight: Any
-    alpha: Any
-    total: Any
+    alpha: Array
+    total: Array
 
     @classmethod
     def from_weights(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
@@ -73,5 +73,5 @@ class BetaMixture(NamedTuple):
 
         return map_leading_axis(draw_levels, (level, others, uniform))
 
-    def _average(self, values: jax.Array) -> jax.Array:
+    def _average(self, values: Array) -> jax.Array:
         return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)

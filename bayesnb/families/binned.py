@@ -13,8 +13,7 @@ from jaxtyping import Bool, Float
 
 from bayesnb.families import binnings
 from bayesnb.families._namespace import is_host, log_segment_sum, namespace, segment_sum
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leading_axis
+from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.binned_cells import Cells, moments_of_odds, predictive_with_row, weights_with_row
 from bayesnb.families.multinomial import LevelCounts, Multinomial
@@ -70,10 +69,10 @@ class Binned(AveragedTables):
         ),
     }
 
-    concentration: Any
-    count: Any
-    log_odds: Any
-    group: Any
+    concentration: Array
+    count: Array
+    log_odds: Array
+    group: Array
     num_groups: int = static()
     width: int = static()
 
@@ -130,7 +129,7 @@ class Binned(AveragedTables):
         cuts: jax.Array = self._flat(self._map_to_cells(_best_cuts))
         return cuts
 
-    def mean(self, multiplicity: Any = None) -> Multinomial:
+    def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Means E θ_g = Σ over the bins b with g of P(b) (α_b + n_b)/(α₀ + N) · α_g/α_b.
 
         With a `multiplicity` (C,) of each row the cuts change with its cell too: the weights of the bins with the cell
@@ -185,7 +184,7 @@ class Binned(AveragedTables):
 
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
         """(n, N, C) draws of Σ log θ of a row's cells, the row counted in class `counted_in`, (n, N, C).
 
         Only the bins that its cells are in matter then, θ_b ~ Beta(α_b + n_b + 1, rest).
@@ -226,7 +225,7 @@ class Binned(AveragedTables):
 
         return map_leading_axis(draw_rows, (log_gamma, extra, uniform, counted_in))
 
-    def log_odds_of_terms(self, x: Any, of: Any, against: Any) -> Cumulants:
+    def log_odds_of_terms(self, x: object, of: Any, against: Any) -> Cumulants:
         """(N, T) cumulants of differences of log Beta variates, averaged over the bins that the cells may be in."""
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         pairs = jnp.arange(n_classes**2)

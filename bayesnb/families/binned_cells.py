@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families import binnings
+from bayesnb.families._pytree import Array
 from bayesnb.families.binnings import Bins, over_cells
 from bayesnb.families.special import log_rising, polygammas
 
@@ -20,9 +21,9 @@ class Cells(NamedTuple):
     Behind the last cell these are 0, 0 and `NEVER`.
     """
 
-    alpha: Any
-    count: Any
-    log_odds: Any
+    alpha: Array
+    count: Any  # a tuple has a method of this name
+    log_odds: Array
 
     def bins(self) -> Bins:
         """Sums over all binnings, each weighted by its prior and by the evidence of the rows of all classes."""

@@ -16,6 +16,8 @@ import numpy as np
 from jax.nn import log_sigmoid, logsumexp
 from jaxtyping import Bool, Float, Int
 
+from bayesnb.families._pytree import Array
+
 NEVER = -1e30
 """Log weight of the impossible: sums of infinities have no derivatives."""
 
@@ -41,7 +43,7 @@ class Bins(NamedTuple):
         return cls(weight, left[:-1], total, left[:-1, None] + weight + after - total)
 
 
-def log_prior(log_odds: Float[jax.Array, "G"]) -> Float[jax.Array, "G G"]:
+def log_prior(log_odds: Float[Array, "G"]) -> Float[jax.Array, "G G"]:
     """(G, G) log weights of bins if cuts before cells are independent, with these log odds.
 
     There always is a cut before the first cell; the weights of all binnings sum to one.

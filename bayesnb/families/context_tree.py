@@ -13,13 +13,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from bayesnb.families._namespace import log_segment_sum, log_sigmoid, namespace, repeat, segment_sum
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.averaged_structures import AveragedTables
 from bayesnb.families.beta_mixture import BetaMixture
 from bayesnb.families.count_functions import with_counts
-from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, PenalizedLikelihood, Program, Restrictable
+from bayesnb.families.protocol import Cumulants, IndependentClasses, PenalizedLikelihood, Program, Restrictable
 from bayesnb.families.special import log_rising
 from bayesnb.families.variates import Variates, draw_log_uniform
 
@@ -81,15 +80,15 @@ class ContextTree(AveragedTables, IndependentClasses):
         Restrictable: "Levels of all contexts have a posterior together: ask for all features.",
     }
 
-    concentration: Any
-    count: Any
-    log_odds: Any
-    group: Any
-    paths: tuple[Any, ...]
-    leaf: Any
-    context: Any
-    above: Any
-    splits: Any
+    concentration: Array
+    count: Array
+    log_odds: Array
+    group: Array
+    paths: tuple[Array, ...]
+    leaf: Array
+    context: Array
+    above: Array
+    splits: Array
 
     @classmethod
     def from_shapes(cls, shapes: Sequence[tuple[int, ...]], alpha: Any, log_odds: float = 0.0) -> Self:
@@ -170,7 +169,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         """(D, C, L) probability that the context in which each level is drawn has 0, 1, … parents."""
         return jnp.exp(self._mixture().log_weight)
 
-    def mean(self, multiplicity: Any = None) -> Multinomial:
+    def mean(self, multiplicity: Array | None = None) -> Multinomial:
         """Means Σ over the contexts of a path of P(it is the last) (α + n)/(α₀ + N).
 
         With a `multiplicity` (C,) of each row only the path of its level changes.
@@ -212,18 +211,18 @@ class ContextTree(AveragedTables, IndependentClasses):
 
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
-    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws; of a row that is counted only the marginals matter, mixtures of Beta variates."""
         rows = self.rows(x)
         drawn = self._mixture(multiplicity).draw(variates, n) if multiplicity else self.draw(variates, n).log_theta
         return rows.dot_each(drawn)
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of sums of independent mixtures of logarithms of Beta variates."""
         x, table = self.rows(x), jnp.concatenate(self._mixture(multiplicity).cumulants())
         return Cumulants(*jnp.split(x.dot(x.layout(table)), 3, axis=1))
 
-    def cumulants_of_terms(self, x: Any) -> Cumulants:
+    def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, T) cumulants of the terms, a feature each."""
         cumulants = self.rows(x).dot_terms(jnp.concatenate(self._mixture().cumulants()))
         return Cumulants(*jnp.split(cumulants, 3, axis=1))
@@ -282,7 +281,7 @@ class ContextTree(AveragedTables, IndependentClasses):
             log_stop, log_go = (xp.where(chosen, 0.0, -xp.inf) for chosen in (log_stop >= log_go, log_stop < log_go))
         return Choices(log_sum, xp.where(self.splits, log_stop, 0.0), xp.where(self.splits, log_go, -xp.inf), root)
 
-    def _mixture(self, multiplicity: Any = None, best: bool = False) -> BetaMixture:
+    def _mixture(self, multiplicity: Array | float | None = None, best: bool = False) -> BetaMixture:
         """Mixture of the contexts on the path of each level, with the level `multiplicity` more times among the data.
 
         That multiplies the probability of a context being the last by Γ ratios, up to a constant:
@@ -301,7 +300,7 @@ class ContextTree(AveragedTables, IndependentClasses):
         if multiplicity is None:
             level, total = (prior + n for prior, n in parts)
         else:
-            size, sign, less = abs(multiplicity), xp.sign(multiplicity), xp.minimum(multiplicity, 0.0)
+            size, sign, less = xp.abs(multiplicity), xp.sign(multiplicity), xp.minimum(multiplicity, 0.0)
             gain, of_all = (sign * log_rising(with_counts(*part, less), size) for part in parts)
             log_weight = log_weight + gain - of_all
             level, total = (with_counts(*part, multiplicity) for part in parts)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from bayesnb.families._namespace import namespace
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array
 from bayesnb.families.special import log_rising
 
 
@@ -27,7 +27,7 @@ class Term(NamedTuple):
     unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
-def linear(x: jax.Array, table: jax.Array) -> jax.Array:
+def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table with 0 · (-inf) = 0."""
     return jnp.where(x == 0, 0.0, x * table)
 
@@ -45,7 +45,7 @@ def plugged_in(multiplicity: Any) -> Term:
 def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
     """Term of a logarithm; that of one draw, log a - log a₀, is the logarithm of the quotient."""
 
-    def with_row(a: jax.Array, x: Any) -> jax.Array:
+    def with_row(a: jax.Array, x: object) -> jax.Array:
         if multiplicity is None:
             return a
         alpha, count = jnp.split(a, 2, axis=-1)
@@ -65,22 +65,22 @@ def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
     return alpha + namespace(count, multiplicity).maximum(count + multiplicity, 0.0)
 
 
-def single(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+def single(term: Term, table: Array, total: Array, group: Array) -> jax.Array:
     """(C, L) contrast of one draw for each level."""
-    return term.single(jnp.asarray(table).T, jnp.asarray(total).T, group).T
+    return term.single(jnp.asarray(table).T, jnp.asarray(total).T, jnp.asarray(group)).T
 
 
-def weighted(weight: jax.Array, log_prob: jax.Array) -> jax.Array:
+def weighted(weight: Array, log_prob: Array) -> jax.Array:
     """Compute w log p: 0 without weight, and else -inf for the impossible, whatever its weight."""
     impossible = jnp.isneginf(log_prob)
     return jnp.where(weight == 0, 0.0, jnp.where(impossible, -jnp.inf, weight * jnp.where(impossible, 0.0, log_prob)))
 
 
-def level_offset(count: jax.Array, label: Array) -> jax.Array:
+def level_offset(count: Array, label: Array) -> jax.Array:
     """(N,) flat index of the first level of each row's class."""
     return jnp.asarray(label, jnp.int32 if 2 * count.size < 2**31 else jnp.int64) * count.shape[1]
 
 
-def add_at(count: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+def add_at(count: Array, index: jax.Array, value: jax.Array) -> jax.Array:
     """Add values at flat indices of counts (C, L); those past the end are dropped."""
     return jnp.asarray(count).reshape(-1).at[index].add(value, mode="drop").reshape(count.shape)

@@ -12,9 +12,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
 from bayesnb.families._namespace import log_segment_sum
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leading_axis
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
 from bayesnb.families.count_functions import Term, linear, single
 from bayesnb.families.variates import Variates
 
@@ -29,7 +27,7 @@ class CountRows(ABC):
     """
 
     @abstractmethod
-    def layout(self, table: jax.Array) -> Any:
+    def layout(self, table: Array) -> Any:
         """Lay a table (C, L) of log probabilities out for `dot`."""
 
     @abstractmethod
@@ -37,11 +35,11 @@ class CountRows(ABC):
         """(N, C) products of the counts and the table."""
 
     @abstractmethod
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+    def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) products of the counts and a table (C, L), group by group."""
 
     @abstractmethod
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
         """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
 
     @abstractmethod
@@ -49,14 +47,12 @@ class CountRows(ABC):
         """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
 
     @abstractmethod
-    def contrast_terms(
-        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
-    ) -> Float[jax.Array, "N C G"]:
+    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) parts of `contrast`, group by group."""
 
     @abstractmethod
     def weighted_counts(
-        self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]
+        self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]
     ) -> Float[jax.Array, "C L"]:
         """Add the rows to counts (C, L), given class indices and weights."""
 
@@ -72,7 +68,7 @@ class CountRows(ABC):
         """
 
     @final
-    def dot_each(self, tables: Float[jax.Array, "n C L"]) -> Float[jax.Array, "n N C"]:
+    def dot_each(self, tables: Float[Array, "n C L"]) -> Float[jax.Array, "n N C"]:
         """(n, N, C) products of the counts and each of n tables."""
         return map_leading_axis(lambda table: self.dot(self.layout(table)), tables)
 
@@ -81,7 +77,7 @@ class OneDrawEach(CountRows):
     """Rows of one draw from each group: every count and every total is 1, so that a contrast is a table itself."""
 
     @final
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
         """Lay the table of contrasts of one draw out."""
         return self.layout(single(term, table, total, group))
 
@@ -91,7 +87,7 @@ class OneDrawEach(CountRows):
         return self.dot(tables)
 
     @final
-    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> jax.Array:
         """(N, C, G) contrasts of the groups."""
         return self.dot_terms(single(term, table, total, group))
 
@@ -106,42 +102,34 @@ class OneDrawEach(CountRows):
 class Dense(CountRows):
     """Counts (N, L) of every level: the definition that the other kinds make fast."""
 
-    count: Any
-    group: Any
+    count: Array
+    group: Array
     num_groups: int = static()
 
-    def layout(self, table: jax.Array) -> jax.Array:
+    def layout(self, table: Array) -> jax.Array:
         """Lay a table (C, L) of log probabilities out for `dot`."""
         return jnp.asarray(table)
 
-    def dot(self, table: jax.Array) -> jax.Array:
+    def dot(self, table: Array) -> jax.Array:
         """(N, C) products of the counts and the table."""
-        return jax.vmap(lambda row: jnp.sum(linear(self.count, row), axis=-1), out_axes=1)(table)
+        return jnp.sum(self.dot_terms(table), axis=-1)
 
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
         """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
-        return jnp.asarray(table).T, jnp.asarray(total).T
+        return table, total, group
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
+        return jnp.sum(self.contrast_terms(term, *tables), axis=-1)
 
-        def summed(x: jax.Array, a: jax.Array) -> jax.Array:
-            x = jnp.asarray(x)[..., None]
-            return jnp.sum(jnp.where(x == 0, 0.0, term.f(x, a)), axis=1)
-
-        level, total = tables
-        return summed(self.count, level) - summed(self._totals(), total)
-
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+    def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) products of the counts and a table (C, L), group by group."""
         return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
 
-    def contrast_terms(
-        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
-    ) -> Float[jax.Array, "N C G"]:
+    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) parts of `contrast`, group by group."""
 
-        def apply(x: jax.Array, a: jax.Array) -> jax.Array:
+        def apply(x: Array, a: Array) -> jax.Array:
             x = jnp.asarray(x)[..., None]
             return jnp.where(x == 0, 0.0, term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
 
@@ -154,9 +142,9 @@ class Dense(CountRows):
         """(N,) number of draws of each row."""
         return jnp.sum(self._totals(), axis=-1)
 
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add the rows to counts (C, L), given class indices and weights."""
-        return count + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
+        return jnp.asarray(count) + jax.ops.segment_sum(self.count * weight[:, None], label, count.shape[0])
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
@@ -229,7 +217,7 @@ def cell_code(values: jax.Array, edges: Float[Array, "F K"], dtype: str) -> Int[
     return jnp.where(x == x, code - first, -1).astype(dtype)
 
 
-def as_rows(x: Any, group: Any = None, num_groups: int = 1) -> CountRows:
+def as_rows(x: object, group: Any = None, num_groups: int = 1) -> CountRows:
     """Return rows of counts; an (N, L) array is taken for counts of levels in the given groups (default: one)."""
     if isinstance(x, CountRows):
         return x

@@ -13,15 +13,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from bayesnb.families._namespace import namespace
-from bayesnb.families._pytree import pytree, static
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, plugged_in, rising, with_counts
 from bayesnb.families.count_rows import CountRows, as_rows
-from bayesnb.families.independent_classes import IndependentClasses
 from bayesnb.families.multinomial import LevelCounts, Multinomial, Ratio
-from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, Site
+from bayesnb.families.protocol import CellSite, Cumulants, Distribution, Hyperparameter, IndependentClasses, Site
 from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import TermDraws, Variates
 
 
 @pytree
@@ -69,8 +68,8 @@ class Dirichlet(IndependentClasses):
     least: ClassVar[dict[str, float]] = {"concentration": 0.0}
     tunable: ClassVar[dict[str, str]] = {"alpha": "concentration"}
 
-    concentration: Any
-    group: Any
+    concentration: Array
+    group: Array
     num_groups: int = static()
 
     def update(self, statistics: LevelCounts) -> Self:
@@ -81,7 +80,7 @@ class Dirichlet(IndependentClasses):
         """Posterior that keeps α and n separate: leaving rows out again loses nothing of α."""
         return PriorAndCounts(self, statistics.count)
 
-    def scale(self, factor: Any) -> Self:
+    def scale(self, factor: float | Array) -> Self:
         """Prior with α times a factor."""
         return type(self)(self.concentration * factor, self.group, self.num_groups)
 
@@ -159,7 +158,7 @@ class Dirichlet(IndependentClasses):
         """α₀ of the group of each level."""
         return {"theta": self.total()[:, self.group]}
 
-    def mean(self, multiplicity: Any = None) -> Any:
+    def mean(self, multiplicity: Array | None = None) -> Any:
         """Means α_l / α₀; with a `multiplicity` w of each row x likelihoods Σ x log[(α + w x)/(α₀ + w t)]."""
         if multiplicity is not None:
             return keep_counts(self).mean(multiplicity)
@@ -174,17 +173,15 @@ class Dirichlet(IndependentClasses):
         exists = (self.sum_groups(alpha < 1.0) == 0) & (excess > 0)
         return Multinomial(jnp.log((alpha - 1.0) / jnp.where(exists, excess, jnp.nan)[:, self.group]))
 
-    def penalized_mle(self) -> Multinomial:
+    def penalized_mle(self) -> Any:
         """Mode in the softmax basis, which exists for every α > 0: the mean."""
-        mean = self._mean()
-        with np.errstate(divide="ignore"):
-            return Multinomial(namespace(mean).log(mean))
+        return self.mean()
 
     def log_penalty(self, parameters: Multinomial) -> Float[jax.Array, "*C L"]:
         """(C, L) α log θ: the log density in the softmax basis."""
         return linear(self.concentration, parameters.log_theta)
 
-    def predictive(self, multiplicity: Any = None) -> Ratio:
+    def predictive(self, multiplicity: Array | None = None) -> Ratio:
         """Likelihood log B(α + x) - log B(α); with a `multiplicity` w log B(α + (w + 1) x) - log B(α + w x)."""
         if multiplicity is not None:
             return keep_counts(self).predictive(multiplicity)
@@ -244,7 +241,7 @@ class Dirichlet(IndependentClasses):
         start = np.cumsum(sizes) - sizes
         return [(int(n), start[sizes == n][:, None] + np.arange(n)) for n in np.unique(sizes[sizes > 1])]
 
-    def simulate(self, likelihood: Multinomial, rng: Any, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Multinomial, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, L) counts of one row for each of S level probabilities: `total` draws from one group, or one each."""
         log_theta = np.asarray(likelihood.log_theta)
         if self.num_groups == 1 and log_theta.shape[-1]:
@@ -257,7 +254,7 @@ class Dirichlet(IndependentClasses):
         top = jax.ops.segment_max(log_gamma.T, self.group, self.num_groups, indices_are_sorted=True).T
         return (top + jnp.log(self.sum_groups(jnp.exp(log_gamma - top[:, self.group]))))[:, self.group]
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data.
 
         With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀); the mean includes the base measure.
@@ -267,7 +264,7 @@ class Dirichlet(IndependentClasses):
         mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
         return Cumulants(mean + x.log_base()[:, None], variance, third)
 
-    def cumulants_of_terms(self, x: Any) -> Cumulants:
+    def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, G) cumulants of the term of each group, without the base measure."""
         x = self._rows(x)
         cumulants = x.contrast_terms(_cumulants(0.0), self.concentration, self.total(), self.group)
@@ -278,12 +275,19 @@ class Dirichlet(IndependentClasses):
         pairs = zip(polygammas(self.concentration), polygammas(self.total()), strict=True)
         return Cumulants(*(level - total[:, self.group] for level, total in pairs))
 
-    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, the row `multiplicity` times among the data."""
         rows = self._rows(x)
         if multiplicity:
             return rows.draw_with_row(self, variates, n, multiplicity)
         return rows.dot_each(self.draw(variates, n).log_theta)
+
+    def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
+        """Draws of log θ of the levels of rows of one draw from each group, (N, C, G)."""
+        if not multiplicity:
+            return (self.draw(variates, n).log_theta,), self._rows(x).dot_terms
+        level, others = self.draw_level_marginals(variates, n, multiplicity)
+        return (level - jnp.logaddexp(level, others),), self._rows(x).dot_terms
 
     def draw_level_marginals(self, variates: Variates, n: int, multiplicity: float) -> tuple[jax.Array, jax.Array]:
         """(n, C, L) logarithms of gamma variates of each level and of the others of its group, the level added.
@@ -294,11 +298,11 @@ class Dirichlet(IndependentClasses):
         rest = jnp.maximum(self.total()[:, self.group] - alpha, 0.0)
         return variates.log_gamma(alpha + multiplicity, n), variates.log_gamma(rest, n)
 
-    def log_base(self, x: Any) -> jax.Array:
+    def log_base(self, x: object) -> jax.Array:
         """(N,) log multinomial coefficient of each row."""
         return self._rows(x).log_base()
 
-    def _rows(self, x: Any) -> CountRows:
+    def _rows(self, x: object) -> CountRows:
         return as_rows(x, self.group, self.num_groups)
 
     def _mean(self) -> Any:
@@ -339,49 +343,36 @@ class PriorAndCounts:
     read_on_host: ClassVar[bool] = False
 
     prior: Dirichlet
-    count: Any
+    count: Array
 
     @property
-    def group(self) -> Any:
+    def group(self) -> Array:
         """Group of each level."""
         return self.prior.group
 
     def update(self, statistics: LevelCounts) -> Dirichlet:
         """Posterior α + (n + further counts); further counts may be negative."""
-        alpha = with_counts(self.prior.concentration, self.count, statistics.count)
-        return replace(self.prior, concentration=alpha)
+        return replace(self.prior, concentration=with_counts(self.prior.concentration, self.count, statistics.count))
 
     def pad(self, extra: int) -> PriorAndCounts:
         """Add `extra` levels, in a group of their own that no row refers to."""
         return PriorAndCounts(self.prior.pad(extra), np.pad(self.count, ((0, 0), (0, extra))))
 
-    def draw(self, variates: Variates, n: int) -> Multinomial:
-        """n draws of the parameters."""
-        return self._posterior().draw(variates, n)
+    def mean(self, multiplicity: Array) -> Ratio:
+        """Likelihood at the posterior means of each row's own posterior, `multiplicity` (C,)."""
+        return self._ratio(plugged_in, multiplicity)
 
-    def mean(self, multiplicity: Any = None) -> Any:
-        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
-        return self._posterior().mean() if multiplicity is None else self._ratio(plugged_in, multiplicity)
+    def predictive(self, multiplicity: Array) -> Ratio:
+        """Likelihood with parameters integrated out over each row's own posterior, `multiplicity` (C,)."""
+        return self._ratio(rising, multiplicity)
 
-    def predictive(self, multiplicity: Any = None) -> Ratio:
-        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
-        return self._posterior().predictive() if multiplicity is None else self._ratio(rising, multiplicity)
+    def levels_and_totals(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        """Pairs (α, n) of the levels (C, L), and (α₀, n₀) of their groups (C, G)."""
+        level = self.prior.concentration, self.count
+        return level, (self.prior.sum_groups(level[0]), self.prior.sum_groups(level[1]))
 
-    def with_level(self, multiplicity: Any) -> tuple[jax.Array, jax.Array]:
-        """(C, L) α of each level, and α₀ of its group, after the level was seen `multiplicity` more times."""
-        level, total = (with_counts(*pair, multiplicity) for pair in zip(*self._levels_and_totals(), strict=True))
-        return level, total[:, self.group]
-
-    def _posterior(self) -> Dirichlet:
-        return self.prior.update(LevelCounts(self.count))
-
-    def _levels_and_totals(self) -> tuple[tuple[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]:
-        """(α, α₀) and (n, n₀) of the levels (C, L) and of their groups (C, G)."""
-        alpha, count = jnp.asarray(self.prior.concentration), jnp.asarray(self.count)
-        return (alpha, self.prior.sum_groups(alpha)), (count, self.prior.sum_groups(count))
-
-    def _ratio(self, term: Callable[[Any], Term], multiplicity: Any) -> Ratio:
-        level, total = (jnp.concatenate(pair) for pair in zip(*self._levels_and_totals(), strict=True))
+    def _ratio(self, term: Callable[[Any], Term], multiplicity: Array) -> Ratio:
+        level, total = map(jnp.concatenate, self.levels_and_totals())
         return Ratio(level, total, jnp.asarray(self.group), multiplicity, term)
 
 
@@ -389,7 +380,7 @@ def keep_counts(posterior: Dirichlet | PriorAndCounts) -> PriorAndCounts:
     """Take all concentrations of a posterior for counts, unless it knows its counts."""
     if isinstance(posterior, PriorAndCounts):
         return posterior
-    return PriorAndCounts(posterior.improper(), jnp.asarray(posterior.concentration))
+    return PriorAndCounts(posterior.improper(), posterior.concentration)
 
 
 def n_free_levels(family: Any) -> int:
@@ -398,7 +389,7 @@ def n_free_levels(family: Any) -> int:
     return int(n_classes * (n_levels - np.unique(family.group).size))
 
 
-def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: Any) -> np.ndarray:
+def simulate_levels(log_theta: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """(S, L) of 0 and 1: one level drawn from each group, for each of S level probabilities."""
     noisy = log_theta + rng.gumbel(size=log_theta.shape)
     first = np.diff(group, prepend=-1) != 0  # groups without levels have none

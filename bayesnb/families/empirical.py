@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, cast, final
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Float
 
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families.number_rows import map_in_pieces, observed
-from bayesnb.families.protocol import Likelihood, ReadyLikelihood
+from bayesnb.families._pytree import Array, pytree, static
+from bayesnb.families.independent_cells import OfEachRow, with_axis_of_rows
+from bayesnb.families.number_rows import observed
+from bayesnb.families.protocol import Likelihood
 from bayesnb.families.statistics import pooled
 
 
@@ -67,27 +66,21 @@ class Empirical:
 
 
 @pytree
-class Refitted(ReadyLikelihood):
+class Refitted(OfEachRow):
     """Reading, "mean" or "predictive", of the leave-one-out posterior under the leave-one-out prior."""
 
-    prior: Any
+    prior: EmpiricalPrior
     statistics: Any
-    multiplicity: Any
+    multiplicity: Array
     reading: str = static()
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log p(x_f | class)."""
-        return map_in_pieces(lambda rows: self._without(rows).log_prob(rows), x, self.multiplicity.shape[0])
-
-    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
-        """(N, C, F) log p(x_f | class)."""
-        return map_in_pieces(lambda rows: self._without(rows).terms(rows), x, self.multiplicity.shape[0])
-
-    def _without(self, x: Any) -> Likelihood:
-        """Likelihood in which each of these rows has a posterior of its own."""
-        # Rows are an axis between classes and features; arrays that are the same for all rows do without it.
-        statistics = jax.tree.map(lambda field: jnp.asarray(field)[:, None], self.statistics)
-        weight, cells = -self.multiplicity[:, None, None], observed(x)[1]
+    def read(self, x: object) -> Likelihood:
+        """Likelihood of the rows x, with parameters (C, N, F) for each class, row and feature."""
+        statistics, weight, cells = (
+            with_axis_of_rows(self.statistics),
+            -self.multiplicity[:, None, None],
+            observed(x)[1],
+        )
         others = statistics.without(cells, weight)
         prior = self.prior(others, pooled(statistics).without(cells, jnp.sum(weight)))
         likelihood: Likelihood = getattr(prior.update(others), self.reading)()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,15 +10,11 @@ import numpy as np
 from jaxtyping import Float
 
 from bayesnb.families._pytree import pytree
-from bayesnb.families._typed import map_leading_axis
-from bayesnb.families.count_functions import linear
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
-from bayesnb.families.independent_cells import SumOfCells
-from bayesnb.families.number_rows import observed, only, sum_cells
-from bayesnb.families.protocol import Cumulants, Distribution, Unit, Words
-from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.variates import Variates
+from bayesnb.families.independent_cells import reduce_cells, sum_with_points
+from bayesnb.families.number_rows import sum_cells
+from bayesnb.families.protocol import Distribution, Unit, Words
 
 
 @pytree
@@ -76,37 +72,23 @@ class EmpiricalDuration(EmpiricalGamma):
 class Exponential(Rates):
     """Exponential rates plugged in: `rate` (C, F)."""
 
+    statistics: ClassVar[type[Durations]] = Durations
+
     def distribution(self) -> Distribution:
         """Distribution of a duration."""
         return "Exponential", {"rate": self.rate}
 
-    def simulate(self, rng: Any) -> np.ndarray:
+    def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """One duration for each of the rates, drawn by a NumPy generator."""
-        cells: np.ndarray = rng.exponential(1.0 / self.rate)
-        return cells
+        return rng.exponential(1.0 / self.rate)
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log Exponential(x; λ); on the point mass of an infinite rate +inf, off it -inf."""
-        seen, x = observed(x)
-
-        def one_class(rate: jax.Array) -> jax.Array:
-            infinite = jnp.isinf(rate)
-            point, other = seen & infinite, Exponential(jnp.where(infinite, 1.0, rate))
-            score = sum_cells(seen & ~infinite, other.cells(x))
-            at_zero = jnp.where(jnp.any(point, axis=-1) & ~jnp.isnan(score), jnp.inf, score)
-            return jnp.where(jnp.any(point & (x > 0), axis=-1), -jnp.inf, at_zero)
-
-        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.rate))
-
-    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log λ - λx for one class; an infinite rate is a point mass at 0, with +inf on it and -inf off it."""
-        point = jnp.isinf(jnp.asarray(self.rate))
-        rate = jnp.where(point, 1.0, self.rate)
-        return jnp.where(point, jnp.where(x > 0, -jnp.inf, jnp.inf), jnp.log(rate) - rate * x)
-
-    def log_likelihood(self, statistics: Durations) -> Float[jax.Array, "*C F"]:
-        """(C, F) n log λ - λ Σx."""
-        return linear(statistics.count, jnp.log(self.rate)) - linear(statistics.total, self.rate)
+        some_point = jnp.any(jnp.isinf(self.rate))
+        log_prob: jax.Array = jax.lax.cond(
+            some_point, lambda: sum_with_points(self.terms(x)), lambda: reduce_cells(self, sum_cells, x)
+        )
+        return log_prob
 
 
 @pytree
@@ -137,75 +119,12 @@ class GammaExponential(Gamma):
     statistics: ClassVar[type] = Durations
     likelihood: ClassVar[type] = Exponential
     empirical: ClassVar[dict[str, EmpiricalPrior]] = {"pooled": EmpiricalDuration()}
-    infinite_rates: ClassVar[bool] = True
+    rate_rounding: ClassVar[float] = 4e-16
 
     def pseudo_count(self) -> dict[str, Any]:
         """Number of cells that the prior is worth: a."""
         return {"rate": self.concentration}
 
-    def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
-        """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class.
-
-        Without the longest duration b' is the difference of two large numbers: it is kept above their rounding.
-        """
-        posterior = self.update(Durations(multiplicity, multiplicity * x))
-        return type(self)(jnp.maximum(posterior.concentration, 0.0), jnp.maximum(posterior.rate, 4e-16 * self.rate))
-
-    def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """(N, F) log p of each cell of x counted `weight` times, for one class."""
-        a, b = self.concentration, self.rate
-        log_evidence: jax.Array = (
-            log_rising(a, weight + 0.0 * x) - a * jnp.log1p(weight * x / b) - weight * jnp.log(b + weight * x)
-        )
-        return log_evidence
-
-    def predictive_of_cell(self) -> Lomax:
-        """Lomax distribution of one more duration."""
-        rate = self._positive_rate()
-        return Lomax(jnp.asarray(self.concentration) + 0.0 * rate, rate)
-
     def predictive_distribution(self) -> Distribution:
         """Lomax distribution in `scipy.stats`."""
         return "lomax", {"c": self.concentration, "scale": self.rate}
-
-    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
-        """(N, C, F) ψ(a) - log b - x a/b, ψ₁(a) + x²a/b² - 2x/b and ψ₂(a) - 2x³a/b³ + 3x²/b²."""
-        seen, x = observed(x)
-
-        def one_class(a: jax.Array, b: jax.Array) -> Cumulants:
-            a, b = a + multiplicity, b + multiplicity * x
-            (psi, psi1, psi2), share = polygammas(a), x / b
-            mean = psi - jnp.log(b) - a * share
-            variance = psi1 + (a * share - 2.0) * share
-            third = psi2 - (2.0 * a * share - 3.0) * share**2
-            return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
-
-        return jax.vmap(one_class, out_axes=1)(jnp.asarray(self.concentration), self._positive_rate())
-
-    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of Σ log λ - λx; after the row λ is a Gamma(a + 1) variate, which rows share, over b + x."""
-        seen, x = observed(x)
-        log_gamma = variates.log_gamma(jnp.asarray(self.concentration) + multiplicity, n)
-
-        def one_class(log_gamma: jax.Array, rate: jax.Array) -> jax.Array:
-            log_rate = log_gamma - jnp.log(rate + multiplicity * x)
-            return sum_cells(seen, log_rate - jnp.exp(log_rate) * x)
-
-        return map_leading_axis(lambda draw: jax.vmap(one_class, out_axes=1)(draw, self._positive_rate()), log_gamma)
-
-
-@pytree
-class Lomax(SumOfCells):
-    """Lomax distributions: exponential rates integrated out."""
-
-    concentration: Any
-    rate: Any
-
-    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
-        """(N, F) log a - log b - (a + 1) log(1 + x/b) for one class."""
-        a, b = self.concentration, self.rate
-        far = x > 1e100 * b  # where x/b may overflow
-        near = jnp.where(far, 0.0, x)
-        growth = jnp.where(far, jnp.log(jnp.where(far, x, 1.0)) - jnp.log(b), jnp.log1p(near / b))
-        scores: jax.Array = jnp.log(a) - jnp.log(b) - (a + 1.0) * growth
-        return scores

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
-from functools import partial
+from dataclasses import fields, replace
 from typing import Any, ClassVar, Self, final
 
 import jax
@@ -13,19 +12,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leaves
-from bayesnb.families.independent_classes import IndependentClasses
+from bayesnb.families._pytree import Array, Tree, map_leading_axis, map_leaves, pytree, static
 from bayesnb.families.number_rows import map_in_pieces, observed, only, sum_cells
 from bayesnb.families.protocol import (
     CellSite,
     Cumulants,
+    IndependentClasses,
     LevelDependence,
     Likelihood,
     ReadyLikelihood,
     Words,
     supports,
 )
+from bayesnb.families.variates import TermDraws, Variates
 
 CellReduction = Callable[[jax.Array, jax.Array], jax.Array]
 """Function of a mask of observed cells and of their log probabilities: `sum_cells`, or `only`."""
@@ -67,14 +66,26 @@ class IndependentCells(IndependentClasses):
         """Posterior variance of each parameter, (C, F)."""
 
     @abstractmethod
-    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) cumulants of log p(cell | class, θ), each cell `multiplicity` times among the data."""
 
-    def mean(self, multiplicity: Any = None) -> Likelihood:
+    @abstractmethod
+    def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
+        """Draws of log p(cell | class, θ), (N, C, F), each cell `multiplicity` times among the data.
+
+        Rows share variates; missing cells have 0.
+        """
+
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data."""
+        drawn, terms = self.draw_terms(variates, n, x, multiplicity)
+        return map_leading_axis(lambda draw: jnp.sum(terms(*draw), axis=-1), drawn)
+
+    def mean(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
         return self.plug_in_mean() if multiplicity is None else WithRow(self, multiplicity, "plug_in_mean")
 
-    def predictive(self, multiplicity: Any = None) -> Likelihood:
+    def predictive(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
         return self.predictive_of_cell() if multiplicity is None else WithRow(self, multiplicity, "predictive_of_cell")
 
@@ -84,7 +95,7 @@ class IndependentCells(IndependentClasses):
         proper = jnp.isfinite(prior)
         return jnp.where(proper, posterior - jnp.where(proper, prior, 0.0), -jnp.inf)
 
-    def log_base(self, x: Any) -> Float[jax.Array, "N"]:
+    def log_base(self, x: object) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row."""
         log_base: jax.Array = self.statistics.log_base(x)
         return log_base
@@ -97,9 +108,10 @@ class IndependentCells(IndependentClasses):
         """Distribution of the parameters of some features, `keep` (F,)."""
         return map_leaves(lambda field: np.asarray(field)[:, keep], self)
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ), the row `multiplicity` times among the data."""
-        return self.cumulants_of_terms(x, multiplicity).sum()
+        cumulants = self.cumulants_of_terms(x, multiplicity).sum()
+        return replace(cumulants, mean=cumulants.mean + self.log_base(x)[:, None])
 
     def to_sites(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters at the sites of the program: each parameter is a site."""
@@ -114,7 +126,7 @@ class IndependentCells(IndependentClasses):
         seen = True if cells is None else cells.count > 0
         yield CellSite("", likelihood.distribution(), None if cells is None else cells.values(), seen)
 
-    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, F) cells of one row for each of S parameters of one class."""
         cells: np.ndarray = likelihood.simulate(rng)
         return cells
@@ -153,7 +165,7 @@ class Cellwise(ReadyLikelihood, ABC):
         """(N, F) log p(x_f | class) for one class, without the base measure."""
 
     @abstractmethod
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the base measure."""
 
     @final
@@ -169,7 +181,7 @@ class Cellwise(ReadyLikelihood, ABC):
         return {field.name: getattr(self, field.name) for field in fields(likelihood)}
 
     @final
-    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C F"]:
         """(N, C, F) log p(x_f | class), without the base measure; 0 for missing cells."""
         return reduce_cells(self, only, x)
 
@@ -178,41 +190,58 @@ class SumOfCells(Cellwise):
     """Likelihood of independent cells, without a faster way to their sum."""
 
     @final
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_f log p(x_f | class), without the base measure."""
         return reduce_cells(self, sum_cells, x)
 
 
-def reduce_cells(likelihood: Any, reduce: CellReduction, x: Any) -> jax.Array:
+def reduce_cells(likelihood: Any, reduce: CellReduction, x: object) -> jax.Array:
     """(N, C, …) log probabilities of the cells of each row under each class, summed or as they are."""
     seen, x = observed(x)
     return jax.vmap(lambda of_class: reduce(seen, of_class.cells(x)), out_axes=1)(jax.tree.map(jnp.asarray, likelihood))
 
 
+def sum_with_points(terms: Float[jax.Array, "N C F"]) -> Float[jax.Array, "N C"]:
+    """(N, C) sums of log probabilities of cells; probability 0 of a cell outweighs the infinite density of another."""
+    outweighed = jnp.any(jnp.isneginf(terms), axis=-1) & ~jnp.any(jnp.isnan(terms), axis=-1)
+    return jnp.where(outweighed, -jnp.inf, jnp.sum(terms, axis=-1))
+
+
+class OfEachRow(ReadyLikelihood, ABC):
+    """Likelihood whose parameters differ from row to row; `multiplicity` (C,) is how often a row is counted more."""
+
+    multiplicity: Array
+
+    @abstractmethod
+    def read(self, x: object) -> Likelihood:
+        """Likelihood of the rows x, with parameters (C, N, F) for each class, row and feature."""
+
+    @final
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_f log p(x_f | class)."""
+        return map_in_pieces(lambda rows: self.read(rows).log_prob(rows), x, len(self.multiplicity))
+
+    @final
+    def terms(self, x: object) -> Float[jax.Array, "N C F"]:
+        """(N, C, F) log p(x_f | class)."""
+        return map_in_pieces(lambda rows: self.read(rows).terms(rows), x, len(self.multiplicity))
+
+
 @pytree
-class WithRow(ReadyLikelihood):
-    """Reading, "plug_in_mean" or "predictive_of_cell", of the posterior after each cell was seen more times.
+class WithRow(OfEachRow):
+    """Reading, "plug_in_mean" or "predictive_of_cell", of the posterior after each cell was seen more times."""
 
-    `multiplicity` (C,) is the number of times; every cell of every row has a posterior of its own.
-    """
-
-    posterior: Any
-    multiplicity: Any
+    posterior: IndependentCells
+    multiplicity: Array
     reading: str = static()
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
-        """(N, C) Σ_f log p(x_f | class)."""
-        return map_in_pieces(partial(self._reduce, sum_cells), x, self.multiplicity.shape[0])
+    def read(self, x: object) -> Likelihood:
+        """Likelihood of the rows x, with parameters (C, N, F) for each class, row and feature."""
+        posterior = with_axis_of_rows(self.posterior).with_cell(observed(x)[1], self.multiplicity[:, None, None])
+        likelihood: Likelihood = getattr(posterior, self.reading)()
+        return likelihood
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C F"]:
-        """(N, C, F) log p(x_f | class)."""
-        return map_in_pieces(partial(self._reduce, only), x, self.multiplicity.shape[0])
 
-    def _reduce(self, reduce: CellReduction, x: Any) -> jax.Array:
-        seen, x = observed(x)
-
-        def one_class(posterior: Any, multiplicity: jax.Array) -> jax.Array:
-            likelihood = getattr(posterior.with_cell(x, multiplicity), self.reading)()
-            return reduce(seen, likelihood.cells(x))
-
-        return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self.posterior), self.multiplicity)
+def with_axis_of_rows(parameters: Tree) -> Tree:
+    """Arrays (C, 1, F) of parameters or statistics (C, F), with an axis of length one for rows."""
+    return map_leaves(lambda field: jnp.asarray(field)[:, None], parameters)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import jax
 import jax.numpy as jnp
 
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.multinomial import Multinomial
 from bayesnb.families.protocol import Distribution, Prior
 from bayesnb.families.variates import Variates
@@ -26,7 +26,7 @@ class Known(Prior):
 
     fixed: ClassVar[bool] = True
 
-    log_prob: Any
+    log_prob: Array
 
     def update(self, statistics: Any) -> Self:
         """Return the known probabilities, which data do not change."""

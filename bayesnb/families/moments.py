@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.number_rows import observed, only, sum_by_class
 from bayesnb.families.protocol import Unit
 from bayesnb.families.statistics import ROUNDING, pooled
@@ -26,7 +25,7 @@ class Moments:
     Chan, Golub & LeVeque, *Algorithms for computing the sample variance*, Am. Stat. 37 (1983).
     """
 
-    count: Any
+    count: Array
     mean: Any
     m2: Any
 
@@ -114,13 +113,13 @@ class Moments:
         """(N,) zeros: -½ log 2π belongs to the density."""
         return jnp.zeros(x.shape[0])
 
-    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Moments:
         """Add a block of rows x (N, F) with class indices and weights; NaN is a missing cell.
 
         Deviations are taken from the means so far, and again from the means of the block where their squares cancel.
         """
 
-        def centred(centre: jax.Array) -> tuple[Moments, jax.Array]:
+        def centred(centre: Array) -> tuple[Moments, jax.Array]:
             """Moments of the block, and the sums of squares about `centre`."""
 
             def of_row(row: jax.Array, c: jax.Array, weight: jax.Array) -> tuple[jax.Array, ...]:

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import Term, linear, single
 from bayesnb.families.count_rows import as_rows
 from bayesnb.families.protocol import ReadyLikelihood
@@ -32,12 +31,12 @@ class LevelCounts(Additive):
         """Counts of the levels of groups with these sizes, without the room behind them."""
         return LevelCounts(self.count[:, : sizes.sum()])
 
-    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> LevelCounts:
         """Add a block of rows with class indices and weights."""
         return LevelCounts(as_rows(x).weighted_counts(self.count, label, weight))
 
     @staticmethod
-    def log_base(x: Any) -> jax.Array:
+    def log_base(x: object) -> jax.Array:
         """(N,) log multinomial coefficient of each row."""
         return as_rows(x).log_base()
 
@@ -46,7 +45,7 @@ class LevelCounts(Additive):
 class Multinomial:
     """Level probabilities plugged in: `log_theta` (C, L)."""
 
-    log_theta: Any
+    log_theta: Array
 
     @classmethod
     def from_parameters(cls, theta: Any) -> Self:
@@ -62,19 +61,19 @@ class Multinomial:
         """Level probabilities by name."""
         return {"theta": self.theta}
 
-    def prepare(self, x: Any) -> Tabulated:
+    def prepare(self, x: object) -> Tabulated:
         """Lay the table out for rows of the kind of `x`."""
         return Tabulated(as_rows(x).layout(self.log_theta))
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return self.prepare(x).log_prob(x)
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C G"]:
         """(N, C, G) Σ x_l log θ_l over the levels of each group."""
         return as_rows(x).dot_terms(self.log_theta)
 
-    def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
+    def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
         """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
         return _raised(as_rows(x), lambda: self.log_theta, weight)
 
@@ -93,7 +92,7 @@ class Tabulated(ReadyLikelihood):
 
     tables: Any
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: object) -> jax.Array:
         """(N, C) Σ x_l log θ_l, without the multinomial coefficient."""
         return as_rows(x).dot(self.tables)
 
@@ -107,29 +106,29 @@ class Ratio:
     the posterior as it is.
     """
 
-    concentration: Any
-    total: Any
-    group: Any
+    concentration: Array
+    total: Array
+    group: Array
     multiplicity: Any
     term: Callable[[Any], Term] = static()
 
-    def prepare(self, x: Any) -> Contrasted:
+    def prepare(self, x: object) -> Contrasted:
         """Lay the tables out for rows of the kind of `x`."""
         x = as_rows(x, self.group, self.total.shape[1])
         tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
         return Contrasted(tables, self.multiplicity, self.term)
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the multinomial coefficient."""
         x = as_rows(x, self.group, self.total.shape[1])
         return self.prepare(x).log_prob(x)
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C G"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C G"]:
         """(N, C, G) log p(levels of the group | class), without the multinomial coefficient."""
         rows = as_rows(x, self.group, self.total.shape[1])
         return rows.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
-    def raised(self, x: Any, weight: jax.Array) -> Tabulated | None:
+    def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
         """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
         x = as_rows(x, self.group, self.total.shape[1])
         term = self.term(self.multiplicity)
@@ -148,6 +147,6 @@ class Contrasted(ReadyLikelihood):
     multiplicity: Any
     term: Callable[[Any], Term] = static()
 
-    def log_prob(self, x: Any) -> jax.Array:
+    def log_prob(self, x: object) -> jax.Array:
         """(N, C) log p(row | class), without the multinomial coefficient."""
         return as_rows(x).contrast(self.term(self.multiplicity), self.tables)

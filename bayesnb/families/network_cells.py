@@ -21,9 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leading_axis
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
 from bayesnb.families.count_functions import Term, single
 from bayesnb.families.count_rows import CountRows
 from bayesnb.families.one_hot import OneHot
@@ -117,11 +115,11 @@ class NetworkCells(CountRows):
     """
 
     observed: OneHot
-    which: Any
-    code: Any
+    which: Array
+    code: Array
     network: Network = static()
 
-    def layout(self, table: jax.Array) -> tuple[Any, jax.Array]:
+    def layout(self, table: Array) -> tuple[Any, jax.Array]:
         """Lay a table (C, L) of log probabilities out for `dot`."""
         return self.observed.layout(table), jnp.exp(table)
 
@@ -132,7 +130,7 @@ class NetworkCells(CountRows):
         summed = _plus(self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0))
         return score.at[self.which].set(summed, mode="drop")
 
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
         """Lay out contrasts of observed cells, which are among the data, and probabilities of the other cells."""
         return self.observed.layout(single(term, table, total, group)), _unseen_levels(term, table, total, group)
 
@@ -140,15 +138,15 @@ class NetworkCells(CountRows):
         """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
         return self.dot(tables)
 
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+    def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) products of the counts and a table (C, L), group by group."""
         return self._terms(table, jnp.exp(table))
 
-    def contrast_terms(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> jax.Array:
         """(N, C, G) parts of `contrast`, group by group."""
         return self._terms(single(term, table, total, group), _unseen_levels(term, table, total, group))
 
-    def _terms(self, table: jax.Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
+    def _terms(self, table: Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) terms; the log of a sum is divided equally among the tables that are summed over."""
         cells, tables = self._rows()
         at, child = (np.array(v, np.int32) for v in (self.network.at, [s[-1] for s in self.network.scopes]))
@@ -162,7 +160,7 @@ class NetworkCells(CountRows):
             lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room()
         )
 
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add the rows to counts (C, L), given class indices and weights."""
         return self.observed.weighted_counts(count, label, weight)
 
@@ -207,7 +205,7 @@ class NetworkCells(CountRows):
         return jnp.asarray(self.code), code.at[self.which].get(mode="fill", fill_value=MISSING)
 
 
-def _unseen_levels(term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> jax.Array:
+def _unseen_levels(term: Term, table: Array, total: Array, group: Array) -> jax.Array:
     """(C, L) probabilities of levels for which the row is not among the data."""
     if term.unseen is None:
         raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import jax
@@ -14,16 +15,104 @@ from jax.scipy.special import gammaln
 from jaxtyping import Bool, Float
 
 from bayesnb.families._namespace import namespace
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leading_axis
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.empirical import EmpiricalPrior
-from bayesnb.families.independent_cells import IndependentCells
+from bayesnb.families.independent_cells import Cellwise, IndependentCells, reduce_cells, sum_with_points
 from bayesnb.families.moments import Moments
-from bayesnb.families.normal import LOG_2PI, Normal, StudentT
-from bayesnb.families.number_rows import observed, only, sum_cells
+from bayesnb.families.number_rows import map_each_row, observed, only, sum_cells
 from bayesnb.families.protocol import Cumulants, Distribution, Hyperparameter, Site, Words
 from bayesnb.families.special import log_rising, polygammas
-from bayesnb.families.variates import Variates
+from bayesnb.families.variates import TermDraws, Variates
+
+LOG_2PI = 1.8378770664093453
+
+
+@pytree
+class Normal(Cellwise):
+    """Means and variances plugged in: `mu`, `sigma2` (C, F). A variance of zero is a point mass."""
+
+    mu: Array
+    sigma2: Array
+
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ_f log Normal(x; μ, σ²); on a point mass +inf, off it -inf, and -inf outweighs."""
+        mu, sigma2 = jnp.asarray(self.mu), jnp.asarray(self.sigma2)
+        if mu.ndim == 3:  # each row has its own parameters
+            return sum_with_points(self.terms(x))
+        point = sigma2 == 0
+        root = 1.0 / jnp.sqrt(jnp.where(point, 1.0, sigma2))
+        constant = jnp.log(root) - 0.5 * LOG_2PI
+
+        def regular(row: jax.Array) -> jax.Array:
+            seen, row = observed(row)
+            z = (row - mu) * root
+            return sum_cells(seen, constant - 0.5 * z * z)
+
+        scores: jax.Array = jax.lax.cond(
+            jnp.any(point), lambda x: sum_with_points(self.terms(x)), partial(map_each_row, regular), jnp.asarray(x)
+        )
+        return scores
+
+    def distribution(self) -> Distribution:
+        """Distribution of a number."""
+        return "Normal", {"loc": self.mu, "scale": jnp.sqrt(self.sigma2)}
+
+    def simulate(self, rng: np.random.Generator) -> np.ndarray:
+        """One number for each of the parameters, drawn by a NumPy generator."""
+        return rng.normal(self.mu, np.sqrt(self.sigma2))
+
+    def cells(self, x: jax.Array) -> Float[jax.Array, "... F"]:
+        """(N, F) log density for one class; on a point mass +inf, off it -inf."""
+        point, square = jnp.asarray(self.sigma2) == 0, (x - self.mu) ** 2
+        sigma2 = jnp.where(point, 1.0, self.sigma2)
+        density = -0.5 * (LOG_2PI + jnp.log(sigma2) + square / sigma2)
+        return jnp.where(point, jnp.where(square > 0, -jnp.inf, jnp.inf), density)
+
+    def log_likelihood(self, statistics: Moments) -> Float[jax.Array, "*C F"]:
+        """(C, F) -½ [n log 2πσ² + (M2 + n (x̄ - μ)²)/σ²]."""
+        n, square = statistics.count, statistics.m2 + statistics.count * (statistics.mean - self.mu) ** 2
+        return jnp.where(n > 0, -0.5 * (n * (LOG_2PI + jnp.log(self.sigma2)) + square / self.sigma2), 0.0)
+
+
+@pytree
+class StudentT(Cellwise):
+    """Means and variances integrated out: log density constant - exponent · log(1 + ((x - loc)/width)²)."""
+
+    loc: Array
+    width: Array
+    exponent: Array
+    constant: Array
+
+    def log_prob(self, x: object) -> jax.Array:
+        """(N, C) Σ_f log density."""
+        if self.loc.ndim == 3:  # each row has its own parameters: to look at all of them first would take as long again
+            return reduce_cells(self, sum_cells, x)
+        seen, x = observed(x)
+        farthest = jnp.max(abs(x), initial=0.0) + jnp.max(jnp.abs(self.loc), initial=0.0)
+
+        def score(log1p_square: Callable[[jax.Array], jax.Array]) -> jax.Array:
+            return jax.vmap(lambda of_class: sum_cells(seen, of_class.cells(x, log1p_square)), out_axes=1)(self)
+
+        scores: jax.Array = jax.lax.cond(
+            farthest < 1e150 * jnp.min(self.width, initial=1.0),
+            lambda: score(lambda z: jnp.log1p(z * z)),
+            lambda: score(_log1p_square),
+        )
+        return scores
+
+    def cells(
+        self, x: jax.Array, log1p_square: Callable[[jax.Array], jax.Array] | None = None
+    ) -> Float[jax.Array, "N F"]:
+        """(N, F) log density for one class."""
+        growth = (log1p_square or _log1p_square)((x - self.loc) / self.width)
+        return jnp.asarray(self.constant - self.exponent * growth)
+
+
+def _log1p_square(z: jax.Array) -> jax.Array:
+    """log(1 + z²) where z² may overflow."""
+    far = abs(z) > 1e100
+    near = jnp.where(far, 0.0, z)
+    return jnp.where(far, 2.0, 1.0) * jnp.log1p(jnp.where(far, abs(z), near * near))
 
 
 @pytree
@@ -104,10 +193,10 @@ class NormalInverseGamma(IndependentCells):
     # a = -3/2 is the improper prior under which MAP is the MLE.
     least: ClassVar[dict[str, float]] = {"loc": -math.inf, "kappa": 0.0, "concentration": -1.5, "rate": 0.0}
 
-    loc: Any
-    kappa: Any
-    concentration: Any
-    rate: Any
+    loc: Array
+    kappa: Array
+    concentration: Array
+    rate: Array
 
     def update(self, statistics: Moments) -> Self:
         """Posterior: κ' = κ + n, m' = (κm + n x̄)/κ', a' = a + n/2, b' = b + M2/2 + κ n (x̄ - m)²/(2κ')."""
@@ -124,7 +213,7 @@ class NormalInverseGamma(IndependentCells):
             self.rate + statistics.m2 / 2 + self.kappa * share * (delta * delta) / 2,
         )
 
-    def scale(self, factor: Any) -> Self:
+    def scale(self, factor: float | Array) -> Self:
         """Prior with κ, a and b times a factor."""
         return type(self)(self.loc, self.kappa * factor, self.concentration * factor, self.rate * factor)
 
@@ -186,12 +275,17 @@ class NormalInverseGamma(IndependentCells):
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
-        log_density: jax.Array = -(self.concentration + 1.5) * jnp.log(parameters.sigma2) - spread / parameters.sigma2
-        return log_density
+        sigma2 = jnp.asarray(parameters.sigma2)
+        return -(self.concentration + 1.5) * jnp.log(sigma2) - spread / sigma2
 
     def predictive_of_cell(self) -> StudentT:
-        """Student's t distribution of one more number."""
-        return StudentT.from_posterior(self)
+        """Student's t distribution of one more number, with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""
+        fields = self.concentration, self.rate, self.kappa
+        xp = namespace(*fields, self.loc)
+        a, b, kappa = (xp.where(v > 0, v, xp.nan) for v in map(xp.asarray, fields))
+        width = xp.sqrt(b * (2.0 * (kappa + 1.0) / kappa))
+        constant = (log_rising(a, xp.full((), 0.5)) - 0.5 * np.log(np.pi)) - xp.log(width)
+        return StudentT(xp.asarray(self.loc), width, a + 0.5, constant)
 
     def predictive_distribution(self) -> Distribution:
         """Student's t with 2a degrees of freedom and scale² b(κ + 1)/(aκ)."""
@@ -231,39 +325,33 @@ class NormalInverseGamma(IndependentCells):
         sigma2 = self.rate * jnp.exp(-variates.log_gamma(self.concentration, n))
         return Normal(self.loc + jnp.sqrt(sigma2 / self.kappa) * variates.normal(self.loc, n), sigma2)
 
-    def cumulants_of_terms(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def cumulants_of_terms(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C, F) cumulants of log Normal(x; μ, σ²) over (μ, σ²), with r = (x - m)²/b.
 
         Mean -½ log 2π + ½[ψ(a) - log b] - ½[a r + 1/κ], variance ¼ψ₁(a) + a r²/4 - r/2 + a r/κ + 1/(2κ²), third
         ⅛ψ₂(a) - a r³/4 + 3r²/8 - 3a r²/(2κ) + 3r/(2κ) - 3a r/κ² - 1/κ³.
         """
-
-        def one_class(prior: NormalInverseGamma) -> Cumulants:
-            distance, kappa, a, b = prior._distance_with_cell(x, multiplicity)
-            ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
-            mean = 0.5 * (psi - jnp.log(b) - LOG_2PI - a * ratio - 1.0 / kappa)
-            # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
-            variance = 0.25 * psi1 + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
-            third = 0.125 * psi2 - 0.25 * a * ratio**2 * (ratio - 1.5 / a)
-            third = third - 1.5 * a * ratio * (ratio - 1.0 / a) / kappa - 3.0 * a * ratio / kappa**2 - 1.0 / kappa**3
-            return Cumulants(*(only(seen, cumulant) for cumulant in (mean, variance, third)))
-
         seen, x = observed(x)
-        return jax.vmap(one_class, out_axes=1)(jax.tree.map(jnp.asarray, self))
+        distance, kappa, a, b = self._distance_with_cell(x[:, None], multiplicity)
+        ratio, (psi, psi1, psi2) = distance**2 / b, polygammas(a)
+        mean = 0.5 * (psi - jnp.log(b) - LOG_2PI - a * ratio - 1.0 / kappa)
+        # a r²/4 - r/2 is large where r is; a r (r - 2/a)/4 keeps it from cancelling.
+        variance = 0.25 * psi1 + 0.25 * a * ratio * (ratio - 2.0 / a) + a * ratio / kappa + 0.5 / kappa**2
+        third = 0.125 * psi2 - 0.25 * a * ratio**2 * (ratio - 1.5 / a)
+        third = third - 1.5 * a * ratio * (ratio - 1.0 / a) / kappa - 3.0 * a * ratio / kappa**2 - 1.0 / kappa**3
+        return Cumulants(*(only(seen[:, None], cumulant) for cumulant in (mean, variance, third)))
 
-    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of Σ ½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² with g ~ Gamma(a), z standard normal."""
-        log_gamma, normal = variates.log_gamma(self.concentration + multiplicity / 2, n), variates.normal(self.loc, n)
+    def draw_terms(self, variates: Variates, n: int, x: object, multiplicity: float) -> TermDraws:
+        """Draws of ½ log(g/(2πb)) - ½(√(g/b) (x - m) - z/√κ)² of each cell, g ~ Gamma(a), z standard normal."""
         seen, x = observed(x)
+        distance, kappa, a, b = self._distance_with_cell(x[:, None], multiplicity)
 
-        def one_class(prior: NormalInverseGamma, log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
-            distance, kappa, _, b = prior._distance_with_cell(x, multiplicity)
+        def terms(log_gamma: jax.Array, normal: jax.Array) -> jax.Array:
             log_precision = log_gamma - jnp.log(b)
             z = jnp.exp(0.5 * log_precision) * distance - normal / jnp.sqrt(kappa)
-            return sum_cells(seen, 0.5 * (log_precision - LOG_2PI - z * z))
+            return only(seen[:, None], 0.5 * (log_precision - LOG_2PI - z * z))
 
-        fields = jax.tree.map(jnp.asarray, self)
-        return map_leading_axis(lambda draw: jax.vmap(one_class, out_axes=1)(fields, *draw), (log_gamma, normal))
+        return (variates.log_gamma(a, n), variates.normal(self.loc, n)), terms
 
     def log_bayes_factor_of_levels(self, by_level: Moments, by_class: Moments) -> np.ndarray:
         """Log Bayes factor of means of L levels against one mean, (C, G, K).
@@ -344,5 +432,4 @@ class NormalInverseGamma(IndependentCells):
 
 def _contrasts(moments: Moments) -> np.ndarray:
     """(C, …) number of contrasts of the rows, directions that do not tell where they lie: n - 1."""
-    contrasts: np.ndarray = np.maximum(moments.count - 1.0, 0.0)
-    return contrasts
+    return np.maximum(moments.count - 1.0, 0.0)

@@ -10,9 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree
-from bayesnb.families._typed import map_leading_axis
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, map_leading_axis, pytree
 
 _IN_CACHE = 2**14
 
@@ -33,7 +31,7 @@ class Complete:
         return jnp.asarray(self.values)
 
 
-def observed(x: Any) -> tuple[jax.Array, jax.Array]:
+def observed(x: object) -> tuple[jax.Array, jax.Array]:
     """Return a mask of the observed cells of real-valued rows, and the rows with 0 in place of NaN.
 
     A NaN must not enter a formula even where its result is not used: its gradient would be NaN.
@@ -55,7 +53,7 @@ def only(seen: jax.Array, terms: jax.Array) -> jax.Array:
     return jnp.where(seen, terms, 0.0)
 
 
-def map_each_row(of_row: Callable[[jax.Array], jax.Array], x: Any) -> Float[jax.Array, "N ..."]:
+def map_each_row(of_row: Callable[[jax.Array], jax.Array], x: object) -> Float[jax.Array, "N ..."]:
     """(N, …) `of_row` of each row of x (N, F), one after the other on a CPU.
 
     Intermediate results of a row then never leave the cache: a quarter of the time for all rows at once, measured with
@@ -94,7 +92,7 @@ def sum_by_class(n_classes: int, label: Int[Array, "N"], of_row: Callable[..., A
     return jax.lax.platform_dependent(jnp.asarray(label), *rows, cpu=one_by_one, default=at_once)
 
 
-def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: Any, n_classes: int) -> Float[jax.Array, "N C ..."]:
+def map_in_pieces(of_rows: Callable[[Any], jax.Array], x: object, n_classes: int) -> Float[jax.Array, "N C ..."]:
     """(N, C, …) `of_rows` of some rows at a time, so that parameters of each cell and class fit the cache."""
     x = x if isinstance(x, Complete) else jnp.asarray(x)
     n, features = x.shape

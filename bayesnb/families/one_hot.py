@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, pytree, static
 from bayesnb.families.count_functions import add_at, level_offset, weighted
 from bayesnb.families.count_rows import OneDrawEach
 from bayesnb.families.multinomial import LevelCounts
@@ -40,12 +37,12 @@ class OneHot(OneDrawEach):
         Bound on `size`, or on `size` + 1 if a cell may be missing.
     """
 
-    code: Any
-    start: Any
-    size: Any
+    code: Array
+    start: Array
+    size: Array
     width: int = static()
 
-    def layout(self, table: jax.Array) -> jax.Array:
+    def layout(self, table: Array) -> jax.Array:
         """Tables (P, 2^(bits · p), C) of the packs, or (L + 1, C) without packs; missing cells point to a zero."""
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
         p = self._packing(table.shape[1])
@@ -57,8 +54,9 @@ class OneHot(OneDrawEach):
             packs = (grouped[:, i, :, None] + packs[:, None]).reshape(packs.shape[0], -1, packs.shape[-1])
         return packs
 
-    def dot(self, table: jax.Array) -> jax.Array:
+    def dot(self, table: Array) -> jax.Array:
         """(N, C) products of the counts and the table."""
+        table = jnp.asarray(table)
         if table.ndim == 3:
             start = (jnp.arange(table.shape[0]) * table.shape[1]).astype(jnp.int32)
             p = (table.shape[1].bit_length() - 1) // _bits(self.width)
@@ -67,21 +65,21 @@ class OneHot(OneDrawEach):
             index = self._flat_level(table.shape[0] - 1)
 
         def add(total: jax.Array, column: jax.Array) -> tuple[jax.Array, None]:
-            return total + table.at[column].get(mode="promise_in_bounds"), None
+            return total + jnp.asarray(table).at[column].get(mode="promise_in_bounds"), None
 
         zero = jnp.zeros((index.shape[0], table.shape[1]), table.dtype)
         return jax.lax.scan(add, zero, index.T, unroll=max(1, min(_UNROLL, index.shape[1])))[0]
 
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C G"]:
+    def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) products of the counts and a table (C, L), group by group."""
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
         return table.at[self._flat_level(table.shape[0] - 1)].get(mode="promise_in_bounds").swapaxes(1, 2)
 
-    def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
+    def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
         """Table (C, L) of log probabilities with each group to a power, weight (G,)."""
         return weighted(jnp.repeat(weight, jnp.asarray(self.size), total_repeat_length=table.shape[1]), table)
 
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add the rows to counts (C, L), given class indices and weights."""
         return _add_rows(count, self._flat_level(count.size), label, weight)
 
@@ -130,7 +128,7 @@ class PackedCounts(Additive):
     Many blocks of rows are counted with one entry for a pack, not one for a group; `level_counts` sums them up.
     """
 
-    count: Any
+    count: Array
     p: int = static()
 
     def observe(self, x: OneHot, label: Int[Array, "N"], weight: Float[Array, "N"]) -> PackedCounts:
@@ -185,7 +183,7 @@ def _lowest(bits: int, room: int, length: int) -> int:
     return sum(((1 << bits) - 1) << at for at in range(0, length, room))
 
 
-def _add_rows(count: jax.Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
+def _add_rows(count: Array, level: jax.Array, label: Array, weight: Array) -> jax.Array:
     """Add the weight of each row to counts of its levels (N, G); levels past the end are missing cells."""
     index = level_offset(count, label)[:, None] + level
     return add_at(count, index.reshape(-1), jnp.broadcast_to(weight[:, None], index.shape).reshape(-1))

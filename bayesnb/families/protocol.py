@@ -17,12 +17,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, final
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree
-from bayesnb.families._typed import map_leaves
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, map_leaves, pytree
 from bayesnb.families.variates import KeyVariates, Variates
 
 Distribution = tuple[str, dict[str, Any]]
@@ -58,7 +57,7 @@ class Unit(NamedTuple):
     label: str
     origin: Any
     """(F,)."""
-    size: Any
+    size: Array
     """(F,)."""
 
 
@@ -85,14 +84,14 @@ class CellSite(NamedTuple):
 class Cumulants:
     """Mean, variance and third central moment; cumulants of a sum of independent variates are sums of cumulants."""
 
-    mean: Any
+    mean: Array
     variance: Any
     third: Any
 
     def __add__(self, other: Cumulants) -> Cumulants:
         return map_leaves(operator.add, self, other)
 
-    def __mul__(self, factor: Any) -> Cumulants:
+    def __mul__(self, factor: float | Array) -> Cumulants:
         """Cumulants of the variate times a factor."""
         return Cumulants(self.mean * factor, self.variance * factor**2, self.third * factor**3)
 
@@ -107,17 +106,17 @@ class Cumulants:
 class Prepared(Protocol):
     """Likelihood whose tables may be laid out for one kind of rows."""
 
-    def prepare(self, x: Any) -> Prepared:
+    def prepare(self, x: object) -> Prepared:
         """Lay the tables out for rows of the kind of `x`, once for many blocks of rows."""
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the base measure that no class changes."""
 
 
 class Likelihood(Prepared, Protocol):
     """p(x | c) under one reading of a posterior: with parameters plugged in, or integrated out."""
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) terms whose sum is `log_prob`: one a feature, or one for all draws from a simplex."""
 
 
@@ -134,7 +133,7 @@ class PlugIn(Likelihood, Protocol):
     def log_likelihood(self, statistics: Any) -> Float[jax.Array, "*C K"]:
         """(C, K) log p(rows | parameters) of all rows that were counted, without their base measure."""
 
-    def cells(self, x: Any) -> Float[jax.Array, "... K"]:
+    def cells(self, x: object) -> Float[jax.Array, "... K"]:
         """(…, K) log p(cell | parameters), without the base measure."""
 
 
@@ -142,7 +141,7 @@ class ReadyLikelihood:
     """Likelihood whose tables need no layout."""
 
     @final
-    def prepare(self, x: Any) -> Self:
+    def prepare(self, x: object) -> Self:
         """Return the likelihood as it is."""
         return self
 
@@ -153,7 +152,7 @@ class CellDistribution(Protocol):
     def distribution(self) -> Distribution:
         """Distribution of a cell in `numpyro.distributions`."""
 
-    def simulate(self, rng: Any) -> np.ndarray:
+    def simulate(self, rng: np.random.Generator) -> np.ndarray:
         """One cell for each of the parameters, drawn by a NumPy generator."""
 
 
@@ -178,11 +177,11 @@ class SufficientStatistics(Protocol):
     def possible(self) -> Any:
         """(C, K) whether rows with non-negative weights can produce these statistics."""
 
-    def observe(self, x: Any, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
+    def observe(self, x: object, label: Int[Array, "N"], weight: Float[Array, "N"]) -> Self:
         """Add a block of rows: `label` (N,) class indices, `weight` (N,) replication counts."""
 
     @staticmethod
-    def log_base(x: Any) -> Float[jax.Array, "N"]:
+    def log_base(x: object) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row: the part that neither class nor parameter changes."""
 
 
@@ -288,7 +287,7 @@ class Family(Prior):
     """Smallest value of each field that users may give for a prior."""
 
     @abstractmethod
-    def predictive(self, multiplicity: Any = None) -> Likelihood:
+    def predictive(self, multiplicity: Array | None = None) -> Likelihood:
         """Likelihood with the parameters integrated out.
 
         With `multiplicity` (C,) each row is read by the posterior in which the row itself stands so many more times
@@ -296,15 +295,15 @@ class Family(Prior):
         """
 
     @abstractmethod
-    def scale(self, factor: Any) -> Self:
+    def scale(self, factor: float | Array) -> Self:
         """Prior that is worth `factor` times as many rows."""
 
     @abstractmethod
-    def log_base(self, x: Any) -> Float[jax.Array, "N"]:
+    def log_base(self, x: object) -> Float[jax.Array, "N"]:
         """(N,) log base measure of each row: the part that neither class nor parameter changes."""
 
     @abstractmethod
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
         """(n, N, C) draws of log p(row | class, θ) - log base, θ from the posterior in which the row is counted too.
 
         `counted_in` (n, N, C) is true for the class in which a row is counted, at most one class for each draw; None:
@@ -312,9 +311,41 @@ class Family(Prior):
         that all classes share may be left out.
         """
 
-    def log_predictive(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_predictive(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class, D), parameters integrated out, base measure included."""
         return self.predictive().log_prob(x) + self.log_base(x)[:, None]
+
+
+class IndependentClasses(Family):
+    """Family in which a row informs the parameters of its own class only."""
+
+    @abstractmethod
+    def draw_with_multiplicity(self, variates: Variates, n: int, x: object, multiplicity: float) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ) - log base, the row `multiplicity` times among the data.
+
+        Each row and class has independent draws; rows share variates.
+        """
+
+    @abstractmethod
+    def cumulants_of_terms(self, x: object) -> Cumulants:
+        """(N, C, T) cumulants of the terms of each row over the posterior; base measures may be left out."""
+
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
+        """(n, N, C) draws of log p(row | class, θ) - log base, the row counted in class `counted_in`, (n, N, C)."""
+        if counted_in is None:
+            return self.draw_with_multiplicity(variates, n, x, 0.0)
+        informed = self.draw_with_multiplicity(variates, n, x, 1.0)
+        return jnp.where(counted_in, informed, self.draw_with_multiplicity(variates, n, x, 0.0))
+
+    def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
+        """(N, T) cumulants of the differences between the terms of two classes, which are independent."""
+        terms = self.cumulants_of_terms(x)
+
+        def pick(label: Any) -> Cumulants:
+            index = jnp.asarray(label)[:, None, None]
+            return map_leaves(lambda cumulant: jnp.take_along_axis(cumulant, index, axis=1)[:, 0], terms)
+
+        return pick(of) + pick(against) * -1.0
 
 
 # -- capabilities ------------------------------------------------------------------------------------
@@ -323,7 +354,7 @@ class Family(Prior):
 class MeanReading(Protocol):
     """Capability: parameters can be plugged in at their posterior means."""
 
-    def mean(self, multiplicity: Any = None) -> Any:
+    def mean(self, multiplicity: Array | None = None) -> Any:
         """Likelihood at the posterior means; `multiplicity` as for `Family.predictive`."""
 
 
@@ -398,7 +429,7 @@ class Padded(Protocol):
 class LogLikelihoodCumulants(Protocol):
     """Capability: cumulants of a row's log-likelihood in closed form."""
 
-    def log_likelihood_cumulants(self, x: Any, multiplicity: float = 0.0) -> Cumulants:
+    def log_likelihood_cumulants(self, x: object, multiplicity: float = 0.0) -> Cumulants:
         """(N, C) cumulants of log p(row | class, θ) over θ, the row `multiplicity` times among the data.
 
         θ has, row by row, the posterior after `multiplicity` more rows like this one: 0 is the posterior itself. The
@@ -406,21 +437,21 @@ class LogLikelihoodCumulants(Protocol):
         one before.
         """
 
-    def cumulants_of_terms(self, x: Any) -> Cumulants:
+    def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, T) cumulants of the terms of each row over the posterior; base measures may be left out."""
 
 
 class LogOddsCumulants(Protocol):
     """Capability: cumulants of differences between the terms of two classes in closed form."""
 
-    def log_odds_of_terms(self, x: Any, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
+    def log_odds_of_terms(self, x: object, of: Int[Array, "N"], against: Int[Array, "N"]) -> Cumulants:
         """(N, T) cumulants of log p(x_t | of, θ) - log p(x_t | against, θ), for two classes a row."""
 
 
 class Simulation(Protocol):
     """Capability: rows can be simulated."""
 
-    def simulate(self, likelihood: Any, rng: Any, total: int = 1) -> np.ndarray:
+    def simulate(self, likelihood: Any, rng: np.random.Generator, total: int = 1) -> np.ndarray:
         """(S, K) cells of one row for each of S parameters of one class, drawn by a NumPy generator.
 
         `total` is the number of draws that a row has from one simplex.
@@ -482,7 +513,7 @@ class PairDependence(Protocol):
     def pairs_refusal(self, names: Sequence[str]) -> str | None:
         """Reason why two of the features called `names` have no Bayes factor; None: all have one."""
 
-    def log_bayes_factor_of_pairs(self, other: Any, x: Any, y: Any, cross: np.ndarray) -> np.ndarray:
+    def log_bayes_factor_of_pairs(self, other: Any, x: object, y: Any, cross: np.ndarray) -> np.ndarray:
         """(C, K, J) log Bayes factor of dependence of two features, by rows with both; `cross` is Σ (x - x̄)(y - ȳ)."""
 
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array
 
 NEVER = -1e300
 _AT_ONCE = 8

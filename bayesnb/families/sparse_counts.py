@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, final
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,32 +10,38 @@ from jax.experimental.sparse import BCSR
 from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
-from bayesnb.families._pytree import pytree
-from bayesnb.families._typed import map_leading_axis
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array, map_leading_axis, pytree
 from bayesnb.families.count_functions import Term, add_at, level_offset, linear, weighted
 from bayesnb.families.count_rows import CountRows, OneDrawEach
 from bayesnb.families.variates import Variates
 
 
-class OneSimplex(CountRows):
-    """Rows of draws from one simplex, which have one term."""
+@pytree
+class Pairs:
+    """Distinct pairs (level, count) of sparse counts, by which the exact predictive is a matrix product.
 
-    @final
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C 1"]:
-        """(N, C, 1) products of the counts and the table."""
-        return self.dot(self.layout(table))[..., None]
+    Parameters
+    ----------
+    pair : (M,) int array
+        For entries whose count is not 1, or for all entries: index of the pair of level and count below.
+    indptr : (N + 1,) int array
+        Bounds of the rows among these entries.
+    level, count : (P,) arrays
+        The distinct pairs.
+    total, total_count : (N,) int array, (T,) array
+        Index of the total of each row, and the distinct totals.
+    """
 
-    @final
-    def contrast_terms(
-        self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array
-    ) -> Float[jax.Array, "N C 1"]:
-        """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀)."""
-        return self.contrast(term, self.contrast_layout(term, table, total, group))[..., None]
+    pair: Array
+    indptr: Array
+    level: Array
+    count: Array
+    total: Array
+    total_count: Array
 
 
 @pytree
-class Counts(OneSimplex):
+class Counts(CountRows):
     """Sparse count vectors over one simplex: a bag of words.
 
     Compressed rows as in SciPy's CSR, without stored zeros; entries behind `indptr[-1]` are padding.
@@ -46,25 +52,34 @@ class Counts(OneSimplex):
         Entries, their level and their row.
     indptr : (N + 1,) int array
         Bounds of the rows.
+    pairs : Pairs, optional
+        Distinct pairs of a level and a count; default: every entry is a pair of its own.
     """
 
-    known_base: ClassVar[bool] = True
-    """Whether the host looks up factorials of base measures, which in a kernel take longer than all the rest."""
+    count: Array
+    level: Array
+    row: Array
+    indptr: Array
+    pairs: Pairs | None = None
 
-    count: Any
-    level: Any
-    row: Any
-    indptr: Any
+    @property
+    def known_base(self) -> bool:
+        """Whether the host looks up factorials of base measures, which in a kernel take longer than all the rest."""
+        return self.pairs is None
 
-    def layout(self, table: jax.Array) -> jax.Array:
+    def layout(self, table: Array) -> jax.Array:
         """Lay a table (C, L) of log probabilities out for `dot`."""
         return jnp.asarray(table).T
 
-    def dot(self, table: jax.Array) -> jax.Array:
+    def dot(self, table: Array) -> jax.Array:
         """(N, C) products of the counts and the table."""
         return _product(self.count, self.level, self.indptr, table)
 
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
+    def dot_terms(self, table: Array) -> Float[jax.Array, "N C 1"]:
+        """(N, C, 1) products of the counts and the table."""
+        return self.dot(self.layout(table))[..., None]
+
+    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
         """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
         if total.shape[1] != 1:
             raise ValueError(f"Counts are draws from one simplex, but the Dirichlet has {total.shape[1]} groups.")
@@ -72,19 +87,40 @@ class Counts(OneSimplex):
         return term.once(table), table, jnp.asarray(total)[:, 0]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
-        return self._paired().contrast(term, tables)
+        """(N, C) contrasts: every entry as a count of 1, corrected for pairs with another count."""
+        pairs, (single, level, total) = self._pairs(), tables
+        once = single.at[pairs.level].get(mode="clip")
+        often = term.f(jnp.asarray(pairs.count)[:, None], level.at[pairs.level].get(mode="clip"))
+        correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
+        totals = jnp.asarray(pairs.total_count)[:, None]
+        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
+        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
+        one_each = jnp.arange(pairs.total.shape[0] + 1, dtype=jnp.int32)
+        return (
+            _product(1.0, self.level, self.indptr, single)
+            + _product(1.0, pairs.pair, pairs.indptr, correction)
+            - _product(1.0, pairs.total, one_each, loss)
+        )
 
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> Float[jax.Array, "N C 1"]:
+        """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀)."""
+        return self.contrast(term, self.contrast_layout(term, table, total, group))[..., None]
+
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add the rows to counts (C, L), given class indices and weights."""
         return _scatter(count, self, label, weight, jnp.asarray(self.count, count.dtype))
 
     def log_base(self) -> jax.Array:
-        """(N,) log multinomial coefficients."""
-        return self._paired().log_base()
+        """(N,) log t! - Σ log x_l!"""
+        pairs = self._pairs()
+        coefficient = gammaln(jnp.asarray(pairs.count) + 1.0)[:, None]
+        per_row = _product(1.0, pairs.pair, pairs.indptr, coefficient)[:, 0]
+        return gammaln(jnp.asarray(pairs.total_count) + 1.0)[pairs.total] - per_row
 
     def length(self) -> Float[jax.Array, "N"]:
         """(N,) number of draws of each row."""
+        if self.pairs is not None:
+            return jnp.asarray(self.pairs.total_count)[self.pairs.total]
         return _product(self.count, jnp.zeros_like(self.level), self.indptr, jnp.ones((1, 1)))[:, 0]
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -105,82 +141,11 @@ class Counts(OneSimplex):
 
         return map_leading_axis(draw_rows, (log_gamma, row_gamma))
 
-    def _paired(self) -> PairedCounts:
-        """Return rows in which every entry is a pair of its own."""
-        every = jnp.arange(self.level.shape[0])
-        rows = jnp.arange(self.indptr.shape[0] - 1)
-        return PairedCounts(self, every, self.indptr, self.level, self.count, rows, self.length())
-
-
-@pytree
-class PairedCounts(OneSimplex):
-    """`Counts` with their distinct pairs (level, count), by which the exact predictive is a matrix product.
-
-    Parameters
-    ----------
-    entries : Counts
-    pair : (M,) int array
-        For entries whose count is not 1, or for all entries: index of the pair of level and count below.
-        `pair_indptr` (N + 1,) bounds the rows.
-    pair_level, pair_count : (P,) arrays
-        The distinct pairs.
-    total, total_count : (N,) int array, (T,) array
-        Index of the total of each row, and the distinct totals.
-    """
-
-    entries: Counts
-    pair: Any
-    pair_indptr: Any
-    pair_level: Any
-    pair_count: Any
-    total: Any
-    total_count: Any
-
-    def layout(self, table: jax.Array) -> jax.Array:
-        """Lay a table (C, L) of log probabilities out for `dot`."""
-        return self.entries.layout(table)
-
-    def dot(self, table: jax.Array) -> jax.Array:
-        """(N, C) products of the counts and the table."""
-        return self.entries.dot(table)
-
-    def contrast_layout(self, term: Term, table: jax.Array, total: jax.Array, group: jax.Array) -> Any:
-        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
-        return self.entries.contrast_layout(term, table, total, group)
-
-    def contrast(self, term: Term, tables: Any) -> jax.Array:
-        """(N, C) contrasts: every entry as a count of 1, corrected for pairs with another count."""
-        single, level, total = tables
-        once = single.at[self.pair_level].get(mode="clip")
-        often = term.f(jnp.asarray(self.pair_count)[:, None], level.at[self.pair_level].get(mode="clip"))
-        correction = jnp.where(jnp.isneginf(once), 0.0, often - once)
-        totals = jnp.asarray(self.total_count)[:, None]
-        loss = jnp.where(totals == 0, 0.0, term.f(totals, total))
-        # Picking rows by a product: a gather would be fused with `loss`, and compute it anew for every row.
-        one_each = jnp.arange(self.total.shape[0] + 1, dtype=jnp.int32)
-        return (
-            _product(1.0, self.entries.level, self.entries.indptr, single)
-            + _product(1.0, self.pair, self.pair_indptr, correction)
-            - _product(1.0, self.total, one_each, loss)
-        )
-
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
-        """Add the rows to counts (C, L), given class indices and weights."""
-        return self.entries.weighted_counts(count, label, weight)
-
-    def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
-        """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
-        return self.entries.draw_with_row(family, variates, n, multiplicity)
-
-    def length(self) -> Float[jax.Array, "N"]:
-        """(N,) number of draws of each row."""
-        return jnp.asarray(self.total_count)[self.total]
-
-    def log_base(self) -> jax.Array:
-        """(N,) log t! - Σ log x_l!"""
-        coefficient = gammaln(jnp.asarray(self.pair_count) + 1.0)[:, None]
-        per_row = _product(1.0, self.pair, self.pair_indptr, coefficient)[:, 0]
-        return gammaln(jnp.asarray(self.total_count) + 1.0)[self.total] - per_row
+    def _pairs(self) -> Pairs:
+        if self.pairs is not None:
+            return self.pairs
+        every, rows = jnp.arange(self.level.shape[0]), jnp.arange(self.indptr.shape[0] - 1)
+        return Pairs(every, self.indptr, self.level, self.count, rows, self.length())
 
 
 @pytree
@@ -190,11 +155,11 @@ class Presence(OneDrawEach):
     The levels of the Dirichlet are (absent, present) for each of F features, so `table` is (C, 2F).
     """
 
-    level: Any
-    row: Any
-    indptr: Any
+    level: Array
+    row: Array
+    indptr: Array
 
-    def layout(self, table: jax.Array) -> Any:
+    def layout(self, table: Array) -> Any:
         """Lay out the score of an empty row, gains of presences, and which absences are impossible (p = 1)."""
         table = jnp.asarray(table)
         absent, present = table[:, 0::2], table[:, 1::2]
@@ -214,7 +179,7 @@ class Presence(OneDrawEach):
         scores: jax.Array = jax.lax.cond(any_sure, without_impossible, lambda: score)
         return scores
 
-    def dot_terms(self, table: jax.Array) -> Float[jax.Array, "N C F"]:
+    def dot_terms(self, table: Array) -> Float[jax.Array, "N C F"]:
         """(N, C, G) products of the counts and a table (C, L), group by group."""
         absent, present = (jnp.asarray(table)[:, level::2] for level in (0, 1))
         n = self.indptr.shape[0] - 1
@@ -222,11 +187,11 @@ class Presence(OneDrawEach):
         there = jnp.zeros((n, absent.shape[1]), bool).at[row, self.level].set(True, mode="drop")
         return jnp.where(there[:, None], present, absent)
 
-    def weigh(self, table: jax.Array, weight: jax.Array) -> jax.Array:
+    def weigh(self, table: Array, weight: jax.Array) -> jax.Array:
         """Table (C, 2F) of log probabilities with each feature to a power, weight (F,)."""
         return weighted(jnp.repeat(weight, 2), table)
 
-    def weighted_counts(self, count: jax.Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
+    def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add presences to counts (C, F); absences follow from the class counts, once, at the end."""
         return _scatter(count, self, label, weight, jnp.ones((), count.dtype))
 
@@ -235,7 +200,7 @@ class Presence(OneDrawEach):
         return jnp.zeros(self.indptr.shape[0] - 1)
 
 
-def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
+def _product(data: Any, index: Any, indptr: Any, table: Array) -> jax.Array:
     shape, columns = (indptr.shape[0] - 1, table.shape[0]), table.shape[1]
     data = jnp.broadcast_to(jnp.asarray(data, table.dtype), index.shape)
     # BCSR is Eigen's product on a CPU. What plain JAX has took longer, measured on 16,384 rows of 47 entries: the same
@@ -246,7 +211,7 @@ def _product(data: Any, index: Any, indptr: Any, table: jax.Array) -> jax.Array:
     return products
 
 
-def _scatter(count: jax.Array, x: Any, label: Array, weight: Array, value: jax.Array) -> jax.Array:
+def _scatter(count: Array, x: Counts | Presence, label: Array, weight: Array, value: jax.Array) -> jax.Array:
     """Add value times weight for each stored entry of sparse rows."""
     stored = jnp.arange(x.level.shape[0]) < x.indptr[-1]
     index = level_offset(count, label)[x.row] + x.level

@@ -13,7 +13,7 @@ from jax.scipy.special import digamma
 from jax.typing import ArrayLike
 
 from bayesnb.families._namespace import gammaln, namespace
-from bayesnb.families._types import Array
+from bayesnb.families._pytree import Array
 
 _LARGE = 16.0
 
@@ -28,8 +28,7 @@ def log_rising(a: ArrayLike, x: ArrayLike) -> Array:
     """
     xp = namespace(a, x)
     a, x = xp.broadcast_arrays(xp.asarray(a, float), xp.asarray(x, float))
-    value: Array = _log_rising_of(np, a, x) if xp is np else _log_rising(a, x)
-    return value
+    return _log_rising_of(np, a, x) if xp is np else _log_rising(a, x)
 
 
 @jax.custom_jvp
@@ -74,7 +73,7 @@ def _digamma_tail(z: jax.Array) -> jax.Array:
     return -0.5 / z - r * (1.0 / 12 + r * (-1.0 / 120 + r * (1.0 / 252 + r * (-1.0 / 240 + r * 1.0 / 132))))
 
 
-def polygammas(x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def polygammas(x: Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     r"""Compute ψ(x), ψ₁(x) and ψ₂(x) for x > 0, the first three derivatives of log Γ.
 
     :math:`\psi(x) = \psi(x + 16) - \sum_{k<16} (x+k)^{-1}` and its derivatives, each with its asymptotic series

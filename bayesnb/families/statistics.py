@@ -9,7 +9,7 @@ from typing import Any, Self, final
 
 import jax
 
-from bayesnb.families._typed import map_leaves
+from bayesnb.families._pytree import Array, map_leaves
 
 ROUNDING = 64 * 2.2e-16
 """Bound on the rounding error of a difference from a sum, as a fraction of that sum."""
@@ -25,7 +25,7 @@ def pooled(statistics: Any) -> Any:
 class Additive:
     """Statistics whose fields, `count` and others, are sums over rows of non-negative numbers."""
 
-    count: Any
+    count: Array
 
     @final
     def merge(self, other: Self) -> Self:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.special import log_rising
 
 
@@ -23,10 +23,10 @@ class Histogram:
     """
 
     share: Any
-    count: Any
+    count: Array
     times: Any
-    size: Any
-    total: Any
+    size: Array
+    total: Array
     groups: Any
 
     @classmethod
@@ -55,7 +55,7 @@ class Symmetric:
 
     tunable: ClassVar[dict[str, str]] = {"alpha": "alpha"}
 
-    alpha: Any
+    alpha: Array
 
     def with_hyperparameters(self, values: Mapping[str, Any]) -> Self:
         """Return the prior with its α times `alpha`."""

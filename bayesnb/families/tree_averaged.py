@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -13,17 +14,25 @@ from jaxtyping import Bool, Float, Int
 
 from bayesnb.families import spanning_trees
 from bayesnb.families._namespace import log_segment_sum, segment_sum
-from bayesnb.families._pytree import pytree, static
-from bayesnb.families._typed import map_leading_axis
+from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
 from bayesnb.families.averaged_structures import AveragedStructures
 from bayesnb.families.count_functions import with_counts
+from bayesnb.families.count_rows import as_rows
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import LogOddsCumulants, MeanReading, Parametric, Program, Restrictable, Simulation
+from bayesnb.families.protocol import (
+    LogOddsCumulants,
+    MeanReading,
+    Parametric,
+    Program,
+    ReadyLikelihood,
+    Restrictable,
+    Simulation,
+)
 from bayesnb.families.spanning_trees import pair_index
 from bayesnb.families.special import log_rising
-from bayesnb.families.tree_predictive import TreePredictive, log_arc_weight, log_sum_of_trees
 from bayesnb.families.variates import Variates, draw_log_uniform
 
+_ROOM = 2**20
 _NO_TABLES = (
     "Trees are averaged, and each has parameters of its own: there are no tables of their means. posterior_draws has "
     "trees and parameters, and TAN the tables of one tree."
@@ -75,10 +84,10 @@ class TreeAveraged(AveragedStructures):
         ),
     }
 
-    concentration: Any
-    count: Any
-    group: Any
-    levels: tuple[Any, Any]
+    concentration: Array
+    count: Array
+    group: Array
+    levels: tuple[Array, Array]
     n_features: int = static()
 
     @classmethod
@@ -121,16 +130,18 @@ class TreeAveraged(AveragedStructures):
     def arc_probability(self) -> Float[jax.Array, "P"]:
         """(P,) probability that the arc of each pair (0, 1), (0, 2), …, (F - 2, F - 1) is in the tree, and real."""
         log_bayes = self._log_bayes()
-        in_tree = jax.grad(self._log_sum)(log_arc_weight(log_bayes))
+        in_tree = jax.grad(log_sum_of_trees)(log_arc_weight(log_bayes), self.n_features)
         probability: jax.Array = in_tree * jax.nn.sigmoid(log_bayes)
         return probability
 
-    def predictive(self, multiplicity: Any = None) -> TreePredictive:
+    def predictive(self, multiplicity: Array | None = None) -> TreePredictive:
         """Likelihood averaged over trees and parameters, of each row's own posterior with a `multiplicity` (C,)."""
         before = jnp.zeros(()) if multiplicity is None else jnp.asarray(multiplicity)[:, None]
-        alone, gain = self._gains(before), self._log_gain
-        now = jnp.where(self._is_pair(), gain(before + 1.0) - gain(before), alone)
-        known = None if multiplicity is None else jnp.where(self._is_pair(), gain(before), 0.0)
+        level, _, _, total = (with_counts(*margin, before) for margin in self._margins())
+        alone = jnp.log(level / total[:, self._places()[2]])
+        gain = self._log_gain(before)
+        now = jnp.where(self._is_pair(), self._log_gain(before + 1.0) - gain, alone)
+        known = None if multiplicity is None else jnp.where(self._is_pair(), gain, 0.0)
         return TreePredictive(now, known, self._log_bayes(), self.n_features)
 
     def pad(self, extra: int) -> Self:
@@ -158,17 +169,16 @@ class TreeAveraged(AveragedStructures):
             "their own, or drop those rows."
         )
 
-    def draw(self, variates: Variates, n: int) -> ArcFactors:
-        """n draws: trees, real arcs in them, and the parameters of these arcs."""
+    def draw(self, variates: Variates, n: int) -> Multinomial:
+        """n draws (n, C, K): log θ of each feature alone, and the terms that the real arcs of a tree add to it."""
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         log_bayes = self._log_bayes()
 
         def draw_table(draw: tuple[Any, jax.Array]) -> jax.Array:
             noise, log_gamma = draw
-            parent, real = self._draw_tree(log_bayes, noise)
-            return self._log_factors(log_gamma, self._toward(parent, real))
+            return self._log_factors(log_gamma, *self._draw_tree(log_bayes, noise))
 
-        return ArcFactors(jax.lax.map(draw_table, (noise, log_gamma)))
+        return Multinomial(jax.lax.map(draw_table, (noise, log_gamma)))
 
     def draw_trees(self, variates: Variates, n: int) -> Int[jax.Array, "n F"]:
         """(n, F) draws of the parent of each feature, or -1 where the arc to it is void."""
@@ -180,11 +190,11 @@ class TreeAveraged(AveragedStructures):
 
         return map_leading_axis(draw_parents, self._noise(variates, n))
 
-    def draw_log_likelihood(self, variates: Variates, n: int, x: Any, counted_in: Any = None) -> jax.Array:
+    def draw_log_likelihood(self, variates: Variates, n: int, x: object, counted_in: Array | None = None) -> jax.Array:
         """(n, N, C) draws: the tree given the data and the row, which is counted in class `counted_in`, then log p."""
+        rows = self.rows(x)
         if counted_in is None:
-            scores: jax.Array = x.dot_each(self.draw(variates, n).log_theta)
-            return scores
+            return rows.dot_each(self.draw(variates, n).log_theta)
         n_classes, n_groups = len(jnp.asarray(self.concentration)), self.num_groups
         noise, log_gamma = self._noise(variates, n), variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(n_groups), n)
@@ -192,17 +202,14 @@ class TreeAveraged(AveragedStructures):
         log_bayes = self._log_bayes()
         each = jnp.eye(n_classes + 1, n_classes)  # the last one: the row is in none
 
-        def levels_of(log_gamma: jax.Array) -> tuple[jax.Array, ...]:
-            """(N, C, G) logarithms of gamma variates of each row's cells, and of their sums by both features."""
-            tables = jnp.concatenate([log_gamma, *self._log_margins(log_gamma)])
-            return tuple(jnp.split(x.dot_terms(tables), 3, axis=1))
-
-        seen = x.dot_terms(jnp.ones((1, gain.shape[1])))[:, 0] > 0
-        gains = jnp.concatenate([x.dot_terms(gain), jnp.zeros((len(seen), 1, n_groups))], axis=1)
+        seen = rows.dot_terms(jnp.ones((1, gain.shape[1])))[:, 0] > 0
+        gains = jnp.concatenate([rows.dot_terms(gain), jnp.zeros((len(seen), 1, n_groups))], axis=1)
 
         def draw_rows(draw: tuple[Any, ...]) -> jax.Array:
             noise, log_gamma, extra, counted_in = draw
-            of_cells = levels_of(log_gamma)
+            # (N, C, G) logarithms of gamma variates of each row's cells, and of their sums by both features.
+            tables = jnp.concatenate([log_gamma, *self._log_margins(log_gamma)])
+            of_cells = tuple(jnp.split(rows.dot_terms(tables), 3, axis=1))
             index = jnp.where(jnp.any(counted_in, axis=1), jnp.argmax(counted_in, axis=1), n_classes)
 
             def of_row(row: tuple[Any, ...]) -> jax.Array:
@@ -239,11 +246,6 @@ class TreeAveraged(AveragedStructures):
         n = parts[0].shape[1]
         return [parts, *((segment_sum(parts[0], at, n), segment_sum(parts[1], at, n)) for at in self._places())]
 
-    def _gains(self, multiplicity: jax.Array) -> jax.Array:
-        """(C, K) log probability of each feature's level, with the level `multiplicity` more times in the data."""
-        level, _, _, total = (with_counts(*margin, multiplicity) for margin in self._margins())
-        return jnp.log(level / total[:, self._places()[2]])
-
     def _log_gain(self, multiplicity: Any) -> jax.Array:
         """(C, K) increase of log B if the levels of a pair stand `multiplicity` more times in the data."""
         size, sign = jnp.abs(multiplicity), jnp.sign(multiplicity)
@@ -266,13 +268,11 @@ class TreeAveraged(AveragedStructures):
         """(P,) log B of each pair."""
         return jnp.sum(self._log_evidences()[:, self.n_features :], axis=0)
 
-    def _log_sum(self, log_weight: jax.Array) -> jax.Array:
-        return log_sum_of_trees(log_weight, self.n_features)
-
     def _log_partition(self) -> jax.Array:
         """Log Π E_u · Σ over the trees; the number of trees is in that of the prior too."""
         log_evidences = self._log_evidences()
-        trees = self._log_sum(log_arc_weight(jnp.sum(log_evidences[:, self.n_features :], axis=0)))
+        log_weight = log_arc_weight(jnp.sum(log_evidences[:, self.n_features :], axis=0))
+        trees = log_sum_of_trees(log_weight, self.n_features)
         return jnp.sum(log_evidences[:, : self.n_features]) + trees
 
     def _log_margins(self, log_gamma: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -282,59 +282,95 @@ class TreeAveraged(AveragedStructures):
         of_first, of_second = (log_segment_sum(log_gamma, at, log_gamma.shape[-1])[..., at] for at in places)
         return of_first, of_second
 
-    def _noise(self, variates: Variates, n: int) -> Noise:
+    def _noise(self, variates: Variates, n: int) -> tuple[jax.Array, ...]:
+        """Variates of trees, see `spanning_trees.draw`, and log uniform variates that decide which arcs are real."""
         square = jnp.zeros((self.n_features, self.n_features))
-        return Noise(
-            draw_log_uniform(variates, square, n),
-            -variates.log_gamma(square + 1.0, n),
-            draw_log_uniform(variates, square[0], n),
-        )
+        uniform, log_gumbel = draw_log_uniform(variates, square, n), variates.log_gamma(square + 1.0, n)
+        return uniform, -log_gumbel, draw_log_uniform(variates, square[0], n)
 
-    def _draw_tree(self, log_bayes: jax.Array, noise: Noise) -> tuple[jax.Array, jax.Array]:
+    def _draw_tree(
+        self, log_bayes: jax.Array, noise: tuple[jax.Array, jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
         """(F,) parent of each feature, the root itself for the root, and whether the arc is real."""
         if self.n_features == 1:
             return jnp.zeros(1, int), jnp.zeros(1, bool)
-        index = pair_index(self.n_features)
-        parent = spanning_trees.draw(log_arc_weight(log_bayes)[index], noise.log_uniform, noise.gumbel)
+        index, (log_uniform, gumbel, real) = pair_index(self.n_features), noise
+        parent = spanning_trees.draw(log_arc_weight(log_bayes)[index], log_uniform, gumbel)
         feature = jnp.arange(self.n_features)
         pair = jnp.asarray(index)[feature, parent]
-        return parent, (parent != feature) & (noise.real < log_sigmoid(log_bayes[pair]))
+        return parent, (parent != feature) & (real < log_sigmoid(log_bayes[pair]))
 
     def _arcs(self, parent: jax.Array) -> tuple[jax.Array, jax.Array]:
         """(F,) group of each feature and its parent, and whether the parent is the first of the two."""
         feature = jnp.arange(self.n_features)
         return self.n_features + jnp.asarray(pair_index(self.n_features))[feature, parent], parent < feature
 
-    def _toward(self, parent: jax.Array, real: jax.Array) -> jax.Array:
-        """(G,) 1 for pairs whose first feature is the parent of the second, 2 for the other way, and else 0."""
-        pair, from_first = self._arcs(parent)
-        none = jnp.zeros(self.num_groups, int)
-        return none.at[jnp.where(real, pair, self.num_groups)].set(jnp.where(from_first, 1, 2), mode="drop")
-
-    def _log_factors(self, log_gamma: jax.Array, toward: jax.Array) -> jax.Array:
+    def _log_factors(self, log_gamma: jax.Array, parent: jax.Array, real: jax.Array) -> jax.Array:
         """(C, K) log θ of each feature's levels, and of each pair's the log factor of a real arc; 0 without one."""
+        group, (pair, from_first) = jnp.asarray(self.group), self._arcs(parent)
+        # 1 for pairs whose first feature is the parent of the second, 2 for the other way, and else 0.
+        toward = jnp.zeros(self.num_groups, int)
+        toward = toward.at[jnp.where(real, pair, self.num_groups)].set(jnp.where(from_first, 1, 2), mode="drop")[group]
         first, second = self._log_margins(log_gamma)
-        alone, of_arc = log_gamma - first, toward[jnp.asarray(self.group)]
-        given = jnp.where(of_arc == 1, alone, log_gamma - second)
-        child = jnp.where(of_arc == 1, *(self._alone(which) for which in (1, 0)))
-        return jnp.where(self._is_pair(), jnp.where(of_arc > 0, given - alone[:, child], 0.0), alone)
-
-    def _alone(self, which: int) -> jax.Array:
-        """(K,) position of the level of a pair's first (0) or second (1) feature by itself."""
-        group, feature = jnp.asarray(self.group), np.stack(np.triu_indices(self.n_features, 1))[which]
-        of_group = jnp.asarray(np.append(np.arange(self.n_features), feature))[group]
-        position: jax.Array = jnp.searchsorted(group, of_group) + self.levels[which]
-        return position
-
-
-class Noise(NamedTuple):
-    """Variates of a tree, see `spanning_trees.draw`, and log uniform variates that decide which arcs are real."""
-
-    log_uniform: Any
-    gumbel: Any
-    real: Any
+        alone, from_second = log_gamma - first, log_gamma - second
+        # Positions of the level of a pair's first and second feature by itself.
+        features = (np.append(np.arange(self.n_features), ends) for ends in np.triu_indices(self.n_features, 1))
+        at = [jnp.searchsorted(group, jnp.asarray(f)[group]) + v for f, v in zip(features, self.levels, strict=True)]
+        of_arc = jnp.where(toward == 1, alone - alone[:, at[1]], from_second - alone[:, at[0]])
+        return jnp.where(self._is_pair(), jnp.where(toward > 0, of_arc, 0.0), alone)
 
 
 @pytree
-class ArcFactors(Multinomial):
-    """Draws: `log_theta` (n, C, K) is log θ of each feature alone, and the terms that real arcs add to it."""
+class TreePredictive(ReadyLikelihood):
+    """Likelihood log p(row | class, D), averaged over all trees.
+
+    Parameters
+    ----------
+    now : (C, K) array
+        Log probability of each feature's level; increase of log B by one more row with the levels of a pair.
+    before : (C, K) array, optional
+        Increase of log B of pairs by the row itself, if it stands more times among the data; 0 for features.
+    log_bayes : (P,) array
+        log B of each pair.
+    n_features : int
+    """
+
+    now: jax.Array
+    before: jax.Array | None
+    log_bayes: jax.Array
+    n_features: int = static()
+
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
+        """(N, C) Σ of the terms."""
+        return jnp.sum(self.terms(x), axis=-1)
+
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
+        """(N, C, F + 1) terms of the features alone, as in naive Bayes, and the term that the arcs add to their sum."""
+        rows = as_rows(x)
+        now = rows.dot_terms(self.now)
+        alone, added = now[..., : self.n_features], now[..., self.n_features :]
+        log_bayes = jnp.broadcast_to(self.log_bayes, (len(now), len(self.log_bayes)))
+        if self.before is not None:
+            log_bayes = log_bayes + jnp.sum(rows.dot_terms(self.before)[..., self.n_features :], axis=1)
+        without = self.log_bayes[None] if self.before is None else log_bayes
+        arcs = self._log_sum(log_bayes[:, None] + added) - self._log_sum(without)[:, None]
+        return jnp.concatenate([alone, arcs[..., None]], axis=-1)
+
+    def _log_sum(self, log_bayes: Float[jax.Array, "*B P"]) -> Float[jax.Array, "*B"]:
+        """Log Σ over the trees for some weights at a time, so that they fit the cache."""
+        n, *before = self.n_features, *log_bayes.shape[:-1]
+        flat = log_bayes.reshape(math.prod(before), log_bayes.shape[-1])  # of one feature there are no arcs
+        size = max(1, _ROOM // (n * n * 8))
+        log_sums = map_leading_axis(lambda log_b: log_sum_of_trees(log_arc_weight(log_b), n), flat, batch_size=size)
+        return log_sums.reshape(before)
+
+
+def log_arc_weight(log_bayes: jax.Array) -> jax.Array:
+    """Compute log(½ + ½ B)."""
+    log_weight: jax.Array = jnp.logaddexp(0.0, log_bayes) - np.log(2.0)
+    return log_weight
+
+
+def log_sum_of_trees(log_weight: Float[jax.Array, "P"], n: int) -> jax.Array:
+    """Log Σ over the spanning trees of n features, given weights of the pairs (0, 1), (0, 2), …, (n - 2, n - 1)."""
+    return spanning_trees.log_sum(log_weight[spanning_trees.pair_index(n)]) if n > 1 else jnp.zeros(())

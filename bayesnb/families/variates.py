@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
+
+TermDraws = tuple[Any, Callable[..., jax.Array]]
+"""Variates of n draws, and the function of those of one draw to the terms log p(x_t | class, θ) of rows, (N, C, T)."""
 
 
 class Variates(Protocol):
@@ -24,24 +28,6 @@ class Variates(Protocol):
 def draw_log_uniform(variates: Variates, like: Any, n: int) -> jax.Array:
     """(n, *shape of like) logarithms of uniform variates."""
     return norm.logcdf(variates.normal(like, n))
-
-
-class Recorder:
-    """Source that records the variates of another source."""
-
-    def __init__(self, source: Variates) -> None:
-        self._source = source
-        self.given: tuple[list[jax.Array], list[jax.Array]] = [], []
-
-    def log_gamma(self, a: Any, n: int) -> jax.Array:
-        """(n, *shape of a) logarithms of Gamma(a, 1) variates; -inf where a is 0."""
-        self.given[0].append(self._source.log_gamma(a, n))
-        return self.given[0][-1]
-
-    def normal(self, like: Any, n: int) -> jax.Array:
-        """(n, *shape of like) standard normal variates."""
-        self.given[1].append(self._source.normal(like, n))
-        return self.given[1][-1]
 
 
 class Replayer:

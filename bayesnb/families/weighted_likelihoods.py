@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.count_functions import weighted
 from bayesnb.families.count_rows import as_rows
 from bayesnb.families.protocol import Prepared
@@ -19,19 +19,19 @@ class Raised:
     """Likelihood Π_t p(x_t | class)^(w_t) with weights of terms, `weight` (T,)."""
 
     likelihood: Any
-    weight: Any
+    weight: Array
 
-    def prepare(self, x: Any) -> Prepared:
+    def prepare(self, x: object) -> Prepared:
         """Return a table of the powers of the terms, where the likelihood has one for rows of the kind of `x`."""
         raised = getattr(self.likelihood, "raised", None)
         return self if raised is None else raised(x, self.weight) or self
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) Σ_t w_t log p(x_t | class); an impossible term outweighs a point mass."""
         terms = self.terms(x)
         return jnp.where(jnp.any(jnp.isneginf(terms), axis=-1), -jnp.inf, jnp.sum(terms, axis=-1))
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w_t log p(x_t | class)."""
         return weighted(jnp.asarray(self.weight), self.likelihood.terms(x))
 
@@ -44,23 +44,23 @@ class Tempered:
     power: Any
     exponent: Any = None
 
-    def prepare(self, x: Any) -> Tempered:
+    def prepare(self, x: object) -> Tempered:
         """Lay the tables out for rows of the kind of `x`."""
         return Tempered(self.likelihood.prepare(x), self.power, self.exponent)
 
-    def log_prob(self, x: Any) -> Float[jax.Array, "N C"]:
+    def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) w log p(row | class)."""
         return weighted(self._row_weight(x), self.likelihood.log_prob(x))
 
-    def terms(self, x: Any) -> Float[jax.Array, "N C T"]:
+    def terms(self, x: object) -> Float[jax.Array, "N C T"]:
         """(N, C, T) w log p(x_t | class)."""
         return weighted(self._row_weight(x)[..., None], self.likelihood.terms(x))
 
-    def _row_weight(self, x: Any) -> Float[jax.Array, "#N 1"]:
+    def _row_weight(self, x: object) -> Float[jax.Array, "#N 1"]:
         return length_power(x, self.power, self.exponent)[:, None]
 
 
-def length_power(x: Any, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
+def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws of each row."""
     if exponent is None:
         return jnp.reshape(power, (1,))

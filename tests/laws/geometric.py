@@ -17,7 +17,7 @@ from bayesnb.families import EmpiricalPrior
 from bayesnb.families._pytree import pytree
 from bayesnb.families.count_functions import linear
 from bayesnb.families.independent_cells import IndependentCells, SumOfCells
-from bayesnb.families.number_rows import observed, only, sum_cells
+from bayesnb.families.number_rows import observed, only
 from bayesnb.families.protocol import Cumulants, Hyperparameter, Site
 from bayesnb.families.special import polygammas
 from bayesnb.families.statistics import Additive
@@ -182,16 +182,18 @@ class BetaGeometric(IndependentCells):
         parts = (one + x**k * other - (1.0 + x) ** k * both for one, other, both, k in powers)
         return Cumulants(*(only(seen, part) for part in parts))
 
-    def draw_with_multiplicity(self, variates: Variates, n: int, x: Any, multiplicity: float) -> jax.Array:
+    def draw_terms(self, variates: Variates, n: int, x: Any, multiplicity: float) -> Any:
         """A Gamma(b + x) variate is a Gamma(b) one, which rows share, plus a row's own Gamma(x)."""
-        seen, x = observed(x)
-        success = jnp.exp(variates.log_gamma(self.successes + multiplicity, n))[:, None]
-        failure = jnp.exp(variates.log_gamma(self.failures, n))[:, None]
-        if multiplicity:
-            failure = failure + jnp.exp(variates.log_gamma(multiplicity * x, n))[:, :, None]
-        x, total = x[:, None], success + failure
-        log_prob = jnp.log(success / total) + linear(x, jnp.log(failure / total))
-        return sum_cells(seen[:, None], log_prob)
+        seen, x = observed(jnp.asarray(x)[:, None])
+        rows = variates.log_gamma(multiplicity * x, n) if multiplicity else jnp.full((n, 1, 1, 1), -jnp.inf)
+        shared = (variates.log_gamma(v, n) for v in (self.successes + multiplicity, self.failures))
+
+        def terms(success: jax.Array, failure: jax.Array, row: jax.Array) -> jax.Array:
+            failure = jnp.logaddexp(failure, row)
+            total = jnp.logaddexp(success, failure)
+            return only(seen, success - total + linear(x, failure - total))
+
+        return (*shared, rows), terms
 
 
 @pytree

@@ -16,7 +16,7 @@ from scipy.special import gammaln, logsumexp
 
 from bayesnb import NaiveBayes
 from bayesnb.families import Known
-from bayesnb.families.normal import Normal
+from bayesnb.families.normal_inverse_gamma import Normal
 from bayesnb.sampling import programs
 from tests.laws import test_bayes_identity as by_scipy
 from tests.programs.fitted import ESTIMATORS, POINTS, TOLERANCE, Fitted, Program, one_more, ordinary
