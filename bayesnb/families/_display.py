@@ -21,46 +21,39 @@ def as_text(tree: Any) -> str:
 
 def as_html(tree: Any) -> str:
     """Return a table with one row for each array and number: shape and range."""
-    rows = [(name, *cells) for name, cells in _rows(tree, "")]
     notes = [_NAMES] * hasattr(tree, "update")
-    return card(type(tree).__name__, "", table(rows, ("", "shape", "least", "greatest")), notes=notes)
+    return card(type(tree).__name__, "", table(_rows(tree, ""), ("", "shape", "least", "greatest")), notes=notes)
 
 
-def _rows(tree: Any, name: str) -> Iterator[tuple[str, tuple[Any, Any, Any]]]:
+def _rows(tree: Any, name: str) -> Iterator[tuple[str | float, ...]]:
     if is_dataclass(tree):
         for field in fields(tree):
             yield from _rows(getattr(tree, field.name), f"{name}.{field.name}" if name else field.name)
     elif isinstance(tree, tuple) and any(map(is_dataclass, tree)):
         for n, part in enumerate(tree):
             yield from _rows(part, f"{name}[{n}] {type(part).__name__}")
-    elif _is_array(tree):
-        ends = _ends(tree) or ("", "")
-        yield name, (str(np.shape(tree)) if np.ndim(tree) else "", *ends)
+    elif (ends := _ends(tree)) is not None:
+        yield name, str(np.shape(tree)) if np.ndim(tree) else "", *(ends or ("", ""))
     elif tree is not None and not callable(tree):
-        yield name, ("", format_number(tree), "")
+        yield name, "", format_number(tree), ""
 
 
 def _text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"({', '.join(map(_text, value))}{',' * (len(value) == 1)})"
-    if not _is_array(value):
+    if (ends := _ends(value)) is None:
         return repr(value)
-    ends = _ends(value)
-    if not np.ndim(value) and ends is not None:
-        return format_number(ends[0])
-    if ends is None:
-        return f"{np.shape(value)}"
+    if not ends or not np.ndim(value):
+        return format_number(ends[0]) if ends else f"{np.shape(value)}"
     least, greatest = map(format_number, ends)
     return f"{np.shape(value)} of {least}" if least == greatest else f"{np.shape(value)} from {least} to {greatest}"
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, np.ndarray | np.generic | jax.Array) and not isinstance(value, jax.core.Tracer)
-
-
-def _ends(value: Any) -> tuple[float, float] | None:
-    """Return the least and the greatest number, NaN aside; None if there are no numbers."""
+def _ends(value: Any) -> tuple[float, ...] | None:
+    """Return the least and the greatest number of an array, NaN aside; None for values that are no arrays."""
+    if isinstance(value, jax.core.Tracer) or not isinstance(value, np.ndarray | np.generic | jax.Array):
+        return None
     numbers = np.asarray(value)
     if numbers.dtype.kind not in "biuf" or not numbers.size or np.isnan(numbers).all():
-        return None
+        return ()
     return float(np.nanmin(numbers)), float(np.nanmax(numbers))

@@ -275,8 +275,8 @@ class NormalInverseGamma(IndependentCells):
     def log_penalty(self, parameters: Normal) -> Float[jax.Array, "*C F"]:
         """(C, F) -(a + 3/2) log σ² - [b + κ (μ - m)²/2]/σ²."""
         spread = self.rate + 0.5 * self.kappa * (parameters.mu - self.loc) ** 2
-        sigma2 = jnp.asarray(parameters.sigma2)
-        return -(self.concentration + 1.5) * jnp.log(sigma2) - spread / sigma2
+        a, sigma2 = jnp.asarray(self.concentration), jnp.asarray(parameters.sigma2)
+        return -(a + 1.5) * jnp.log(sigma2) - spread / sigma2
 
     def predictive_of_cell(self) -> StudentT:
         """Student's t distribution of one more number, with 2a degrees of freedom and scale² = b(κ + 1)/(aκ)."""

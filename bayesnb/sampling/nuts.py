@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import jax
 import numpy as np
@@ -14,7 +15,7 @@ from bayesnb._util.extras import require
 from bayesnb._util.precision import float64
 from bayesnb._util.warnings import warn
 from bayesnb.families import hyperprior_of, supports
-from bayesnb.families.protocol import Condensable, Hyperparameter
+from bayesnb.families.protocol import Condensable
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
@@ -22,6 +23,7 @@ from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks
+from bayesnb.uncertainty.given_draws import Kind as HyperpriorKind
 
 if TYPE_CHECKING:
     from numpyro import distributions as dist
@@ -49,17 +51,17 @@ _CERTAIN = (
 
 def run_nuts(
     nb: Classifier,
-    hyperprior: Any = None,
+    hyperprior: object = None,
     draws: int = 1000,
     warmup: int = 500,
     chains: int = 4,
     seed: int = 0,
     progress: bool = True,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     *,
-    X: Any = None,
-    y: Any = None,
-    sample_weight: Any = None,
+    X: object = None,
+    y: object = None,
+    sample_weight: object = None,
 ) -> Any:
     """Draw parameters, and hyperparameters where the prior has them, by the No-U-Turn sampler.
 
@@ -159,11 +161,10 @@ def run_nuts(
         require_integer(name, value)
     require_seed(seed)
     require_flag("progress", progress)
-    run = _Run(draws, warmup, chains, seed, progress)
+    sample = partial(_sample, draws=draws, warmup=warmup, chains=chains, seed=seed, progress=progress)
     if hasattr(nb, "weigh"):
-        return _run_for_weights(
-            cast(Weighed, nb), X, y, sample_weight, {"hyperprior": hyperprior, "features": features}, run
-        )
+        of_parameters = {"hyperprior": hyperprior, "features": features}
+        return _run_for_weights(cast(Weighed, nb), X, y, sample_weight, of_parameters, sample)
     if not (X is None and y is None and sample_weight is None):
         raise ValueError(
             f"run_nuts: {type(nb).__name__} has its statistics; X, y and sample_weight are for the weights of a "
@@ -175,13 +176,13 @@ def run_nuts(
     # Chains start near the median of the prior, as features may be measured in thousands. Before the scales are known,
     # long trajectories take most of the time and adapt little.
     options = {"init_strategy": init_to_median(), "max_tree_depth": (6, 10)}
-    samples, transitions = _sample(target.program(fitted.statistics), options, run, _LESS_WIDE)
+    samples, transitions = sample(target.program(fitted.statistics), options)
     flat = {site: values.reshape(-1, *values.shape[2:]) for site, values in samples.items()}
     drawn, shared = target.finish(flat, fitted.statistics, masks, seed)
     return assemble(nb, fitted, drawn, shared, transitions, masks, target.hyperprior)
 
 
-def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
+def _target(fitted: Fitted, hyperprior: object) -> Fixed | Hierarchy:
     """Return the target of NUTS for a hyperprior; raise ValueError unless it is one that `run_nuts` documents."""
     from numpyro import distributions as dist
 
@@ -196,7 +197,6 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
         return Fixed(fitted.prior, sites)
     given = hyperprior if isinstance(hyperprior, dict) else {"symmetric": hyperprior}
     given = {hyperprior: dist.LogNormal(-1.0, 1.5)} if isinstance(hyperprior, str) else given
-    kind: Any
     kind, alpha = next(iter(given.items())) if len(given) == 1 else (None, None)
     if kind not in _KINDS or not isinstance(alpha, dist.Distribution):
         raise ValueError(
@@ -211,8 +211,14 @@ def _target(fitted: Fitted, hyperprior: Any) -> Fixed | Hierarchy:
             "and no family of the features has a hyperprior, as levels and Gaussian features have."
         )
     for family in families:
-        _require_common(family, hyperprior_of(family, kind == "pooled"))
-    return Hierarchy(fitted.prior, kind, alpha, sites)
+        shared = hyperprior_of(family, kind == "pooled").items()
+        fields = [name for name, parameter in shared if parameter.shape and hasattr(family, name)]
+        if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
+            raise ValueError(
+                f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but the "
+                f"{type(family).__name__} prior differs between classes. Choose one that does not, or hyperprior=None."
+            )
+    return Hierarchy(fitted.prior, cast(HyperpriorKind, kind), alpha, sites)
 
 
 @float64
@@ -225,17 +231,6 @@ def _require_density(families: list[Any]) -> None:
         )
 
 
-def _require_common(family: Any, hyperprior: Mapping[str, Hyperparameter]) -> None:
-    """Raise ValueError if the prior of parameters that classes are to share differs between classes."""
-    fields = [name for name, parameter in hyperprior.items() if parameter.shape and hasattr(family, name)]
-    if any(np.ptp(getattr(family, name), axis=0).any() for name in fields):
-        raise ValueError(
-            f"hyperprior: classes are to share a {' and a '.join(fields)} of each feature, but those of the "
-            f"{type(family).__name__} prior differ between classes. Choose a prior where they do not, or "
-            "hyperprior=None."
-        )
-
-
 def _require_positive(alpha: dist.Distribution) -> None:
     """Raise ValueError unless the hyperprior of α is a proper continuous distribution of a positive number."""
     from numpyro import distributions as dist
@@ -243,8 +238,8 @@ def _require_positive(alpha: dist.Distribution) -> None:
     # A masked distribution has no density, but the support of the distribution below it.
     if isinstance(alpha, dist.ImproperUniform | dist.MaskedDistribution):
         raise ValueError(
-            f"hyperprior={alpha!r} is improper, and so would be the posterior: as alpha grows the evidence tends to a "
-            "positive constant. Choose a proper one, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
+            f"hyperprior={alpha!r} is improper, and so would be the posterior: as alpha grows the evidence does not "
+            "vanish. Choose a proper one, such as numpyro.distributions.LogNormal(-1.0, 1.5)."
         )
     if alpha.batch_shape or alpha.event_shape:
         raise ValueError(f"hyperprior={alpha!r} must be the distribution of one number, alpha.")
@@ -255,17 +250,9 @@ def _require_positive(alpha: dist.Distribution) -> None:
         )
 
 
-class _Run(NamedTuple):
-    """Settings of one run of NUTS: draws, warm-up, chains, seed, and whether to show progress."""
-
-    draws: int
-    warmup: int
-    chains: int
-    seed: int
-    progress: bool
-
-
-def _run_for_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Mapping[str, Any], run: _Run) -> Any:
+def _run_for_weights(
+    nb: Weighed, X: object, y: object, sample_weight: object, others: Mapping[str, object], sample: Callable[..., Any]
+) -> Any:
     """Draw the weights of a `WeightedNB` given cross-fitted terms; `others` are arguments that must be None."""
     from bayesnb.sampling.weight_program import WeightsGiven
 
@@ -273,8 +260,8 @@ def _run_for_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Ma
     for name, value in others.items():
         if value is not None:
             raise ValueError(
-                f"{name}: of a {type(nb).__name__} its weights are drawn, and {name}= is about the parameters. Those "
-                f"are drawn by run_nuts(nb.estimator_, {name}=...)."
+                f"{name}: of a {type(nb).__name__} its weights are drawn, and {name}= is about the parameters, which "
+                f"run_nuts(nb.estimator_, {name}=...) draws."
             )
     if X is None or y is None:
         raise ValueError(
@@ -301,28 +288,35 @@ def _run_for_weights(nb: Weighed, X: Any, y: Any, sample_weight: Any, others: Ma
             "weight_table has intervals of all, by Laplace's approximation."
         )
     target = WeightsGiven(terms, groups, np.array(shrinkage), weights.biased)
-    samples, transitions = _sample(target.program, target.options(), run, _CERTAIN)
+    samples, transitions = sample(target.program, target.options(), if_diverging=_CERTAIN)
     return assemble_weights(nb, fitted, target.finish(samples, weights.dependence), weights.names, transitions)
 
 
 @float64
 def _sample(
-    program: Callable[[], None], options: Mapping[str, Any], run: _Run, if_diverging: str
+    program: Callable[[], None],
+    options: Mapping[str, Any],
+    draws: int,
+    warmup: int,
+    chains: int,
+    seed: int,
+    progress: bool,
+    if_diverging: str = _LESS_WIDE,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Run NUTS; return values of each site (chains, draws, …) and fields of the transitions (chains, draws)."""
     from numpyro.infer import MCMC, NUTS
 
-    parallel = jax.local_device_count() >= run.chains > 1
+    parallel = jax.local_device_count() >= chains > 1
     mcmc = MCMC(
         NUTS(program, **options),
-        num_warmup=run.warmup,
-        num_samples=run.draws,
-        num_chains=run.chains,
+        num_warmup=warmup,
+        num_samples=draws,
+        num_chains=chains,
         chain_method="parallel" if parallel else "vectorized",
         # Parallel chains report progress from other threads, where float64 is not set: NumPyro's bar would fail.
-        progress_bar=run.progress and not parallel,
+        progress_bar=progress and not parallel,
     )
-    mcmc.run(jax.random.key(run.seed), extra_fields=tuple(_FIELDS.values()))
+    mcmc.run(jax.random.key(seed), extra_fields=tuple(_FIELDS.values()))
     fields = mcmc.get_extra_fields(group_by_chain=True)
     transitions = {name: fields[field] for name, field in _FIELDS.items()}
     transitions["lp"] = -transitions["lp"]
@@ -336,11 +330,10 @@ def _diagnose(samples: dict[str, np.ndarray], diverging: np.ndarray, if_divergin
     from numpyro.diagnostics import effective_sample_size, split_gelman_rubin
 
     chains, draws = diverging.shape
-    divergences = int(diverging.sum())
-    if divergences:
+    if diverging.any():
         warn(
-            f"NUTS: {divergences} of {diverging.size} transitions diverged: the draws may miss part of the posterior. "
-            + if_diverging
+            f"NUTS: {diverging.sum()} of {diverging.size} transitions diverged: the draws may miss part of the "
+            f"posterior. {if_diverging}"
         )
     # Sites "_weight" are base measures before they are normalised, whose total has no meaning.
     moving = {site: v for site, v in samples.items() if np.ptp(v, axis=(0, 1)).any() and not site.endswith("_weight")}
@@ -370,15 +363,11 @@ def _sample_size_message(size: Mapping[str, float], chains: int) -> str:
     The estimate is a number of draws over a sum of autocorrelations, which noise can make negative where draws are few
     or chains have not met: the effective sample size then cannot be estimated.
     """
-    site = min(size, key=lambda site: np.nan_to_num(size[site], nan=-np.inf))
-    if size[site] >= _LEAST_ESS * chains:
+    site, least = min(size, key=lambda site: np.nan_to_num(size[site], nan=-np.inf)), _LEAST_ESS * chains
+    if size[site] >= least:
         return ""
     if not size[site] >= 1:
         return (
-            f"the effective sample size of {site!r} cannot be estimated: the draws are too few, or depend too much on "
-            "each other. Raise warmup and draws."
+            f"the effective sample size of {site!r} cannot be estimated: the draws are too few. Raise warmup and draws."
         )
-    return (
-        f"the effective sample size of {site!r} is {size[site]:.0f}, below {_LEAST_ESS * chains}; "
-        "the ends of its intervals are not to be trusted. Raise draws."
-    )
+    return f"the effective sample size of {site!r} is {size[site]:.0f}, below {least}: intervals are bad. Raise draws."
