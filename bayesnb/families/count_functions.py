@@ -27,6 +27,19 @@ class Term(NamedTuple):
     unseen: Callable[[jax.Array, jax.Array], jax.Array] | None = None
 
 
+class Contrast(NamedTuple):
+    """Σ_l f(x_l, a_l) - Σ_g f(t_g, a₀_g) over levels l and totals t_g of groups: f, a (C, L), a₀ (C, G), and groups."""
+
+    term: Term
+    level: Array
+    total: Array
+    group: Array
+
+    def single(self) -> jax.Array:
+        """(C, L) contrast of one draw for each level."""
+        return self.term.single(jnp.asarray(self.level).T, jnp.asarray(self.total).T, jnp.asarray(self.group)).T
+
+
 def linear(x: Array | float, table: Array) -> jax.Array:
     """Compute x · table with 0 · (-inf) = 0."""
     return jnp.where(x == 0, 0.0, x * table)
@@ -63,11 +76,6 @@ def _logarithm(multiplicity: Any, f: Callable[[jax.Array, Any], Any]) -> Term:
 def with_counts(alpha: Any, count: Any, multiplicity: Any) -> Any:
     """Compute α + max(n + multiplicity, 0): a small α would be lost in α + n, and rounding may leave counts below 0."""
     return alpha + namespace(count, multiplicity).maximum(count + multiplicity, 0.0)
-
-
-def single(term: Term, table: Array, total: Array, group: Array) -> jax.Array:
-    """(C, L) contrast of one draw for each level."""
-    return term.single(jnp.asarray(table).T, jnp.asarray(total).T, jnp.asarray(group)).T
 
 
 def weighted(weight: Array, log_prob: Array) -> jax.Array:

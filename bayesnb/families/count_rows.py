@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 
 from bayesnb.families._namespace import log_segment_sum
 from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
-from bayesnb.families.count_functions import Term, linear, single
+from bayesnb.families.count_functions import Contrast, Term, linear
 from bayesnb.families.variates import Variates
 
 
@@ -39,15 +39,15 @@ class CountRows(ABC):
         """(N, C, G) products of the counts and a table (C, L), group by group."""
 
     @abstractmethod
-    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
-        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
+    def contrast_layout(self, contrast: Contrast) -> Any:
+        """Lay the tables of a contrast out for `contrast`."""
 
     @abstractmethod
     def contrast(self, term: Term, tables: Any) -> Float[jax.Array, "N C"]:
         """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
 
     @abstractmethod
-    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> Float[jax.Array, "N C G"]:
+    def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
         """(N, C, G) parts of `contrast`, group by group."""
 
     @abstractmethod
@@ -77,9 +77,9 @@ class OneDrawEach(CountRows):
     """Rows of one draw from each group: every count and every total is 1, so that a contrast is a table itself."""
 
     @final
-    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
+    def contrast_layout(self, contrast: Contrast) -> Any:
         """Lay the table of contrasts of one draw out."""
-        return self.layout(single(term, table, total, group))
+        return self.layout(contrast.single())
 
     @final
     def contrast(self, term: Term, tables: Any) -> jax.Array:
@@ -87,9 +87,9 @@ class OneDrawEach(CountRows):
         return self.dot(tables)
 
     @final
-    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> jax.Array:
+    def contrast_terms(self, contrast: Contrast) -> jax.Array:
         """(N, C, G) contrasts of the groups."""
-        return self.dot_terms(single(term, table, total, group))
+        return self.dot_terms(contrast.single())
 
     @final
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
@@ -114,26 +114,26 @@ class Dense(CountRows):
         """(N, C) products of the counts and the table."""
         return jnp.sum(self.dot_terms(table), axis=-1)
 
-    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
-        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
-        return table, total, group
+    def contrast_layout(self, contrast: Contrast) -> Any:
+        """Lay the tables of a contrast out for `contrast`."""
+        return contrast[1:]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
-        return jnp.sum(self.contrast_terms(term, *tables), axis=-1)
+        return jnp.sum(self.contrast_terms(Contrast(term, *tables)), axis=-1)
 
     def dot_terms(self, table: Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) products of the counts and a table (C, L), group by group."""
         return self._by_group(jax.vmap(lambda row: linear(self.count, row), out_axes=1)(table))
 
-    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> Float[jax.Array, "N C G"]:
+    def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C G"]:
         """(N, C, G) parts of `contrast`, group by group."""
 
         def apply(x: Array, a: Array) -> jax.Array:
             x = jnp.asarray(x)[..., None]
-            return jnp.where(x == 0, 0.0, term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
+            return jnp.where(x == 0, 0.0, contrast.term.f(x, jnp.asarray(a).T)).swapaxes(1, 2)
 
-        return self._by_group(apply(self.count, table)) - apply(self._totals(), total)
+        return self._by_group(apply(self.count, contrast.level)) - apply(self._totals(), contrast.total)
 
     def _by_group(self, values: jax.Array) -> jax.Array:
         return jnp.moveaxis(jax.ops.segment_sum(jnp.moveaxis(values, -1, 0), self.group, self.num_groups), 0, -1)

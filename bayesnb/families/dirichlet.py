@@ -259,16 +259,16 @@ class Dirichlet(IndependentClasses):
 
         With α = α' + multiplicity · x the k-th is Σ xᵏ ψₖ₋₁(α) - Σ tᵏ ψₖ₋₁(α₀); the mean includes the base measure.
         """
-        x, term = self._rows(x), _cumulants(multiplicity)
-        tables = x.contrast_layout(term, self.concentration, self.total(), self.group)
-        mean, variance, third = jnp.split(x.contrast(term, tables), 3, axis=1)
-        return Cumulants(mean + x.log_base()[:, None], variance, third)
+        mean, variance, third = jnp.split(self._cumulants(multiplicity).log_prob(x), 3, axis=1)
+        return Cumulants(mean + self.log_base(x)[:, None], variance, third)
 
     def cumulants_of_terms(self, x: object) -> Cumulants:
         """(N, C, G) cumulants of the term of each group, without the base measure."""
-        x = self._rows(x)
-        cumulants = x.contrast_terms(_cumulants(0.0), self.concentration, self.total(), self.group)
-        return Cumulants(*jnp.split(cumulants, 3, axis=1))
+        return Cumulants(*jnp.split(self._cumulants(0.0).terms(x), 3, axis=1))
+
+    def _cumulants(self, multiplicity: float) -> Ratio:
+        """Three cumulants side by side on the axis of the classes."""
+        return Ratio(jnp.asarray(self.concentration), self.total(), jnp.asarray(self.group), multiplicity, _cumulants)
 
     def cumulants_of_levels(self) -> Cumulants:
         """(C, L) cumulants of log θ_l: ψₖ₋₁(α_l) - ψₖ₋₁(α₀); levels of one group have the covariance -ψ₁(α₀)."""

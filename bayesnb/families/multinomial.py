@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import Array, pytree, static
-from bayesnb.families.count_functions import Term, linear, single
-from bayesnb.families.count_rows import as_rows
+from bayesnb.families.count_functions import Contrast, Term, linear
+from bayesnb.families.count_rows import CountRows, as_rows
 from bayesnb.families.protocol import ReadyLikelihood
 from bayesnb.families.statistics import Additive
 
@@ -114,25 +114,25 @@ class Ratio:
 
     def prepare(self, x: object) -> Contrasted:
         """Lay the tables out for rows of the kind of `x`."""
-        x = as_rows(x, self.group, self.total.shape[1])
-        tables = x.contrast_layout(self.term(self.multiplicity), self.concentration, self.total, self.group)
-        return Contrasted(tables, self.multiplicity, self.term)
+        return Contrasted(self._rows(x).contrast_layout(self._contrast()), self.multiplicity, self.term)
 
     def log_prob(self, x: object) -> Float[jax.Array, "N C"]:
         """(N, C) log p(row | class), without the multinomial coefficient."""
-        x = as_rows(x, self.group, self.total.shape[1])
-        return self.prepare(x).log_prob(x)
+        return self.prepare(x).log_prob(self._rows(x))
 
     def terms(self, x: object) -> Float[jax.Array, "N C G"]:
         """(N, C, G) log p(levels of the group | class), without the multinomial coefficient."""
-        rows = as_rows(x, self.group, self.total.shape[1])
-        return rows.contrast_terms(self.term(self.multiplicity), self.concentration, self.total, self.group)
+        return self._rows(x).contrast_terms(self._contrast())
 
     def raised(self, x: object, weight: jax.Array) -> Tabulated | None:
         """Likelihood with each group to a power, weight (G,), laid out for rows of one draw a group; else None."""
-        x = as_rows(x, self.group, self.total.shape[1])
-        term = self.term(self.multiplicity)
-        return _raised(x, lambda: single(term, self.concentration, self.total, self.group), weight)
+        return _raised(self._rows(x), self._contrast().single, weight)
+
+    def _rows(self, x: object) -> CountRows:
+        return as_rows(x, self.group, self.total.shape[1])
+
+    def _contrast(self) -> Contrast:
+        return Contrast(self.term(self.multiplicity), self.concentration, self.total, self.group)
 
 
 def _raised(x: Any, table: Callable[[], Any], weight: jax.Array) -> Tabulated | None:

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
-from bayesnb.families.count_functions import Term, single
+from bayesnb.families.count_functions import Contrast, Term
 from bayesnb.families.count_rows import CountRows
 from bayesnb.families.one_hot import OneHot
 from bayesnb.families.variates import Variates
@@ -130,9 +130,9 @@ class NetworkCells(CountRows):
         summed = _plus(self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0))
         return score.at[self.which].set(summed, mode="drop")
 
-    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
+    def contrast_layout(self, contrast: Contrast) -> Any:
         """Lay out contrasts of observed cells, which are among the data, and probabilities of the other cells."""
-        return self.observed.layout(single(term, table, total, group)), _unseen_levels(term, table, total, group)
+        return self.observed.layout(contrast.single()), _unseen_levels(contrast)
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) sums over levels minus sums over groups of a function of count and parameter."""
@@ -142,9 +142,9 @@ class NetworkCells(CountRows):
         """(N, C, G) products of the counts and a table (C, L), group by group."""
         return self._terms(table, jnp.exp(table))
 
-    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> jax.Array:
+    def contrast_terms(self, contrast: Contrast) -> jax.Array:
         """(N, C, G) parts of `contrast`, group by group."""
-        return self._terms(single(term, table, total, group), _unseen_levels(term, table, total, group))
+        return self._terms(contrast.single(), _unseen_levels(contrast))
 
     def _terms(self, table: Array, theta: jax.Array) -> Float[jax.Array, "N C G"]:
         """(N, C, G) terms; the log of a sum is divided equally among the tables that are summed over."""
@@ -205,11 +205,12 @@ class NetworkCells(CountRows):
         return jnp.asarray(self.code), code.at[self.which].get(mode="fill", fill_value=MISSING)
 
 
-def _unseen_levels(term: Term, table: Array, total: Array, group: Array) -> jax.Array:
+def _unseen_levels(contrast: Contrast) -> jax.Array:
     """(C, L) probabilities of levels for which the row is not among the data."""
+    term, level, total, group = contrast
     if term.unseen is None:
         raise ValueError("Rows with missing cells on arcs have no cumulants in closed form.")
-    return jnp.exp(term.unseen(jnp.asarray(table).T, jnp.asarray(total)[:, group].T).T)
+    return jnp.exp(term.unseen(jnp.asarray(level).T, jnp.asarray(total)[:, group].T).T)
 
 
 def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:

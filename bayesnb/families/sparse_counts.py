@@ -11,7 +11,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Float, Int
 
 from bayesnb.families._pytree import Array, map_leading_axis, pytree
-from bayesnb.families.count_functions import Term, add_at, level_offset, linear, weighted
+from bayesnb.families.count_functions import Contrast, Term, add_at, level_offset, linear, weighted
 from bayesnb.families.count_rows import CountRows, OneDrawEach
 from bayesnb.families.variates import Variates
 
@@ -79,12 +79,12 @@ class Counts(CountRows):
         """(N, C, 1) products of the counts and the table."""
         return self.dot(self.layout(table))[..., None]
 
-    def contrast_layout(self, term: Term, table: Array, total: Array, group: Array) -> Any:
-        """Lay tables a (C, L) of levels and a₀ (C, G) of groups out for `contrast`."""
-        if total.shape[1] != 1:
-            raise ValueError(f"Counts are draws from one simplex, but the Dirichlet has {total.shape[1]} groups.")
-        table = jnp.asarray(table).T
-        return term.once(table), table, jnp.asarray(total)[:, 0]
+    def contrast_layout(self, contrast: Contrast) -> Any:
+        """Lay the tables of a contrast out for `contrast`."""
+        if contrast.total.shape[1] != 1:
+            raise ValueError(f"Counts are draws from one simplex, but there are {contrast.total.shape[1]} groups.")
+        table = jnp.asarray(contrast.level).T
+        return contrast.term.once(table), table, jnp.asarray(contrast.total)[:, 0]
 
     def contrast(self, term: Term, tables: Any) -> jax.Array:
         """(N, C) contrasts: every entry as a count of 1, corrected for pairs with another count."""
@@ -102,9 +102,9 @@ class Counts(CountRows):
             - _product(1.0, pairs.total, one_each, loss)
         )
 
-    def contrast_terms(self, term: Term, table: Array, total: Array, group: Array) -> Float[jax.Array, "N C 1"]:
+    def contrast_terms(self, contrast: Contrast) -> Float[jax.Array, "N C 1"]:
         """(N, C, 1) Σ_l f(x_l, a_l) - f(t, a₀)."""
-        return self.contrast(term, self.contrast_layout(term, table, total, group))[..., None]
+        return self.contrast(contrast.term, self.contrast_layout(contrast))[..., None]
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add the rows to counts (C, L), given class indices and weights."""
