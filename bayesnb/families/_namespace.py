@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
 from jaxtyping import Float, Int
-
-State = TypeVar("State")
 
 
 def is_host(*arrays: Any) -> bool:
@@ -55,13 +52,3 @@ def log_segment_sum(values: Float[Any, "*C E"], index: Int[Any, "E"], n: int) ->
     """Compute log Σ exp over entries with the same index below n, in JAX."""
     top = jax.ops.segment_max(values.T, index, n).T
     return top + jnp.log(jax.ops.segment_sum(jnp.exp(values - top[..., index]).T, index, n).T)
-
-
-def repeat(times: int, step: Callable[[State], State], state: State) -> State:
-    """Apply a function several times."""
-    if is_host(state):
-        for _ in range(times):
-            state = step(state)
-        return state
-    result: State = jax.lax.fori_loop(0, times, lambda _, state: step(state), state)
-    return result

@@ -13,7 +13,7 @@ import numpy as np
 from jax.nn import log_sigmoid
 from jaxtyping import Float
 
-from bayesnb.families._pytree import Array, map_leading_axis, map_leaves, pytree, static
+from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.dirichlet import Dirichlet, PriorAndCounts, keep_counts
 from bayesnb.families.empirical import EmpiricalPrior
@@ -207,11 +207,6 @@ class AveragedLevels(Averaged):
         """Concentrations of the model in which each feature depends on the class."""
         return self.dependent.concentration
 
-    def restrict(self, keep: np.ndarray) -> Self:
-        """Distribution of the levels `keep` (L,)."""
-        features = np.unique(np.asarray(self.group)[keep])
-        return type(self)(self.dependent.restrict(keep), self.shared.restrict(keep), self.log_odds[features])
-
     def pad(self, extra: int) -> Self:
         """Add `extra` levels that no row refers to."""
         return type(self)(self.dependent.pad(extra), self.shared.pad(extra), np.pad(self.log_odds, (0, 1)))
@@ -244,10 +239,6 @@ class AveragedLevels(Averaged):
 @pytree
 class AveragedCells(Averaged):
     """Average for blocks of numbers."""
-
-    def restrict(self, keep: np.ndarray) -> Self:
-        """Distribution of the features `keep` (F,)."""
-        return map_leaves(lambda field: np.asarray(field)[..., keep], self)
 
     def mean(self, multiplicity: Array | None = None) -> Mixture:
         """Mixture of both models at their means, with a `multiplicity` (C,) of each row."""

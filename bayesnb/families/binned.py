@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -15,9 +14,10 @@ from bayesnb.families import binnings
 from bayesnb.families._namespace import is_host, log_segment_sum, namespace, segment_sum
 from bayesnb.families._pytree import Array, map_leading_axis, pytree, static
 from bayesnb.families.averaged_structures import AveragedTables
-from bayesnb.families.binned_cells import Cells, moments_of_odds, predictive_with_row, weights_with_row
+from bayesnb.families.binnings import Bins, BinSums
 from bayesnb.families.multinomial import LevelCounts, Multinomial
 from bayesnb.families.protocol import Cumulants, Distribution, PenalizedLikelihood, Program, Words
+from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
 _AT_A_TIME = 2**18  # bins of several features, so that they fit the cache
@@ -87,22 +87,6 @@ class Binned(AveragedTables):
         """(C, L) α₀ of the feature of each cell."""
         return self._sum(self.concentration)
 
-    def restrict(self, keep: np.ndarray) -> Self:
-        """Distribution of some features, by all of their cells.
-
-        Raises
-        ------
-        ValueError
-            If some cells of a feature are left out.
-        """
-        group, keep = np.asarray(self.group), np.asarray(keep)
-        chosen, index = np.unique(group[keep], return_inverse=True)
-        of_chosen = np.isin(group, chosen)
-        if (of_chosen & ~keep).any():
-            raise ValueError("Cells of a feature have a posterior together: ask for all of them.")
-        alpha, count, odds = (np.asarray(v)[..., of_chosen] for v in (self.concentration, self.count, self.log_odds))
-        return type(self)(alpha, count, odds, index, len(chosen), self.width)
-
     def proper(self) -> Bool[jax.Array, "*C L"]:
         """(C, L) whether α is positive in all cells of the feature."""
         proper: jax.Array = self._sum((self.concentration <= 0).astype(float)) == 0
@@ -116,17 +100,16 @@ class Binned(AveragedTables):
 
     def _log_partition(self) -> Float[jax.Array, "F"]:
         """(F,) log p(cells counted so far)."""
-        log_partition: jax.Array = self._map(Cells.log_partition)
-        return log_partition
+        return jnp.asarray(self._map(Cells.log_partition))
 
     def cut_probability(self) -> Float[jax.Array, "L"]:
         """(L,) probability of a cut before each cell; 1 before the first of a feature."""
-        probability: jax.Array = self._flat(self._map_to_cells(_cut_probability))
+        probability: jax.Array = self._flat(self._map_to_cells(Cells.cut_probability))
         return probability
 
     def best_cuts(self) -> Bool[jax.Array, "L"]:
         """(L,) whether the most probable binning has a cut before each cell."""
-        cuts: jax.Array = self._flat(self._map_to_cells(_best_cuts))
+        cuts: jax.Array = self._flat(self._map_to_cells(Cells.best_cuts))
         return cuts
 
     def mean(self, multiplicity: Array | None = None) -> Multinomial:
@@ -136,7 +119,7 @@ class Binned(AveragedTables):
         change by Γ ratios, and those of the cells before and behind them stay.
         """
         if multiplicity is not None:
-            return Multinomial(self._flat(self._map_to_cells(predictive_with_row, multiplicity)))
+            return Multinomial(self._flat(self._map_to_cells(Cells.log_predictive, multiplicity)))
         means = self._map_to_cells(Cells.mean)
         xp = namespace(means)
         with np.errstate(divide="ignore"):
@@ -154,14 +137,7 @@ class Binned(AveragedTables):
 
     def variance(self) -> dict[str, jax.Array]:
         """Variances Σ P(b) E θ_g² - (E θ_g)²; given its bin θ_g is a Beta variate times a constant."""
-
-        def mean_square(cells: Cells) -> jax.Array:
-            alpha, count = cells.over_bins()
-            counted, total = alpha + count, cells.total()
-            square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
-            return cells.expected(square) * cells.share() ** 2
-
-        square, mean = self._flat(self._map(mean_square)), self.mean().theta
+        square, mean = self._flat(self._map(Cells.mean_square)), self.mean().theta
         return {"theta": jnp.maximum(square - mean**2, 0.0)}
 
     def marginals(self) -> dict[str, Distribution]:
@@ -176,11 +152,14 @@ class Binned(AveragedTables):
         """n draws: cuts first, then Gamma(α_g + n_g) variates, which add up to those of the bins."""
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         uniform = draw_log_uniform(variates, jnp.asarray(self.log_odds), n)
-        hazard = self._map(lambda cells: binnings.log_hazard(cells.bins()).T)  # by end
+        hazard, alpha = self._map(lambda cells: binnings.log_hazard(cells.bins())), jnp.asarray(self.concentration)
 
         def draw_table(draw: tuple[jax.Array, jax.Array]) -> jax.Array:
-            cuts = self._flat(jax.vmap(_draw_cuts)(hazard, self._padded(draw[1])))
-            return self._log_theta(draw[0], jnp.cumsum(cuts) - 1)
+            log_gamma, uniform = draw
+            bins = jnp.cumsum(self._flat(jax.vmap(binnings.draw_cuts)(hazard, self._padded(uniform)))) - 1
+            groups = bins, jnp.asarray(self.group)
+            of_bin, of_feature = (log_segment_sum(log_gamma, index, len(bins))[..., index] for index in groups)
+            return of_bin - of_feature + jnp.log(alpha / self._sum(alpha, bins))
 
         return Multinomial(jax.lax.map(draw_table, (log_gamma, uniform)))
 
@@ -196,7 +175,7 @@ class Binned(AveragedTables):
         log_gamma = variates.log_gamma(self.posterior_concentration(), n)
         extra = variates.log_gamma(jnp.ones(shape), n)
         uniform = draw_log_uniform(variates, jnp.zeros((2, *shape)), n)
-        sums, share = self._map(_sums_with_row)
+        sums, share = self._map(Cells.sums_with_row)
         each = jnp.eye(n_classes, dtype=bool)
 
         def of_feature(
@@ -204,7 +183,7 @@ class Binned(AveragedTables):
         ) -> jax.Array:
             """(C, C, G) log θ of each cell, in each class (second axis), if the row is counted in the first one."""
 
-            def of_own(sums: binnings.BinSums, counts: jax.Array) -> jax.Array:
+            def of_own(sums: BinSums, counts: jax.Array) -> jax.Array:
                 first, last = sums.draw(variate)
 
                 inside, outside = binnings.log_sums_inside_and_outside(gamma, first, last)
@@ -229,7 +208,7 @@ class Binned(AveragedTables):
         """(N, T) cumulants of differences of log Beta variates, averaged over the bins that the cells may be in."""
         x, n_classes = self.rows(x), len(jnp.asarray(self.concentration))
         pairs = jnp.arange(n_classes**2)
-        moments = self._flat(self._map(partial(moments_of_odds, one=pairs // n_classes, other=pairs % n_classes)))
+        moments = self._flat(self._map(Cells.moments_of_odds, pairs // n_classes, pairs % n_classes))
         pairwise = x.dot_terms(moments.reshape(3 * n_classes**2, -1))  # (N, 3 · pairs, T)
         pairwise = pairwise.reshape(pairwise.shape[0], 3, n_classes**2, -1)
         at = (jnp.asarray(of) * n_classes + jnp.asarray(against))[:, None, None, None]
@@ -238,19 +217,13 @@ class Binned(AveragedTables):
 
     # -- features side by side -------------------------------------------------------------------
 
-    def _at(self) -> tuple[jax.Array, jax.Array]:
-        """(F, G) position of each feature's cells, and whether the feature has so many."""
-        xp = namespace(self.group)
-        counted = {} if xp is np else {"length": self.num_groups}
-        size = xp.bincount(self.group, minlength=self.num_groups, **counted)
-        cell = xp.arange(self.width)
-        return (xp.cumsum(size) - size)[:, None] + xp.minimum(cell, size[:, None] - 1), cell < size[:, None]
-
-    def _padded(self, values: Any, fill: Any = 0.0) -> Any:
+    def _padded(self, values: Any, fill: float = 0.0) -> Any:
         """(…, F, G) values of cells (…, L), one row for each feature."""
-        at, filled = self._at()
-        xp = namespace(values, at)
-        return xp.where(filled, xp.asarray(values)[..., at], fill)
+        xp = namespace(values, self.group)
+        size = segment_sum(xp.ones((1, len(self.group))), self.group, self.num_groups)[0].astype(int)
+        start, cell = xp.cumsum(size) - size, xp.arange(self.width)
+        at = start[:, None] + xp.minimum(cell, size[:, None] - 1)
+        return xp.where(cell < size[:, None], xp.asarray(values)[..., at], fill)
 
     def _flat(self, values: Any) -> Any:
         """(…, L) values of cells (F, …, G)."""
@@ -262,11 +235,7 @@ class Binned(AveragedTables):
         """(F, …) function of the cells of each feature, some features at a time; `shared` are its further arguments."""
         cells = jax.tree.map(jnp.asarray, self._cells())
         size = max(1, _AT_A_TIME // max(1, cells.alpha.shape[1] * self.width**2))
-
-        def alone(cells: Cells) -> Any:
-            return of(cells, *shared)
-
-        return jax.vmap(alone)(cells) if size >= self.num_groups else jax.lax.map(alone, cells, batch_size=size)
+        return map_leading_axis(lambda alone: of(alone, *shared), cells, batch_size=size)
 
     def _map_to_cells(self, of: Callable[..., Any], *shared: Any) -> Any:
         """(F, …, G) function with a value for each cell; of NumPy arrays in kernels that most models share."""
@@ -282,12 +251,6 @@ class Binned(AveragedTables):
         """(C, L) sums of values of cells (C, L) over those with the same index, by default over each feature."""
         index = self.group if index is None else index
         return segment_sum(values, index, len(index))[:, index]
-
-    def _log_theta(self, log_gamma: jax.Array, bins: jax.Array) -> jax.Array:
-        """(C, L) log θ of cells whose bins have numbers (L,), from log gamma variates of the cells."""
-        alpha = jnp.asarray(self.concentration)
-        of_bin, of_feature = (log_segment_sum(log_gamma, i, len(bins))[..., i] for i in (bins, jnp.asarray(self.group)))
-        return of_bin - of_feature + jnp.log(alpha / self._sum(alpha, bins))
 
 
 @pytree
@@ -330,6 +293,106 @@ class IndependentCuts:
         return Binned(alpha, np.zeros(alpha.shape), odds[group], group, len(sizes), width)
 
 
+class Cells(NamedTuple):
+    """Cells of one feature: α and n of each, (C, G), and log odds of a cut before each, (G,).
+
+    Behind the last cell these are 0, 0 and `NEVER`.
+    """
+
+    alpha: jax.Array
+    count: Any
+    log_odds: Any
+
+    def bins(self) -> Bins:
+        """Sums over all binnings, each weighted by its prior and by the evidence of the rows of all classes."""
+        alpha, count = self.over_bins()
+        evidence = log_rising(alpha, count) - count * jnp.log(alpha / jnp.sum(self.alpha, axis=-1)[:, None, None])
+        return Bins.from_weights(binnings.log_prior(self.log_odds) + jnp.sum(evidence, axis=0))
+
+    def over_bins(self) -> tuple[jax.Array, jax.Array]:
+        """(C, G, G) α and n of each bin; 1 and 0 where there is no bin."""
+        alpha, count = binnings.over_cells(self.alpha), binnings.over_cells(self.count)
+        some = binnings.is_bin(alpha.shape[-1]) & (alpha > 0)
+        return jnp.where(some, alpha, 1.0), jnp.where(some, jnp.maximum(count, 0.0), 0.0)
+
+    def total(self) -> Float[jax.Array, "C 1 1"]:
+        """(C, 1, 1) α₀ + N."""
+        return jnp.sum(self.alpha + self.count, axis=-1)[:, None, None]
+
+    def expected(self, of_bins: Float[jax.Array, "C G G"]) -> Float[jax.Array, "C G"]:
+        """(C, G) averages of values of bins over the bins that each cell may be in."""
+        probability = jnp.exp(self.bins().log_prob)
+        # These sum to 1 for each cell, but for rounding, which is large where counts are.
+        sums = binnings.sum_covering(jnp.concatenate([probability * of_bins, probability[None]]))
+        return sums[:-1] / sums[-1]
+
+    def mean(self) -> Float[jax.Array, "C G"]:
+        """(C, G) expected probabilities of the cells."""
+        alpha, count = self.over_bins()
+        return self.expected((alpha + count) / (alpha * self.total())) * self.alpha
+
+    def log_partition(self) -> Float[jax.Array, ""]:
+        """Log p(cells counted so far)."""
+        total = jnp.sum(self.alpha, axis=-1)
+        share = jnp.where(self.alpha > 0, self.alpha / total[:, None], 1.0)
+        within = jnp.sum(self.count * jnp.log(share))
+        return self.bins().log_total + within - jnp.sum(log_rising(total, jnp.sum(self.count, axis=-1)))
+
+    def cut_probability(self) -> Float[jax.Array, "G"]:
+        """(G,) probability of a cut before each cell."""
+        return jnp.sum(jnp.exp(self.bins().log_prob), axis=1)
+
+    def best_cuts(self) -> Bool[jax.Array, "G"]:
+        """(G,) whether the most probable binning has a cut before each cell."""
+        return binnings.best_cuts(self.bins().weight)
+
+    def log_predictive(self, multiplicity: jax.Array) -> Float[jax.Array, "C G"]:
+        """(C, G) log predictive of each cell, with the cell `multiplicity` (C,) more times among the data."""
+        (alpha, count), more = self.over_bins(), multiplicity[:, None, None]
+        least = alpha + jnp.maximum(count + jnp.minimum(more, 0.0), 0.0)
+        log_share = jnp.log(alpha / jnp.sum(self.alpha, axis=-1)[:, None, None])
+        gain = jnp.sign(more) * log_rising(least, abs(more) * jnp.ones_like(count)) - more * log_share
+        weight = self.bins().log_prob + jnp.sum(gain, axis=0)
+        mean = (alpha + jnp.maximum(count + more, 0.0)) / (alpha * (self.total() + more))
+        sums = binnings.log_sum_covering(jnp.concatenate([weight[None], weight + jnp.log(mean)]))
+        return sums[1:] - sums[0] + jnp.log(self.alpha)
+
+    def sums_with_row(self) -> tuple[BinSums, jax.Array]:
+        """Sums by which the bins of a further row of each class are drawn, and -log α of bins (C, G, G)."""
+        alpha, count = self.over_bins()
+        weight = self.bins().log_prob + jnp.log((alpha + count) / alpha)
+        return BinSums.from_weights(weight), -jnp.log(alpha)
+
+    def mean_square(self) -> Float[jax.Array, "C G"]:
+        """(C, G) expected squares of the probabilities of the cells."""
+        alpha, count = self.over_bins()
+        counted, total = alpha + count, self.total()
+        square = counted * (counted + 1.0) / (total * (total + 1.0)) / alpha**2
+        return self.expected(square) * self.alpha**2
+
+    def moments_of_odds(self, one: jax.Array, other: jax.Array) -> jax.Array:
+        """(3 · pairs, G) moments E d, E d², E d³ of d = log θ_one - log θ_other."""
+        alpha, count = self.over_bins()
+        probability = jnp.exp(self.bins().log_prob)
+        (mean, variance, third), total = polygammas(alpha + count), polygammas(self.total())
+        mean, variance, third = mean - total[0] - jnp.log(alpha), variance - total[1], third - total[2]
+        log_share = jnp.log(jnp.maximum(self.alpha, np.finfo(float).tiny))
+
+        def of_pair(pair: tuple[jax.Array, jax.Array]) -> jax.Array:
+            a, b = pair
+            m, v, t = mean[a] - mean[b], variance[a] + variance[b], third[a] - third[b]
+            shift = log_share[a] - log_share[b]
+            first, second, third_ = (
+                binnings.sum_covering(probability * moment) for moment in (m, v + m**2, t + 3.0 * m * v + m**3)
+            )
+            shifted = first + shift, second + 2.0 * shift * first + shift**2
+            return jnp.stack([*shifted, third_ + 3.0 * shift * second + 3.0 * shift**2 * first + shift**3])
+
+        moments = jnp.moveaxis(jax.lax.map(of_pair, (one, other)), 1, 0)  # (3, pairs, G)
+        same = (one == other)[:, None]
+        return jnp.where(same, 0.0, moments).reshape(-1, moments.shape[-1])
+
+
 def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> np.ndarray:
     """Apply a function to a few features at a time, padded to few widths, so that most models share a kernel."""
     n_features, n_classes, width = cells.alpha.shape
@@ -349,20 +412,3 @@ def _map_on_host(of: Callable[..., Any], cells: Cells, *shared: np.ndarray) -> n
 @jax.jit(static_argnames="of")
 def _map_compiled(cells: Cells, *shared: jax.Array, of: Callable[..., Any]) -> Any:
     return jax.vmap(lambda alone: of(alone, *shared))(cells)
-
-
-def _cut_probability(cells: Cells) -> jax.Array:
-    return jnp.sum(jnp.exp(cells.bins().log_prob), axis=1)
-
-
-def _best_cuts(cells: Cells) -> jax.Array:
-    return binnings.best_cuts(cells.bins().weight)
-
-
-def _draw_cuts(hazard_by_end: jax.Array, log_uniform: jax.Array) -> jax.Array:
-    return binnings.draw_cuts(hazard_by_end.T, log_uniform)
-
-
-def _sums_with_row(cells: Cells) -> tuple[binnings.BinSums, jax.Array]:
-    """Sums by which the bins of a further row of each class are drawn, and -log α of bins (C, G, G)."""
-    return binnings.BinSums.from_weights(weights_with_row(cells)), -jnp.log(cells.over_bins()[0])

@@ -12,14 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from bayesnb.families._namespace import log_segment_sum, log_sigmoid, namespace, repeat, segment_sum
-from bayesnb.families._pytree import Array, pytree
+from bayesnb.families._namespace import log_segment_sum, log_sigmoid, logsumexp, namespace, segment_sum
+from bayesnb.families._pytree import Array, map_leading_axis, pytree
 from bayesnb.families.averaged_structures import AveragedTables
-from bayesnb.families.beta_mixture import BetaMixture
 from bayesnb.families.count_functions import with_counts
 from bayesnb.families.multinomial import LevelCounts, Multinomial
-from bayesnb.families.protocol import Cumulants, IndependentClasses, PenalizedLikelihood, Program, Restrictable
-from bayesnb.families.special import log_rising
+from bayesnb.families.protocol import Cumulants, IndependentClasses, PenalizedLikelihood, Program
+from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.variates import Variates, draw_log_uniform
 
 
@@ -77,7 +76,6 @@ class ContextTree(AveragedTables, IndependentClasses):
             "Which contexts are the last is discrete, and NUTS does not sample it; posterior_draws are exact without "
             "it. NUTS takes full tables, tables='full'."
         ),
-        Restrictable: "Levels of all contexts have a posterior together: ask for all features.",
     }
 
     concentration: Array
@@ -101,7 +99,8 @@ class ContextTree(AveragedTables, IndependentClasses):
         n_entries, n_contexts = sum(sizes), sum(tables)
         every = n_contexts + sum(math.prod(shape[:d]) for shape in shapes for d in range(len(shape) - 1))
         above, splits = np.arange(every), np.arange(every) >= n_contexts
-        paths, group = np.tile(np.arange(n_entries), (most, 1)), np.repeat(np.arange(n_contexts), _widths(shapes))
+        paths = np.tile(np.arange(n_entries), (most, 1))
+        group = np.repeat(np.arange(n_contexts), np.repeat([shape[-1] for shape in shapes], tables).astype(int))
         leaf, context, start, first = [], [], 0, 0
         for (*parents, n_levels), size, n_tables in zip(shapes, sizes, tables, strict=True):
             given, level = np.divmod(np.arange(size), max(n_levels, 1))
@@ -268,13 +267,11 @@ class ContextTree(AveragedTables, IndependentClasses):
         stop, root = log_sigmoid(self.log_odds) + evidence, self.above == xp.arange(n)
         above = xp.where(root, n, self.above)
 
-        def shorter(log_sum: Any) -> Any:
-            """log P(s) of contexts, given P of the contexts with one parent more."""
+        log_sum = evidence  # log P(s) of the contexts of most parents, and then of contexts with one parent less
+        for _ in self.paths:
             go = log_sigmoid(-self.log_odds) + segment_sum(log_sum, above, n)
             both = xp.maximum(stop, go) if best else xp.logaddexp(stop, go)
-            return xp.where(self.splits, both, evidence)
-
-        log_sum = repeat(len(self.paths), shorter, evidence)
+            log_sum = xp.where(self.splits, both, evidence)
         log_stop = stop - log_sum
         log_go = log_sigmoid(-self.log_odds) + segment_sum(log_sum, above, n) - log_sum
         if best:
@@ -290,10 +287,9 @@ class ContextTree(AveragedTables, IndependentClasses):
         choices, context = self._choices(best), self._contexts()
         xp = namespace(choices.stop, multiplicity)
 
-        def deeper(reached: Any) -> Any:
-            return xp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
-
-        reached = repeat(len(self.paths), deeper, xp.zeros_like(choices.stop))
+        reached = xp.zeros_like(choices.stop)
+        for _ in self.paths:
+            reached = xp.where(choices.root, 0.0, (reached + choices.go)[:, self.above])
         log_weight = (reached + choices.stop)[:, context]
         alpha, count = self._alpha(), self._counts()
         parts = (alpha, count), (self._sum(alpha)[:, context], self._sum(count)[:, context])
@@ -311,6 +307,69 @@ class ContextTree(AveragedTables, IndependentClasses):
         return BetaMixture.from_weights(xp.where(again, -xp.inf, log_weight), level, total)
 
 
+class Betas(NamedTuple):
+    """Beta(α, α₀ - α) distributions."""
+
+    alpha: Array
+    total: Array
+
+    def marginals(self) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Beta distributions in `scipy.stats`."""
+        return {"theta": ("beta", {"a": self.alpha, "b": self.total - self.alpha})}
+
+
+class BetaMixture(NamedTuple):
+    """Distribution of θ of each level, drawn in one of D contexts: log P(context), and α and α₀ there, (D, C, L)."""
+
+    log_weight: Any
+    alpha: Array
+    total: Array
+
+    @classmethod
+    def from_weights(cls, log_weight: Any, alpha: Any, total: Any) -> Self:
+        """Mixture with weights that may have any sum."""
+        return cls(log_weight - logsumexp(log_weight, axis=0), alpha, total)
+
+    def log_mean(self) -> Float[Any, "C L"]:
+        """(C, L) log E θ."""
+        log_each = namespace(self.alpha, self.total).log(self.alpha / self.total)
+        return logsumexp(self.log_weight + log_each, axis=0)
+
+    def variance(self) -> Float[jax.Array, "C L"]:
+        """(C, L) Var θ: within contexts, and between them."""
+        each = self.alpha / self.total
+        within = each * (1.0 - each) / (self.total + 1.0)
+        return self._average(within + (each - self._average(each)) ** 2)
+
+    def cumulants(self) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """(C, L) mean, variance and third central moment of log θ."""
+        first, second, third = (a - b for a, b in zip(polygammas(self.alpha), polygammas(self.total), strict=True))
+        mean = self._average(first)
+        away = first - mean
+        spread = self._average(second + away**2)
+        return mean, spread, self._average(third + 3.0 * second * away + away**3)
+
+    def components(self) -> list[tuple[jax.Array, Betas]]:
+        """Weights (C, L) and distributions of the contexts."""
+        return [(jnp.exp(w), Betas(a, t)) for w, a, t in zip(*self, strict=True)]
+
+    def draw(self, variates: Variates, n: int) -> Float[jax.Array, "n C L"]:
+        """(n, C, L) draws of log θ of each level by itself: a context, then θ there."""
+        below = jnp.cumsum(jnp.exp(self.log_weight), axis=0)[:-1]
+        level, others = (variates.log_gamma(a, n) for a in (self.alpha, self.total - self.alpha))
+        uniform = jnp.exp(draw_log_uniform(variates, jnp.zeros(jnp.shape(self.alpha)[1:]), n))
+
+        def draw_levels(draw: tuple[jax.Array, ...]) -> jax.Array:
+            level, others, uniform = draw
+            context = jnp.sum(uniform > below, axis=0)[None]
+            return jnp.take_along_axis(level - jnp.logaddexp(level, others), context, axis=0)[0]
+
+        return map_leading_axis(draw_levels, (level, others, uniform))
+
+    def _average(self, values: Array) -> jax.Array:
+        return jnp.sum(jnp.exp(self.log_weight) * values, axis=0)
+
+
 class Choices(NamedTuple):
     """(C, G) log P(s), log P(s is the last | reached), log P(s is not the last | reached), and which are roots."""
 
@@ -318,11 +377,6 @@ class Choices(NamedTuple):
     stop: jax.Array
     go: jax.Array
     root: jax.Array
-
-
-def _widths(shapes: Sequence[tuple[int, ...]]) -> np.ndarray:
-    """(G,) number of levels in each context of all parents."""
-    return np.concatenate([np.zeros(0, int), *(np.full(math.prod(shape[:-1]), shape[-1]) for shape in shapes)])
 
 
 def _power_of_two(n: int) -> int:

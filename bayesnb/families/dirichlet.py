@@ -22,6 +22,8 @@ from bayesnb.families.special import log_rising, polygammas
 from bayesnb.families.symmetric_evidence import Histogram, Symmetric
 from bayesnb.families.variates import TermDraws, Variates
 
+_NOTHING = LevelCounts(0.0)
+
 
 @pytree
 class Dirichlet(IndependentClasses):
@@ -358,13 +360,13 @@ class PriorAndCounts:
         """Add `extra` levels, in a group of their own that no row refers to."""
         return PriorAndCounts(self.prior.pad(extra), np.pad(self.count, ((0, 0), (0, extra))))
 
-    def mean(self, multiplicity: Array) -> Ratio:
-        """Likelihood at the posterior means of each row's own posterior, `multiplicity` (C,)."""
-        return self._ratio(plugged_in, multiplicity)
+    def mean(self, multiplicity: Array | None = None) -> Any:
+        """Likelihood at the posterior means, of each row's own posterior with a `multiplicity` (C,)."""
+        return self.update(_NOTHING).mean() if multiplicity is None else self._ratio(plugged_in, multiplicity)
 
-    def predictive(self, multiplicity: Array) -> Ratio:
-        """Likelihood with parameters integrated out over each row's own posterior, `multiplicity` (C,)."""
-        return self._ratio(rising, multiplicity)
+    def predictive(self, multiplicity: Array | None = None) -> Ratio:
+        """Likelihood with parameters integrated out, over each row's own posterior with a `multiplicity` (C,)."""
+        return self.update(_NOTHING).predictive() if multiplicity is None else self._ratio(rising, multiplicity)
 
     def levels_and_totals(self) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         """Pairs (α, n) of the levels (C, L), and (α₀, n₀) of their groups (C, G)."""

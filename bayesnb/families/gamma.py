@@ -211,13 +211,13 @@ class Gamma(IndependentCells):
         return type(self)(jnp.maximum(posterior.concentration, 0.0), rate)
 
     def log_evidence_of_cell(self, x: jax.Array, weight: Any) -> jax.Array:
-        """(…, F) log Γ(a + A)/Γ(a) - a log(1 + B/b) - A log(b + B) of each cell of x counted `weight` times."""
+        """(…, F) log Γ(a + A)/Γ(a) - (a + A) log(1 + B/b) - A log b of each cell of x counted `weight` times."""
         a, b = self.concentration, self.rate
         more_a, more_b = self.statistics.from_cells(x, weight).gamma_increments()
         far = more_b > 1e100 * b  # where B/b may overflow
         log_ratio = jnp.log(jnp.where(far, more_b, 1.0)) - jnp.log(b)
         growth = jnp.where(far, log_ratio, jnp.log1p(jnp.where(far, 0.0, more_b) / b))
-        log_evidence: jax.Array = log_rising(a, more_a) - a * growth - more_a * jnp.log(b + more_b)
+        log_evidence: jax.Array = log_rising(a, more_a) - (a + more_a) * growth - more_a * jnp.log(b)
         return log_evidence
 
     def predictive_of_cell(self) -> IntegratedRates:

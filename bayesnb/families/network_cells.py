@@ -12,7 +12,7 @@ References
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,9 @@ class NetworkCells(CountRows):
         """(N, C) products of the counts and the table."""
         of_observed, theta = tables
         score = self.observed.dot(of_observed)
-        summed = _plus(self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0))
+        of_missing, of_seen = self._log_sums(theta), score.at[self.which].get(mode="fill", fill_value=0.0)
+        impossible = jnp.isneginf(of_missing) | jnp.isneginf(of_seen)
+        summed = jnp.where(impossible, -jnp.inf, of_missing + of_seen)
         return score.at[self.which].set(summed, mode="drop")
 
     def contrast_layout(self, contrast: Contrast) -> Any:
@@ -156,9 +158,12 @@ class NetworkCells(CountRows):
         return self.observed.dot_terms(table).at[self.which].add(shared, mode="drop")
 
     def _log_sums(self, theta: jax.Array) -> Float[jax.Array, "M C"]:
-        return _over_rows(
-            lambda row: _log_sum(self.network, theta, *row), self._rows(), theta.shape[0] * self.network.room()
-        )
+        return self._map_rows(lambda row: _log_sum(self.network, theta, *row), theta.shape[0])
+
+    def _map_rows(self, f: Callable[[Any], jax.Array], n_classes: int) -> Float[jax.Array, "M ..."]:
+        """Apply f to each row to be summed over, some rows at a time, so that their tables fit."""
+        most = max(1, _MOST_CELLS // max(1, n_classes * self.network.room()))
+        return map_leading_axis(f, self._rows(), batch_size=most)
 
     def weighted_counts(self, count: Array, label: Int[Array, "N"], weight: Float[Array, "N"]) -> jax.Array:
         """Add the rows to counts (C, L), given class indices and weights."""
@@ -170,15 +175,9 @@ class NetworkCells(CountRows):
 
     def draw_with_row(self, family: Any, variates: Variates, n: int, multiplicity: float) -> jax.Array:
         """(n, N, C) draws of Σ x_l log θ_l, θ ~ Dirichlet(α + multiplicity · x) for each row and class."""
+        # θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
+        # network at the posterior means, and the tables are updated with the completed row.
         observed = self.observed.draw_with_row(family, variates, n, multiplicity)
-        return observed.at[:, self.which].add(self._draw_log_sums(family, variates, n, multiplicity), mode="drop")
-
-    def _draw_log_sums(self, family: Any, variates: Variates, n: int, multiplicity: float) -> Float[jax.Array, "n M C"]:
-        """(n, M, C) draws of the logarithms of the sums, the row `multiplicity` times among the data of its class.
-
-        θ | data, row is a mixture over what the missing cells are: they are drawn given the observed ones, from the
-        network at the posterior means, and the tables are updated with the completed row.
-        """
         width = len(self.network.sizes)
         row_gamma = variates.log_gamma(jnp.full(width, multiplicity), n)
         uniform = jnp.exp(-jnp.exp(variates.log_gamma(jnp.ones(width), n)))
@@ -197,7 +196,8 @@ class NetworkCells(CountRows):
 
             return map_leading_axis(of_draw, (log_gamma, log_total, row_gamma, uniform))
 
-        return _over_rows(of_row, self._rows(), mean.shape[0] * self.network.room()).swapaxes(0, 1)
+        log_sums = self._map_rows(of_row, mean.shape[0]).swapaxes(0, 1)
+        return observed.at[:, self.which].add(log_sums, mode="drop")
 
     def _rows(self) -> tuple[jax.Array, jax.Array]:
         """Codes of the cells (M, F), and of the tables (M, G), of the rows to be summed over."""
@@ -225,13 +225,6 @@ def _order(scopes: Sequence[Scope], sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _over_rows(f: Any, rows: tuple[jax.Array, jax.Array], cells: int) -> jax.Array:
-    """Apply f to each row, some rows at a time, so that their tables fit."""
-    most = max(1, _MOST_CELLS // max(1, cells))
-    results: jax.Array = jax.vmap(f)(rows) if rows[0].shape[0] <= most else jax.lax.map(f, rows, batch_size=most)
-    return results
-
-
 def _log_sum(network: Network, theta: Any, code: jax.Array, observed: jax.Array) -> Float[jax.Array, "C"]:
     """(C,) log Σ over the missing cells of one row of the product of all tables but the observed ones."""
     return sum((log_scale for _, log_scale in _eliminate(network, theta, code, observed)), jnp.zeros(()))
@@ -255,7 +248,8 @@ def _eliminate(
         product = jnp.where(seen, 1.0, 0.0).reshape(1, *[1] * len(rest), -1)
         for scope, factor in factors:
             if v in scope:
-                product = _times(product, _along(factor, scope, clique))
+                factor = _along(factor, scope, clique)
+                product = jnp.where((product == 0) | (factor == 0), 0.0, product * factor)  # 0 · NaN is 0 here
         message = jnp.sum(product, axis=-1)
         factors = [(s, f) for s, f in factors if v not in s]
         if not rest:
@@ -297,13 +291,3 @@ def _with_cells(
         share = jax.nn.sigmoid(row_gamma[scope[-1]] - log_mass)
         counted.append(jnp.where(chosen, (1.0 - share) * table + share * child, table))
     return counted
-
-
-def _times(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Compute a · b with 0 · NaN = 0."""
-    return jnp.where((a == 0) | (b == 0), 0.0, a * b)
-
-
-def _plus(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Compute a + b in logarithms, with -inf + inf = -inf."""
-    return jnp.where(jnp.isneginf(a) | jnp.isneginf(b), -jnp.inf, a + b)

@@ -366,9 +366,8 @@ class NormalInverseGamma(IndependentCells):
         between = np.maximum(by_class.m2 - by_level.m2.sum(axis=2), 0.0)
         # Below one but for rounding, as the prior rates are positive.
         explained = np.minimum(n / (kappa + n) * between / (2.0 * b + by_class.m2), 1.0 - 1e-16)
-        fit = -(a + _contrasts(by_class) / 2) * np.log1p(-explained)
-        log_bayes_factor: np.ndarray = fit - (seen - 1) / 2 * np.log1p(n / kappa)
-        return log_bayes_factor
+        fit = -(a + np.maximum(n - 1.0, 0.0) / 2) * np.log1p(-explained)
+        return np.asarray(fit - (seen - 1) / 2 * np.log1p(n / kappa))
 
     def pairs_refusal(self, names: Sequence[str]) -> str | None:
         """Reason why two of the features called `names` have no Bayes factor: an inverse Wishart has one ν for both."""
@@ -378,8 +377,7 @@ class NormalInverseGamma(IndependentCells):
             return None
         return (
             f"The priors of the Gaussian features {names[0]!r} and {names[int(np.argmax(other))]!r} differ in "
-            "concentration; no inverse Wishart has both as its marginals, so their dependence has no closed-form "
-            "Bayes factor here. Give them the same, or compare others with features=."
+            "concentration; no inverse Wishart has both as its marginals. Give them the same, or choose with features=."
         )
 
     def log_bayes_factor_of_pairs(
@@ -392,15 +390,13 @@ class NormalInverseGamma(IndependentCells):
         """
         a, b_x = (np.asarray(field)[:, :, None] for field in (self.concentration, self.rate))
         b_y = np.asarray(other.rate)[:, None]
-        after, after_x, after_y = a + _contrasts(x) / 2, b_x + x.m2 / 2, b_y + y.m2 / 2
+        after, after_x, after_y = a + np.maximum(x.count - 1.0, 0.0) / 2, b_x + x.m2 / 2, b_y + y.m2 / 2
         share = cross / (2.0 * np.sqrt(after_x) * np.sqrt(after_y))
         # Below one but for rounding, as the prior rates are positive.
         square = np.minimum(share**2, 1.0 - 1e-16)
         terms = np.asarray(log_rising(after, 0.5)) - np.asarray(log_rising(a, 0.5))
-        log_bayes_factor: np.ndarray = (
-            terms - (after + 0.5) * np.log1p(-square) - 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
-        )
-        return log_bayes_factor
+        scales = 0.5 * (np.log(after_x / b_x) + np.log(after_y / b_y))
+        return np.asarray(terms - (after + 0.5) * np.log1p(-square) - scales)
 
     def with_cell(self, x: jax.Array, multiplicity: Any) -> Self:
         """Posterior after each cell of x (N, F) was seen `multiplicity` more times, for one class.
@@ -418,18 +414,8 @@ class NormalInverseGamma(IndependentCells):
         log_evidence: jax.Array = value - weight / 2 * (LOG_2PI + jnp.log(b))
         return log_evidence
 
-    def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Any, Any, Any, Any]:
-        """x - m, κ, a and b after each cell of x (N, F) was seen `multiplicity` more times."""
-        distance, kappa = x - self.loc, self.kappa + multiplicity
+    def _distance_with_cell(self, x: jax.Array, multiplicity: float) -> tuple[Array, Array, Array, Array]:
+        """x - m, κ, a and b after each cell of x (…, F) was seen `multiplicity` more times."""
+        distance, kappa, a = x - self.loc, self.kappa + multiplicity, self.concentration + multiplicity / 2
         share = self.kappa / kappa
-        return (
-            distance * share,
-            kappa,
-            self.concentration + multiplicity / 2,
-            self.rate + multiplicity / 2 * share * distance**2,
-        )
-
-
-def _contrasts(moments: Moments) -> np.ndarray:
-    """(C, …) number of contrasts of the rows, directions that do not tell where they lie: n - 1."""
-    return np.maximum(moments.count - 1.0, 0.0)
+        return distance * share, kappa, a, self.rate + multiplicity / 2 * share * distance**2

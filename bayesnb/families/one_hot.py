@@ -45,7 +45,7 @@ class OneHot(OneDrawEach):
     def layout(self, table: Array) -> jax.Array:
         """Tables (P, 2^(bits · p), C) of the packs, or (L + 1, C) without packs; missing cells point to a zero."""
         table = jnp.concatenate([jnp.asarray(table).T, jnp.zeros((1, table.shape[0]))])
-        p = self._packing(table.shape[1])
+        p = packing(self.width, table.shape[1], self.code.shape[1], self.code.size)
         if p == 1:
             return table
         grouped = table[self._levels_of_codes(p, table.shape[0] - 1)]
@@ -104,9 +104,6 @@ class OneHot(OneDrawEach):
             word = (word & kind(lower)) | (word >> kind(room - bits) & kind(lower << bits))
             bits, room = 2 * bits, 2 * room
         return word.astype(jnp.int32)
-
-    def _packing(self, n_classes: int) -> int:
-        return packing(self.width, n_classes, self.code.shape[1], self.code.size)
 
     def _flat_level(self, missing: int) -> Int[jax.Array, "N G"]:
         """(N, G) flat level of each cell; `missing` for missing cells."""

@@ -25,7 +25,6 @@ from bayesnb.families.protocol import (
     Parametric,
     Program,
     ReadyLikelihood,
-    Restrictable,
     Simulation,
 )
 from bayesnb.families.spanning_trees import pair_index
@@ -76,7 +75,6 @@ class TreeAveraged(AveragedStructures):
     reasons: ClassVar[dict[type, str]] = {
         MeanReading: _NO_TABLES,
         Parametric: _NO_TABLES,
-        Restrictable: "Features have a posterior together: ask for all of them.",
         Simulation: "Rows of averaged trees are not simulated; those of one tree are: see TAN.",
         Program: "Which tree there is is discrete, and NUTS does not sample it; posterior_draws are exact without it.",
         LogOddsCumulants: (

@@ -62,11 +62,8 @@ class Tempered:
 
 def length_power(x: object, power: Any, exponent: Any) -> Float[jax.Array, "#N"]:
     """(N,) or (1,) power · (t + 1)^(-exponent), t the number of draws of each row."""
-    if exponent is None:
-        return jnp.reshape(power, (1,))
     rows: Any = as_rows(x)
-    powers: jax.Array = power_of_length(rows.length(), power, exponent)
-    return powers
+    return jnp.asarray(power_of_length(jnp.zeros(1) if exponent is None else rows.length(), power, exponent))
 
 
 def power_of_length(length: Any, power: Any, exponent: Any) -> Any:

@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.precision import float64
-from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
 from bayesnb.families import supports
 from bayesnb.families.protocol import ConditionalDraws, Restrictable
@@ -266,8 +265,10 @@ def _draw_blocks(
     drawn: dict[str, np.ndarray] = {}
     for family, names, mask, rng in zip(families, sites, masks, rngs, strict=True):
         if mask.any():
-            block = _draw(family if mask.all() else require_capability(family, Restrictable).restrict(mask), draws, rng)
-            drawn |= {names[parameter]: values[..., : mask.sum()] for parameter, values in block.items()}
+            restricted = supports(family, Restrictable) and not mask.all()
+            block = _draw(family.restrict(mask) if restricted else family, draws, rng)
+            kept = slice(mask.sum()) if restricted or mask.all() else mask
+            drawn |= {names[parameter]: values[..., kept] for parameter, values in block.items()}
     return drawn
 
 

@@ -13,7 +13,7 @@ from scipy.special import gammaln, logsumexp
 
 from bayesnb.capabilities import require_capability
 from bayesnb.families import ContextTree, Dirichlet, LevelCounts, OneHot
-from bayesnb.families.protocol import PenalizedLikelihood, Program, Restrictable
+from bayesnb.families.protocol import PenalizedLikelihood, Program
 from bayesnb.families.variates import KeyVariates
 from tests.families.oracles import assert_moments, jitted
 from tests.families.prunings import AllPrunings, prunings
@@ -338,7 +338,7 @@ def test_its_components_are_the_contexts_of_each_number_of_parents():
 
 
 def test_what_many_prunings_have_not_is_refused():
-    lacking = ((PenalizedLikelihood, "EM needs full"), (Program, "NUTS does not sample it"), (Restrictable, "together"))
+    lacking = ((PenalizedLikelihood, "EM needs full"), (Program, "NUTS does not sample it"))
     for capability, reason in lacking:
         refused(reason, require_capability, EVEN.posterior, capability, error=NotImplementedError)
     assert np.isnan(EVEN.posterior.pseudo_count()["theta"]).all()

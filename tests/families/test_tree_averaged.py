@@ -19,7 +19,6 @@ from bayesnb.families.protocol import (
     MeanReading,
     Parametric,
     Program,
-    Restrictable,
     Simulation,
 )
 from bayesnb.families.variates import KeyVariates
@@ -262,7 +261,6 @@ def test_what_no_single_tree_has_is_refused():
         MeanReading: "no tables",
         Parametric: "no tables",
         Program: "Which tree",
-        Restrictable: "together",
         LogOddsCumulants: "no closed form",
         Simulation: "of one tree",
     }

@@ -433,7 +433,6 @@ def test_what_an_average_of_trees_has_not_is_refused_and_nothing_is_changed():
     refused("no tables", bnb.compare_estimates, nb, X, Y, X, Y, error=error)
     refused("not simulated", bnb.prior_predictive, nb, 10, error=error)
     refused("NUTS does not sample it", bnb.run_nuts, nb, draws=10, error=error)
-    refused("posterior together", bnb.posterior_draws, nb, 5, features=["1"], error=error)
     for estimate in ("mle", "map", "mean"):
         refused("no tables", nb.predict_proba, X, estimate=estimate, error=error)
     refused(r"cells are missing on the arcs to \['0'", getattr, holes, "log_evidence_", error=error)
