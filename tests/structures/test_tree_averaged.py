@@ -361,6 +361,12 @@ def test_intervals_and_entropies_are_those_of_draws():
 
 
 @pytest.mark.slow("simulates many data sets or draws")
+def test_draws_of_some_features_are_columns_of_the_draws_of_all():
+    everything, some = (bnb.posterior_draws(fitted(), 5, seed=1, features=f)["theta"] for f in (None, ["1"]))
+    assert some.shape[-1] < everything.shape[-1]
+    assert np.isin(some, everything).all()
+
+
 def test_posterior_draws_have_trees_and_parameters():
     nb = fitted()
     drawn = bnb.posterior_draws(nb, 4000, seed=0)
