@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
 from bayesnb.families.independent_cells import reduce_cells, sum_with_points
@@ -63,7 +63,7 @@ class EmpiricalDuration(EmpiricalGamma):
            [0.48]])
     """
 
-    def prior(self, concentration: Any, rate: Any) -> GammaExponential:
+    def prior(self, concentration: Array, rate: Array) -> GammaExponential:
         """Prior with these fields."""
         return GammaExponential(concentration, rate)
 

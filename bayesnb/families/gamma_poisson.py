@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jax.scipy.special import gammaln
 
-from bayesnb.families._pytree import pytree
+from bayesnb.families._pytree import Array, pytree
 from bayesnb.families.empirical import EmpiricalPrior
 from bayesnb.families.gamma import EmpiricalGamma, Gamma, Rates, Sums
 from bayesnb.families.independent_cells import SumOfCells
@@ -60,7 +60,7 @@ class EmpiricalRate(EmpiricalGamma):
            [1.]]))
     """
 
-    def prior(self, concentration: Any, rate: Any) -> GammaPoisson:
+    def prior(self, concentration: Array, rate: Array) -> GammaPoisson:
         """Prior with these fields."""
         return GammaPoisson(concentration, rate)
 
