@@ -14,10 +14,17 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
 from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
-from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.columns import (
+    BinaryColumns,
+    Columns,
+    CountColumns,
+    RealColumns,
+    Unknown,
+    UnknownPolicy,
+    ignore_unknown,
+)
 from bayesnb.encoding.context_columns import ContextColumns
 from bayesnb.encoding.level_columns import (
-    GrowingColumns,
     LevelColumns,
     declared_categories,
     describe_unknown,
@@ -89,13 +96,12 @@ class Encoding:
 
     def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
         """Return the encoding of a batch, with the levels that may occur in it, and its rows under that encoding."""
-        opened = [block.open(table) for block in self.blocks]
-        learned = Encoding(self.classes, tuple(b.learn(o) for b, o in zip(self.blocks, opened, strict=True)))
-        return learned, tuple(b.rows(o) for b, o in zip(learned.blocks, opened, strict=True))
+        blocks, rows = zip(*(block.learn(table) for block in self.blocks), strict=True)
+        return Encoding(self.classes, blocks), rows
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
         """Return the rows of a table, checked and coded; `policy` is called if there are unknown levels."""
-        return tuple(block.rows(block.open(table), policy) for block in self.blocks)
+        return tuple(block.rows(table, policy) for block in self.blocks)
 
     def label_index(self, y: object, n_rows: int, owner: str) -> np.ndarray:
         """(N,) index of the class of each row.
@@ -177,7 +183,6 @@ __all__ = [
     "ContextColumns",
     "CountColumns",
     "Encoding",
-    "GrowingColumns",
     "LevelColumns",
     "Levels",
     "MarginColumns",
@@ -198,6 +203,7 @@ __all__ = [
     "declare_levels",
     "declared_categories",
     "describe_unknown",
+    "ignore_unknown",
     "index_of_labels",
     "priors",
     "report_unknown",

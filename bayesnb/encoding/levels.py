@@ -12,7 +12,6 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.threads import map_in_threads
-from bayesnb._util.warnings import warn
 
 MISSING = -1
 UNKNOWN = -2
@@ -64,27 +63,11 @@ class Levels:
         if distinct < len(self.values) or sum(v != v for v in self.values) > 1:
             raise ValueError("a level is in the list of levels twice.")
 
-    def union(self, other: Levels, what: str = "labels") -> Levels:
-        """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
-        same = self.values == other.values and list(map(type, self.values)) == list(map(type, other.values))
-        if same:
+    def union(self, other: Levels) -> Levels:
+        """Return the levels of both."""
+        if self.values == other.values and list(map(type, self.values)) == list(map(type, other.values)):
             return self
-        self._warn_of_equal_text(other, what)
         return Levels.from_values((*self.values, *other.values))
-
-    def _warn_of_equal_text(self, other: Levels, what: str) -> None:
-        """Warn if a new level of `other` prints as one of these levels."""
-        new = [value for value in other.values if value not in self]
-        if not new or not self.values or {type(v) for v in new} == {type(v) for v in self.values}:
-            return
-        printed = {str(value): value for value in self.values}
-        alike = [(printed[str(value)], value) for value in new if str(value) in printed]
-        if alike:
-            known, value = alike[0]
-            warn(
-                f"{what}: {shown(value)} ({type(value).__name__}) came after {shown(known)} ({type(known).__name__}), "
-                f"which prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
-            )
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""
@@ -267,19 +250,14 @@ def require_distinct_hashes(values: Collection[Any]) -> None:
     """
     if len(values) <= _MOST_OF_ONE_HASH:
         return
-    hashes = np.array(list(_foreseeable_hashes(values).values()), np.int64)
-    if len(hashes) and (most := int(np.unique(hashes, return_counts=True)[1].max())) > _MOST_OF_ONE_HASH:
-        raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
-
-
-def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
-    """Hashes by the text of values, without strings, whose hashes Python salts, and values that have no hash."""
-    hashes = {}
+    hashes: dict[str, int] = {}
     for value in values:
-        if type(value) is not str:
+        if type(value) is not str:  # Python salts the hashes of strings.
             with suppress(TypeError):
                 hashes[repr(value)] = hash(value)
-    return hashes
+    _, counts = np.unique(np.array(list(hashes.values()), np.int64), return_counts=True)
+    if (most := counts.max(initial=0)) > _MOST_OF_ONE_HASH:
+        raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
 
 
 def _key(value: object) -> Any:

@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from bayesnb.encoding.row_blocks import FEWEST_ROWS, PlainRows, pad_rows, padded_size
+from bayesnb.encoding.row_blocks import FEWEST_ROWS, Rows, pad_rows, padded_size
 from bayesnb.families import Counts, LevelCounts, PairedCounts, Presence
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceRows(PlainRows):
+class PresenceRows(Rows):
     """Bernoulli cells of a sparse matrix, whose stored entries are present."""
 
     matrix: sp.csr_array
@@ -30,7 +30,7 @@ class PresenceRows(PlainRows):
 
 
 @dataclass(frozen=True, eq=False)
-class CountRows(PlainRows):
+class CountRows(Rows):
     """Count vectors over one simplex.
 
     Parameters

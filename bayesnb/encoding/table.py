@@ -34,24 +34,6 @@ class Positions(Sequence[str]):
 
 
 @dataclass(frozen=True, eq=False)
-class StackedColumns:
-    """Columns as a 2-D array whose rows are copied when they are read, while the kernels read the rows before."""
-
-    columns: tuple[np.ndarray, ...]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-        return len(self.columns[0]), len(self.columns)
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return row_major([column[rows] for column in self.columns])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return row_major(self.columns, dtype)
-
-
-@dataclass(frozen=True, eq=False)
 class Table:
     """Two-dimensional input: an array, a CSR matrix, or the columns of a DataFrame.
 
@@ -95,12 +77,9 @@ class Table:
     def objects(self, index: Sequence[int]) -> np.ndarray:
         """(N, K) cells of some columns as Python objects."""
         cells = np.empty((self.n_rows, len(index)), object)
-        if self.is_sparse:
-            cells[:] = self.data[:, list(index)].toarray()
-            return cells
         for k, j in enumerate(index):
-            column = to_array(self.column(j))
-            cells[:, k] = column.astype(object) if column.dtype.kind not in "mM" else _to_dates(column)
+            column = self.data[:, [j]].toarray()[:, 0] if self.is_sparse else to_array(self.column(j))
+            cells[:, k] = _to_dates(column) if column.dtype.kind in "mM" else column
         return cells
 
     def position(self, column: Any, argument: str) -> int:
@@ -126,7 +105,7 @@ class Table:
         """Name of column j for messages."""
         return f"Input X, column {shown(self.names[j])}"
 
-    def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
+    def numbers(self, index: Sequence[int]) -> np.ndarray:
         """Return some columns as a 2-D array of numbers, which may be infinite: `check_finite` checks this.
 
         Raises
@@ -138,7 +117,7 @@ class Table:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
         if self.is_frame:
             columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
-            return StackedColumns(tuple(columns))
+            return row_major(columns)
         data = np.asarray(self.data)
         if data.dtype.kind in "biuf":
             return data if len(index) == data.shape[1] else data[:, list(index)]
@@ -153,14 +132,10 @@ class Table:
             matrix = _widen_integers(matrix)
             matrix.sum_duplicates()
         if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
-            for bad, refuse in (
-                (~np.isfinite(matrix.data), self._refuse),
-                (nonnegative & (matrix.data < 0), self._refuse_negative),
-            ):
-                if bad.any():
-                    entry = int(np.argmax(bad))
-                    row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-                    refuse(matrix.data[entry], row, int(matrix.indices[entry]))
+            bad = ~np.isfinite(matrix.data) | (nonnegative & (matrix.data < 0))
+            if bad.any():
+                entry, (rows, columns) = int(np.argmax(bad)), matrix.tocoo().coords
+                self._refuse(matrix.data[entry], int(rows[entry]), int(columns[entry]))
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         return matrix
@@ -168,16 +143,8 @@ class Table:
     def check_nonnegative(self, values: np.ndarray, index: Sequence[int]) -> None:
         """Raise ValueError if a dense array of the columns `index` has negative numbers, naming the first one."""
         if values.dtype.kind in "if" and np.nanmin(values, initial=0) < 0:
-            row, j = (int(i[0]) for i in np.nonzero(values < 0))
-            self._refuse_negative(values[row, j], row, index[j])
-
-    def _refuse_negative(self, value: Any, row: int, j: int) -> NoReturn:
-        if np.isinf(value):
-            self._refuse(value, row, j)
-        raise ValueError(
-            f"Negative values in data passed to {self.owner} (input X): {shown(to_python(value))} at row {row}, column "
-            f"{shown(self.names[j])}; numbers of such columns must be at least 0."
-        )
+            row, j = np.argwhere(values < 0)[0].tolist()
+            self._refuse(values[row, j], row, index[j])
 
     def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
         """Return whether no number is NaN, in rows from `start` on of the columns `index`.
@@ -194,17 +161,21 @@ class Table:
                 return True
         bad = np.isinf(values) if missing else ~np.isfinite(values)
         if bad.any():
-            row, j = (int(i[0]) for i in np.nonzero(bad))
+            row, j = np.argwhere(bad)[0].tolist()
             self._refuse(values[row, j], start + row, index[j])
         return not np.isnan(values).any()
 
     def _refuse(self, value: Any, row: int, j: int) -> NoReturn:
+        """Raise ValueError for a number that is negative, infinite or NaN."""
+        where = f"{shown(to_python(value))} at row {row}, column {shown(self.names[j])}"
+        if np.isfinite(value):
+            raise ValueError(
+                f"Negative values in data passed to {self.owner} (input X): {where}; numbers of such columns must be "
+                "at least 0."
+            )
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
         advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
-        raise ValueError(
-            f"Input X contains {kind}: {shown(to_python(value))} at row {row}, column {shown(self.names[j])}; "
-            f"{self.owner} does not accept this, {advice}."
-        )
+        raise ValueError(f"Input X contains {kind}: {where}; {self.owner} does not accept this, {advice}.")
 
 
 def check_table(X: Any, owner: str) -> Table:
@@ -288,25 +259,21 @@ def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
 
 def _require_distinct(names: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name."""
-    if len(set(names)) < len(names):
-        first: dict[str, int] = {}
-        repeated = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
-        name = names[repeated]
-        raise ValueError(
-            f"Input X: columns {first[name]} and {repeated} are both named {shown(name)}; rename one, or leave it out."
-        )
+    for j, name in enumerate(names if len(set(names)) < len(names) else ()):
+        if (first := names.index(name)) < j:
+            raise ValueError(
+                f"Input X: columns {first} and {j} are both named {shown(name)}; rename one, or leave it out."
+            )
 
 
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
     """Raise ValueError unless there are rows and columns."""
-    if n_rows < 1:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
-        )
-    if n_columns < 1:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
-        )
+    for count, what in ((n_rows, "sample"), (n_columns, "feature")):
+        if count < 1:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by "
+                f"{owner}."
+            )
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
