@@ -148,7 +148,8 @@ class LevelColumns(PlainColumns):
     def union(self, other: Self) -> Self:
         for name, cuts, other_cuts in zip(self.names, self.cuts, other.cuts, strict=False):
             merge_edges(name, cuts, other_cuts)
-        levels = tuple(known.union(more) for known, more in zip(self.levels, other.levels, strict=True))
+        columns = zip(self.names, self.levels, other.levels, strict=True)
+        levels = tuple(known.union(more, f"levels of column {shown(name)}") for name, known, more in columns)
         declared = tuple(a or b for a, b in zip(self.declared, other.declared, strict=True))
         return replace(self, levels=levels, declared=declared)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.threads import map_in_threads
+from bayesnb._util.warnings import warn
 
 MISSING = -1
 UNKNOWN = -2
@@ -63,10 +64,18 @@ class Levels:
         if distinct < len(self.values) or sum(v != v for v in self.values) > 1:
             raise ValueError("a level is in the list of levels twice.")
 
-    def union(self, other: Levels) -> Levels:
-        """Return the levels of both."""
+    def union(self, other: Levels, what: str = "labels") -> Levels:
+        """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
         if self.values == other.values and list(map(type, self.values)) == list(map(type, other.values)):
             return self
+        printed = {str(value): value for value in self.values}
+        alike = [value for value in other.values if str(value) in printed and value not in self]
+        if alike:
+            value, known = alike[0], printed[str(alike[0])]
+            warn(
+                f"{what}: {shown(value)} ({type(value).__name__}) came after {shown(known)} ({type(known).__name__}), "
+                f"which prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
+            )
         return Levels.from_values((*self.values, *other.values))
 
     def index(self, values: Iterable[Any]) -> np.ndarray:
