@@ -352,21 +352,3 @@ def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tu
         level = "" if levels is None else f", level {shown(levels[where[1]])}"
         place = f"column {shown(columns.names[int(feature[where[1]])])}{level}, {place}"
     return where, place
-
-
-__all__ = [
-    "Counted",
-    "check",
-    "count_rows",
-    "declare",
-    "empty",
-    "expected_counts",
-    "finish",
-    "merge",
-    "prune",
-    "remove",
-    "require_finite",
-    "require_numbers",
-    "row_blocks",
-    "single_rows",
-]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NoReturn, overload
@@ -206,30 +207,15 @@ def check_table(X: Any, owner: str) -> Table:
         X = (_widen_integers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
-    if sp.issparse(X) and X.ndim != 2:
+    if (n_axes := np.ndim(X)) < 2:
+        kind = f"{n_axes}D" if n_axes else "scalar"
         raise ValueError(
-            f"Expected 2D array, got {X.ndim}D sparse array of shape {X.shape} instead. {owner} takes a row of "
-            "features for each sample: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
+            f"Expected 2D array, got {kind} array instead: X={shown(X)}. {owner} takes a table, a row of features for "
+            "each sample. Reshape your data: "
+            "X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature. Count the words of texts by "
+            "bayesnb.text.BagOfWords first."
         )
-    if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
-        raise ValueError(
-            f"Input X is one-dimensional, of texts: {shown(to_python(first))}, ...; {owner} takes a row of features "
-            "for each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); "
-            "words.fit_transform(X) of those to learn from, words.transform(X) of all others."
-        )
-    if getattr(X, "ndim", None) == 0:
-        raise ValueError(
-            f"Expected 2D array, got scalar array instead: X={shown(X)}. {owner} takes a table: a row of features for "
-            "each sample. Reshape your data, as by X.reshape(1, -1)."
-        )
-    array = check_array(
-        X,
-        dtype=None,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        estimator=owner,
-        input_name="X",
-    )
+    array = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=owner, input_name="X")
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
@@ -320,28 +306,21 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 
 def _to_float(column: np.ndarray, where: str) -> np.ndarray:
-    """Return a column as numbers; raise ValueError naming the first cell that is none."""
+    """Return a column as numbers; raise an error naming the first cell that is none."""
     if column.dtype.kind in "biuf":
         return _to_native(column)
-    if column.dtype.kind in "mM":
-        raise ValueError(
-            f"{where}: {shown(column[0])} at row 0 is a date or a time; turn it into a number, as "
-            "`.dt.total_seconds()` does, or declare the column categorical in a MixedNB."
-        )
-    if any(isinstance(v, complex) for v in column) or column.dtype.kind == "c":
-        row = next(i for i, v in enumerate(column) if isinstance(v, complex))
-        raise ValueError(f"{where}: {shown(column[row])} at row {row}. Complex data not supported.")
-    try:
-        return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
-    except TypeError as error:
-        raise TypeError(f"{where}: {str(error)[:200]}. Each argument must be a string or a number.") from None
-    except (ValueError, OverflowError) as error:
-        row = next(i for i, v in enumerate(column) if not _is_number(v))
-        advice = "It is too large for float64; rescale" if isinstance(error, OverflowError) else "Encode"
-        raise ValueError(
-            f"{where}: could not convert {shown(column[row])} at row {row} to a number. {advice} the column, or take "
-            "MixedNB, which has categorical columns beside numbers."
-        ) from None
+    if column.dtype.kind not in "mMc":
+        with suppress(TypeError, ValueError, OverflowError):
+            return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
+    row = next((i for i, v in enumerate(column) if not _is_number(v)), 0)
+    value = column[row]
+    if np.iscomplexobj(value):
+        raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported.")
+    advice = "Encode or rescale the column, or take MixedNB, which has categorical columns beside numbers."
+    problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
+    if isinstance(value, str | int | np.generic):
+        raise ValueError(f"{where}: {problem}")
+    raise TypeError(f"{where}: each argument must be a string or a number, {problem}")
 
 
 def _to_dates(column: np.ndarray) -> np.ndarray:
