@@ -110,6 +110,3 @@ def take_rows(part: Any, rows: slice) -> Any:
 def n_rows(part: Any) -> int:
     """Return the number of rows of X or y."""
     return int(part.shape[0]) if getattr(part, "shape", None) else len(part)
-
-
-__all__ = ["FirstRows", "n_rows", "take_rows"]

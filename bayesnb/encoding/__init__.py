@@ -62,16 +62,17 @@ class Encoding:
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
-        bases = self._bases()
-        index = bases[0].index if len(bases) == 1 else sorted({j for base in bases for j in base.index})
         alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
-        if len(set(alone)) < len(alone) and len(bases) > 1:
+        if len(set(alone)) < len(alone):
             raise ValueError("a column of the table is in two of its blocks.")
-        if index != range(self.n_features) and list(index) != list(range(min(self.n_features, len(index) + 1))):
+        bases = self._bases()
+        index = sorted({j for base in bases for j in base.index})
+        if index != list(range(len(index))) or len(index) != self.n_features:
             raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table.")
         for block, base in zip(self.blocks, bases, strict=True):
-            if base.n_features != self.n_features or len(base.names) != len(base.index):
-                raise ValueError(f"it has {len(base.index)} columns of {base.n_features}, and {len(base.names)} names.")
+            n_columns = len(set(base.index))
+            if base.n_features != self.n_features or not n_columns == len(base.index) == len(base.names):
+                raise ValueError(f"it has {n_columns} columns of {base.n_features}, and {len(base.names)} names.")
             block.check()
 
     def blank(self, owner: str) -> Table:

@@ -135,6 +135,3 @@ class CellRows(LevelRows):
         dtype = str(np.min_scalar_type(-int(self.sizes.max(initial=1))))
         code: jax.Array = cell_code(pad_rows(values, size), self.ends, dtype=dtype)
         return code
-
-
-__all__ = ["CellColumns", "CellRows"]

@@ -24,6 +24,3 @@ class ContextColumns(NodeColumns):
 
     def prior(self, given: object, argument: str, n_classes: int) -> ContextTree:
         return prior_of_contexts(given, self, n_classes)
-
-
-__all__ = ["ContextColumns"]

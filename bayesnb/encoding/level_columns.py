@@ -73,8 +73,8 @@ class LevelColumns(PlainColumns):
             raise TypeError(
                 f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
             )
-        whole = None if self.cuts else self._integers(table)
-        if whole is not None and (factors := factorize_integers(whole)) is not None:
+        cells = None if self.cuts or self.missing_values else table.integers(self.index)
+        if cells is not None and (factors := factorize_integers(cells)) is not None:
             return factors
         cuts = self.cuts or (None,) * len(self.index)
         coded = [self._factorize(table, j, edges) for j, edges in zip(self.index, cuts, strict=True)]
@@ -182,20 +182,6 @@ class LevelColumns(PlainColumns):
         """Levels of feature j in the order of arrays, the reserved one included."""
         return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
 
-    def _integers(self, table: Table) -> np.ndarray | None:
-        """(N, F) cells as integers of one type; None if some are no integers."""
-        if table.is_frame:
-            columns = [table.column(j) for j in self.index]
-            if any(not isinstance(c.dtype, np.dtype) or c.dtype.kind not in "iu" for c in columns):
-                return None
-            arrays = [np.asarray(c) for c in columns]
-            narrowest = _narrowest(arrays)
-            return None if narrowest is None else row_major(arrays, narrowest)
-        data = np.asarray(table.data)
-        if data.dtype.kind not in "biu" or self.missing_values:
-            return None
-        return data if len(self.index) == data.shape[1] else data[:, list(self.index)]
-
     def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
         """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
         if cuts is not None:
@@ -224,13 +210,6 @@ class LevelColumns(PlainColumns):
             return codes, None
         first = int(np.argmax(occurs > 0))
         return codes, Unknown(j, int(occurs.sum()), values[first], factors.first_row(j, first))
-
-
-def _narrowest(columns: Sequence[np.ndarray]) -> np.dtype | None:
-    """Smallest integer type that holds every cell; None if no type does."""
-    low, high = min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)
-    kinds = (np.int8, np.int16, np.int32, np.int64, np.uint64)
-    return next((np.dtype(t) for t in kinds if np.iinfo(t).min <= low and high <= np.iinfo(t).max), None)
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:

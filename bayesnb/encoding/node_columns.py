@@ -273,6 +273,3 @@ def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple
         return declared if columns.network is None else replace(columns.network, base=declared)
 
     return tuple(map(declare, blocks))
-
-
-__all__ = ["Conditional", "Node", "NodeColumns", "declare_levels"]

@@ -73,6 +73,3 @@ class PairColumns(NodeColumns):
         weight = self._node_weight(statistics)[:, : len(self.index)]
         missing = (weight < class_count[:, None] * (1 - 1e-9)).any(axis=0)
         return [self.names[int(j)] for j in np.flatnonzero(missing)]
-
-
-__all__ = ["PairColumns"]

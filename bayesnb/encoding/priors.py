@@ -23,9 +23,9 @@ def class_distribution(class_prior: object, class_alpha: object, n_classes: int)
     """
     group = np.zeros(n_classes, np.int32)
     if isinstance(class_prior, Dirichlet):
-        return Dirichlet(_concentration(class_prior.concentration, (1, n_classes), "class_prior"), group, 1)
+        return Dirichlet(_to_shape(class_prior.concentration, "class_prior", (1, n_classes)), group, 1)
     if class_prior is None:
-        return Dirichlet(_concentration(class_alpha, (1, n_classes), "class_alpha"), group, 1)
+        return Dirichlet(_to_shape(class_alpha, "class_alpha", (1, n_classes)), group, 1)
     prob = to_numbers("class_prior", class_prior)
     if prob.shape != (n_classes,):
         raise ValueError(
@@ -154,14 +154,16 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
         If the prior is neither, or a field of it is out of range or of another shape.
     """
     if isinstance(given, family):
-        return family(**{k: _check_field(given, k, shape, bound, argument) for k, bound in family.least.items()})
+        return family(
+            **{k: _to_shape(getattr(given, k), f"{argument}.{k}", shape, bound) for k, bound in family.least.items()}
+        )
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
         raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
     for name, bound in given.least.items():
-        _check_field(given, name, (), bound, argument)
+        _to_shape(getattr(given, name), f"{argument}.{name}", (), bound)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
@@ -189,14 +191,14 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
         given = IndependentCuts()
     if isinstance(given, IndependentCuts):
         for name, bound in given.least.items():
-            _check_field(given, name, (), bound, argument)
+            _to_shape(getattr(given, name), f"{argument}.{name}", (), bound)
         return given.prior(n_classes, sizes)
     if not isinstance(given, Binned):
         raise ValueError(
             f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."
         )
     group = np.repeat(np.arange(len(sizes)), sizes)
-    alpha = _check_field(given, "concentration", (n_classes, len(group)), 0.0, argument)
+    alpha = _to_shape(given.concentration, f"{argument}.concentration", (n_classes, len(group)))
     if not np.array_equal(given.group, group):
         raise ValueError(
             f"{argument} is over cells of {_group_sizes(given.group)}, and there are {sizes.tolist()[:20]}."
@@ -204,25 +206,15 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     return replace(given, concentration=alpha)
 
 
-def _concentration(alpha: object, shape: tuple[int, int], name: str) -> np.ndarray:
-    alpha = to_numbers(name, alpha)
-    _require_at_least(alpha, 0.0, name)
-    try:
-        return np.broadcast_to(alpha, shape)
-    except ValueError:
-        raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
-
-
-def _check_field(prior: object, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
-    """Return a field of a prior in this shape; raise ValueError if a value is below `bound` or the shape another."""
-    values = to_numbers(f"{argument}.{name}", getattr(prior, name))
-    _require_at_least(values, bound, f"{argument}.{name}")
+def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0) -> np.ndarray:
+    """Return numbers in this shape; raise ValueError if one is below `bound`, or the shape is another."""
+    values = to_numbers(name, given)
+    _require_at_least(values, bound, name)
     try:
         return np.broadcast_to(values, shape).astype(np.float64)
     except ValueError:
-        raise ValueError(
-            f"{argument}.{name} has shape {values.shape}; expected a scalar, (F,) = {shape[1:]} or (C, F) = {shape}."
-        ) from None
+        expected = " or ".join(["a scalar", *(f"shape {shape[i:]}" for i in range(len(shape) - 1, -1, -1))])
+        raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
 def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
@@ -279,7 +271,7 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
                 f"{_group_sizes(groups)}. Declare `categories` so that the levels do not depend on the rows."
             )
         for name, bound in family.least.items():
-            _check_field(family, name, block.count.shape, bound, f"prior.blocks[{i}]")
+            _to_shape(getattr(family, name), f"prior.blocks[{i}].{name}", block.count.shape, bound)
         if columns.network is not None and hasattr(family, "count"):  # an average of structures
             _require_structures(family, columns.prior(1.0, "alpha", n_classes), f"prior.blocks[{i}]")
     return prior

@@ -106,6 +106,18 @@ class Table:
         """Name of column j for messages."""
         return f"Input X, column {shown(self.names[j])}"
 
+    def integers(self, index: Sequence[int]) -> np.ndarray | None:
+        """(N, K) cells of some columns of integers, or of an array of Booleans; None if columns are of other types."""
+        if not self.is_frame:
+            data = self.data if len(index) == self.data.shape[1] else self.data[:, list(index)]
+            return data if data.dtype.kind in "biu" else None
+        if any(not isinstance(self.data[j].dtype, np.dtype) or self.data[j].dtype.kind not in "iu" for j in index):
+            return None
+        columns = [np.asarray(self.data[j]) for j in index]
+        bounds = [bound for column in columns for bound in (column.min(), column.max())]
+        narrowest = np.result_type(*map(np.min_scalar_type, bounds))
+        return row_major(columns, narrowest) if narrowest.kind in "iu" else None
+
     def numbers(self, index: Sequence[int]) -> np.ndarray:
         """Return some columns as a 2-D array of numbers, which may be infinite: `check_finite` checks this.
 

@@ -134,6 +134,3 @@ class TermMap:
             if self.plus[r] >= 0:
                 terms[self.plus[r]] = weight[r] + (terms[self.minus[r]] if self.minus[r] >= 0 else 0.0)
         return terms
-
-
-__all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "select_level_columns"]

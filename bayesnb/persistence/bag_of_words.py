@@ -144,6 +144,3 @@ def _check(content: dict[str, Any]) -> None:
 
 def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-__all__ = ["PATTERNS", "read_words", "write_words"]

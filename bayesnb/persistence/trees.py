@@ -267,6 +267,3 @@ def _decode_time(tree: dict[str, Tree]) -> Any:
 
     require_zone(tree["zone"], "it")
     return pd.Timestamp(int(tree["value"]), unit="ns", tz=tree["zone"]).as_unit(tree["unit"])
-
-
-__all__ = ["Decoder", "Encoder"]

@@ -43,6 +43,3 @@ def all_conform(values: Iterable[object], hint: Any) -> bool:
 def _is_open(hint: Any) -> bool:
     """Return whether an annotation is Any or a protocol, which accept every value."""
     return hint is Any or getattr(hint, "_is_protocol", False)
-
-
-__all__ = ["all_conform", "conforms"]

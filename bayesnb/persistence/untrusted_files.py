@@ -70,6 +70,3 @@ def require_few_brackets(text: bytes) -> None:
     brackets = text.count(b"[") + text.count(b"{")
     if brackets > max(_FEW_BRACKETS, len(text) // 8):
         raise CorruptModelError(f"it has {brackets:,} lists and objects in {len(text):,} bytes.")
-
-
-__all__ = ["CorruptModelError", "read_file", "require_few_brackets"]
