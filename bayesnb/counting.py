@@ -253,7 +253,7 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     classes = joint.classes.index(encoding.classes.values)
     n_classes = len(joint.classes)
 
-    def spread(values: np.ndarray, columns: Any, target: Any) -> np.ndarray:
+    def spread(values: np.ndarray, columns: Columns, target: Columns) -> np.ndarray:
         positions, width = columns.positions_in(target), target.sizes().sum()
         if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(positions):
             return values

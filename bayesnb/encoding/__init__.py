@@ -159,20 +159,14 @@ class Encoding:
             If X has no such column; the message names the first one.
         """
         names = {name: int(j) for base in self._bases() for j, name in zip(base.index, base.names, strict=True)}
-        known = set(names.values())
-        positions = set()
+        by_name_or_index: dict[object, int] = {key: j for name, j in names.items() for key in (name, j)}
         is_single = isinstance(features, str) or not isinstance(features, Iterable)
+        positions = set()
         for feature in [features] if is_single else features:
-            if isinstance(feature, int | np.integer) and int(feature) in known:
-                positions.add(int(feature))
-            elif isinstance(feature, Hashable) and feature in names:
-                positions.add(names[feature])
-            else:
-                first_names = list(names)[:8]
-                raise ValueError(
-                    f"{argument}: there is no column {shown(feature)}; "
-                    f"X has {shown(first_names)}{' …' * (len(names) > 8)}."
-                )
+            if not isinstance(feature, Hashable) or feature not in by_name_or_index:
+                first_names = f"{shown(list(names)[:8])}{' …' * (len(names) > 8)}"
+                raise ValueError(f"{argument}: there is no column {shown(feature)}; X has {first_names}.")
+            positions.add(by_name_or_index[feature])
         return positions
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from bayesnb.encoding.levels import to_python
+from bayesnb.encoding.levels import Levels, to_python
 from bayesnb.encoding.priors import prior_of_levels, prior_of_numbers
 from bayesnb.encoding.row_blocks import BinaryRows, RealRows, Rows
 from bayesnb.encoding.sparse_rows import CountRows, PresenceRows
@@ -77,6 +77,10 @@ class Columns(ABC):
     def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, Rows]:
         """Return columns with the levels that may occur in a table, and the rows of the table under these columns."""
         return self, self.rows(table, policy)
+
+    def with_declared(self, known: Mapping[int, Levels]) -> Self:
+        """Return columns with the levels of each column of the table in `known`, which do not grow."""
+        return self
 
     def check(self) -> None:  # noqa: B027
         """Raise ValueError unless the fields fit together; `Encoding.check` checks what all columns have."""

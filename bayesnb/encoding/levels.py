@@ -36,7 +36,7 @@ class Levels:
     values: tuple[Hashable, ...]
 
     @classmethod
-    def from_values(cls, values: Iterable[Any]) -> Levels:
+    def from_values(cls, values: Iterable[object]) -> Levels:
         """Return the distinct values, sorted; among equal values the one whose type's name comes first."""
         distinct: dict[Hashable, Hashable] = {}
         for value in map(to_python, values):
@@ -78,7 +78,7 @@ class Levels:
             )
         return Levels.from_values((*self.values, *other.values))
 
-    def index(self, values: Iterable[Any]) -> np.ndarray:
+    def index(self, values: Iterable[object]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""
         return np.fromiter((self._index.get(_key(v), UNKNOWN) for v in values), np.int64)
 
@@ -112,7 +112,7 @@ class Factors:
 
     raw: np.ndarray
     low: np.ndarray
-    values: tuple[Sequence[Any], ...]
+    values: tuple[Sequence[Hashable], ...]
     complete: bool
 
     def occurrences(self, column: int) -> np.ndarray:
@@ -169,7 +169,7 @@ def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> 
     return [reduce(values, axis=0) for reduce, values in zip(reductions, reduced, strict=True)]
 
 
-def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
+def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     """Return the codes of a 1-D column and its distinct values; the code of None, NaN, NaT and pd.NA is -1.
 
     Raises
@@ -214,7 +214,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     return codes, values
 
 
-def _factorize_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
+def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
     """Return the codes and values of a pandas column of text, by Arrow's dictionary if it has one; else None."""
     dtype = getattr(column, "dtype", None)
     arrow_type: Any = getattr(dtype, "pyarrow_dtype", None)
@@ -231,12 +231,12 @@ def _factorize_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
     return None
 
 
-def _unify_types(values: list[Any], column: Any) -> list[Any]:
+def _unify_types(values: list[Hashable], column: np.ndarray) -> list[Hashable]:
     """Return values in the type that comes first by name among equal values (1, 1.0, True) of the column.
 
     The type does not depend on the order of the rows.
     """
-    kept: dict[Any, Any] = {}
+    kept: dict[Hashable, Hashable] = {}
     for value in map(to_python, column):
         kept[value] = min(kept.get(value, value), value, key=lambda v: type(v).__name__)
     return [kept[value] for value in values]
@@ -251,7 +251,7 @@ def to_array(column: Any) -> np.ndarray:
     return np.array(column.to_list(), dtype=object) if missing else np.asarray(column)
 
 
-def require_distinct_hashes(values: Collection[Any]) -> None:
+def require_distinct_hashes(values: Collection[object]) -> None:
     """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
 
     Python hashes numbers modulo 2^61 - 1, so that any number of integers, and some two hundred floats, can be chosen
@@ -269,7 +269,7 @@ def require_distinct_hashes(values: Collection[Any]) -> None:
         raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
 
 
-def _key(value: object) -> Any:
+def _key(value: object) -> Hashable:
     """Key of a value in a dictionary: equal for equal values, with a hash that cannot be foreseen.
 
     Python salts the hashes of strings anew in every process. The hashes of numbers can be foreseen, and a file may have
@@ -284,7 +284,7 @@ def to_python(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _sort_values(values: Iterable[Any]) -> list[Any]:
+def _sort_values(values: Iterable[Any]) -> list[Hashable]:
     """Return values sorted by the name of their type, then by value, or by text if values cannot be compared."""
     values = list(values)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress, product
@@ -15,6 +15,7 @@ from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.encoding.columns import Columns, UnknownPolicy
 from bayesnb.encoding.level_columns import LevelColumns
+from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.node_rows import NetworkRows, NodeRows, sort_parents_first
 from bayesnb.encoding.row_blocks import CodedRows, padded_levels
 from bayesnb.encoding.table import Table
@@ -115,6 +116,9 @@ class NodeColumns(Columns):
     def counting_rows(self, base: CodedRows) -> NodeRows:
         """Rows of which each cell counts together with its parents."""
         return self.counted_as(base, self.nodes, self.sizes())
+
+    def with_declared(self, known: Mapping[int, Levels]) -> Self:
+        return replace(self, base=self.base.with_declared(known))
 
     def union(self, other: Self) -> Self:
         if self.nodes != other.nodes:
@@ -257,19 +261,6 @@ class NodeColumns(Columns):
 
 def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:
     """Return blocks of columns with the levels of the `known` blocks, which do not grow; numbers stay as they are."""
-    bases: list[Any] = [columns.base for columns in known]
-    levels = {
-        j: column_levels
-        for base in bases
-        if hasattr(base, "with_declared")
-        for j, column_levels in zip(base.index, base.levels, strict=True)
-    }
-
-    def declare(columns: Columns) -> Columns:
-        base: Any = columns.base
-        if not hasattr(base, "with_declared"):
-            return columns
-        declared: Columns = base.with_declared(levels)
-        return declared if columns.network is None else replace(columns.network, base=declared)
-
-    return tuple(map(declare, blocks))
+    bases = [columns.base for columns in known if hasattr(columns.base, "levels")]
+    levels = {j: column_levels for base in bases for j, column_levels in zip(base.index, base.levels, strict=True)}
+    return tuple(columns.with_declared(levels) for columns in blocks)

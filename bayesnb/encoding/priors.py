@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
+
+if TYPE_CHECKING:
+    from bayesnb.encoding import Columns, Encoding, NodeColumns, PairColumns
 
 
 def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
@@ -41,7 +44,7 @@ def class_distribution(class_prior: object, class_alpha: object, n_classes: int)
         return Known(np.log(prob)[None])
 
 
-def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
+def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichlet:
     """Dirichlet over the levels of a block.
 
     Parameters
@@ -88,7 +91,7 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
     return Dirichlet(full, group, n_groups)
 
 
-def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTree:
+def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> ContextTree:
     """Prior of features given contexts.
 
     Parameters
@@ -116,7 +119,7 @@ def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTre
     return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(alpha, (n_classes, 1)))
 
 
-def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
+def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeAveraged:
     """Prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
@@ -154,9 +157,8 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
         If the prior is neither, or a field of it is out of range or of another shape.
     """
     if isinstance(given, family):
-        return family(
-            **{k: _to_shape(getattr(given, k), f"{argument}.{k}", shape, bound) for k, bound in family.least.items()}
-        )
+        least = family.least.items()
+        return family(**{k: _to_shape(getattr(given, k), f"{argument}.{k}", shape, bound) for k, bound in least})
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
@@ -229,7 +231,7 @@ def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
         )
 
 
-def _describe_shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
+def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
     """Message with the shapes that `alpha` may have."""
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
@@ -239,7 +241,7 @@ def _describe_shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     )
 
 
-def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
+def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any:
     """Return a complete prior, such as another model's `prior_`, if it is over these classes and levels.
 
     Raises
@@ -292,7 +294,7 @@ def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
         raise ValueError(f"{name}.count is not 0: pass a prior, and no posterior.")
 
 
-def _group_sizes(group: Any) -> list[int]:
+def _group_sizes(group: object) -> list[int]:
     """Numbers of levels of the groups; groups may have any distinct numbers."""
     sizes: list[int] = np.unique(np.asarray(group), return_counts=True)[1].tolist()
     return sizes

@@ -83,7 +83,7 @@ class Table:
             cells[:, k] = _to_dates(column) if column.dtype.kind in "mM" else column
         return cells
 
-    def position(self, column: Any, argument: str) -> int:
+    def position(self, column: object, argument: str) -> int:
         """Position of a column that an argument gives by name or by index.
 
         Raises
@@ -178,7 +178,7 @@ class Table:
             self._refuse(values[row, j], start + row, index[j])
         return not np.isnan(values).any()
 
-    def _refuse(self, value: Any, row: int, j: int) -> NoReturn:
+    def _refuse(self, value: np.generic, row: int, j: int) -> NoReturn:
         """Raise ValueError for a number that is negative, infinite or NaN."""
         where = f"{shown(to_python(value))} at row {row}, column {shown(self.names[j])}"
         if np.isfinite(value):
@@ -231,7 +231,7 @@ def check_table(X: Any, owner: str) -> Table:
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
-def row_major(columns: Sequence[np.ndarray], dtype: Any = None) -> np.ndarray:
+def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
     """Stack columns in row-major order, by tiles that fit the cache: three times as fast as np.stack."""
     dtype = np.result_type(*columns) if dtype is None else dtype
     out = _aligned((len(columns[0]), len(columns)), np.dtype(dtype))
