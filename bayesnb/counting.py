@@ -14,7 +14,7 @@ import numpy as np
 from bayesnb._util.arguments import GREATEST, shown
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import rows_progress
-from bayesnb.encoding import Columns, Encoding, Levels, Rows, Table, blocks
+from bayesnb.encoding import Columns, Encoding, Levels, Rows, blocks
 from bayesnb.families import LevelCounts
 from bayesnb.model import Statistics, kernel_log_base
 from bayesnb.networks.learning import count_level_pairs, lay_out_pairs
@@ -69,21 +69,6 @@ def _observe_responsibilities(
     """Add a block of rows with a `weight` (N, C) in each class, as `_observe` does for labelled rows."""
     log_base = log_base + kernel_log_base(statistics.blocks, x)
     return statistics.observe_responsibilities(x, weight, log_base), jnp.sum(weight)
-
-
-def count(encoding: Encoding, table: Table, label: np.ndarray, weight: np.ndarray) -> Statistics:
-    """Statistics of labelled rows under an encoding that has their levels.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    table : Table
-    label : (N,) int array
-        Index of the class of each row.
-    weight : (N,) array
-        Replication count of each row.
-    """
-    return count_rows(encoding, encoding.rows(table), label, weight)
 
 
 @float64
@@ -243,13 +228,11 @@ def remove(a: Counted, b: Counted) -> Counted:
 
 
 def _settle(
-    before: np.ndarray, after: np.ndarray, rounding: np.ndarray, name: str, encoding: Encoding, columns: Any
+    before: np.ndarray, after: np.ndarray, rounding: np.ndarray, name: str, encoding: Encoding, columns: Columns | None
 ) -> np.ndarray:
     """Return statistics with rounding errors set to zero; raise ValueError if one is negative beyond rounding."""
-    if (after < -rounding).any():
-        where = tuple(int(i[0]) for i in np.nonzero(after < -rounding))
-        label = shown(encoding.classes.values[where[0]])
-        place = f"class {label}" if columns is None else f"class {label}, {_axis_name(columns, where[1])}"
+    if (negative := after < -rounding).any():
+        where, place = _locate(negative, encoding, columns)
         raise ValueError(
             f"forget would leave a negative {name} in {place}: {before[where]:g} counted, "
             f"{before[where] - after[where]:g} to remove. Rows can be forgotten only if they were counted, with the "
@@ -270,7 +253,7 @@ def _embed(counted: Counted, joint: Encoding) -> Statistics:
     classes = joint.classes.index(encoding.classes.values)
     n_classes = len(joint.classes)
 
-    def spread(values: np.ndarray, columns: Any, target: Any) -> np.ndarray:
+    def spread(values: np.ndarray, columns: Columns, target: Columns) -> np.ndarray:
         positions, width = columns.positions_in(target), target.sizes().sum()
         if values.shape == (n_classes, width) and _is_identity(classes) and _is_identity(positions):
             return values
@@ -292,37 +275,43 @@ def check(counted: Counted) -> None:
     encoding, statistics = counted
     encoding.check()
     n_classes, weight = len(encoding.classes), statistics.class_count
-    require_numbers("class_count", weight, (n_classes,), GREATEST)
+    require_numbers("class_count", weight, (n_classes,))
     require_numbers("log_base", statistics.log_base, ())
     if (weight < 0).any():
         raise ValueError(f"class_count is negative: {weight.min()}.")
-    pairs: Iterator[tuple[Columns, Any]] = zip(encoding.blocks, statistics.blocks, strict=True)
+    pairs = list(zip(encoding.blocks, statistics.blocks, strict=True))
     for columns, block in pairs:
-        kind: Any = columns.family.statistics
-        if type(block) is not kind:
+        if type(block) is not columns.family.statistics:
             raise ValueError(f"{columns.kind} columns have {type(block).__name__} for statistics.")
-        for name in (field.name for field in fields(block)):
-            most = GREATEST if name == "count" else np.inf
-            require_numbers(name, getattr(block, name), (n_classes, sum(columns.sizes().tolist())), most)
-        if not block.possible().all():
-            c, j = (int(i[0]) for i in np.nonzero(~block.possible()))
-            raise ValueError(f"no rows leave such {type(block).__name__} in class {c}, {_axis_name(columns, j)}.")
-        # Sums of fractional weights are rounded, in particular by `forget`.
-        most_observed = (weight * (1 + 1e-6) + 1e-6)[:, None]
-        if (columns.observed_weight(block) > most_observed).any() or (block.count[weight == 0] > 1e-6).any():
+        for field in fields(block):
+            require_numbers(field.name, getattr(block, field.name), (n_classes, sum(columns.sizes().tolist())))
+    _check_range(encoding, statistics)
+    # Sums of fractional weights are rounded, in particular by `forget`.
+    most_observed = (weight * (1 + 1e-6) + 1e-6)[:, None]
+    for columns, block in pairs:
+        if not (possible := block.possible()).all():
+            raise ValueError(
+                f"no rows leave such {type(block).__name__} in {_locate(~possible, encoding, columns)[1]}."
+            )
+        too_many = not columns.one_simplex and (_sum_levels(block.count, columns.sizes()) > most_observed).any()
+        if too_many or (block.count[weight == 0] > 1e-6).any():
             raise ValueError(f"class_count contradicts the cells of {columns.kind} columns: there are more of these.")
 
 
-def require_numbers(name: str, array: Any, shape: tuple[int, ...], most: float = np.inf) -> None:
-    """Raise ValueError unless an array has finite float64 numbers of at most `most`, whose sum is finite too."""
+def _sum_levels(count: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """(C, F) sums of (C, L) counts over the levels of each feature that has any."""
+    start = (np.cumsum(sizes) - sizes)[sizes > 0].astype(np.int64)
+    return np.asarray(np.add.reduceat(count, start, axis=1)) if len(start) else count
+
+
+def require_numbers(name: str, array: object, shape: tuple[int, ...]) -> None:
+    """Raise ValueError unless an array has finite float64 numbers, whose sum is finite too."""
     kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray | np.generic) else type(array).__name__
     if kind != f"{np.dtype(np.float64)} {shape}":
         raise ValueError(f"{name} should be float64 of shape {shape}, and is {kind}.")
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(np.sum(array)):
+        if not np.isfinite(np.sum(np.asarray(array))):
             raise ValueError(f"{name} is not finite, or its sum is not.")
-    if np.max(array, initial=0.0) > most:
-        raise ValueError(f"{name} is {np.max(array)}; it must be at most {most:g}.")
 
 
 def _is_identity(index: np.ndarray) -> bool:
@@ -332,54 +321,34 @@ def _is_identity(index: np.ndarray) -> bool:
 
 def _check_range(encoding: Encoding, statistics: Statistics) -> None:
     """Raise ValueError if statistics are not finite, a count is more than `GREATEST`, or squares have underflown."""
-    if (statistics.class_count > GREATEST).any():
-        c = int(np.argmax(statistics.class_count > GREATEST))
+    if (heavy := statistics.class_count > GREATEST).any():
+        where, place = _locate(heavy, encoding, None)
         raise ValueError(
-            f"sample_weight: rows of class {shown(encoding.classes.values[c])} weigh {statistics.class_count[c]} in "
-            f"all. They may weigh {GREATEST:g} at most; rescale the weights."
+            f"sample_weight: rows of {place} weigh {statistics.class_count[where]} in all, and may weigh at "
+            f"most {GREATEST:g}; rescale the weights."
         )
     for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        for name in (field.name for field in fields(block)):
-            values = getattr(block, name)
-            bad = ~np.isfinite(values) | ((name == "count") & (values > GREATEST))
-            if bad.any():
-                c, j = (int(i[0]) for i in np.nonzero(bad))
-                raise ValueError(
-                    f"Input X, {_axis_name(columns, j)}, class {shown(encoding.classes.values[c])}: the values are too "
-                    f"large, their squares or sums overflow float64, or their counts exceed {GREATEST:g}; rescale the "
-                    "feature."
-                )
+        too_large = ~np.isfinite(jax.tree.leaves(block)).all(axis=0) | (block.count > GREATEST)
+        if too_large.any():
+            raise ValueError(
+                f"Input X, {_locate(too_large, encoding, columns)[1]}: the values are too large, their squares or sums "
+                f"overflow float64, or their counts exceed {GREATEST:g}; rescale the feature."
+            )
         if hasattr(block, "m2"):
             lost = (block.m2 == 0) & (block.count > 1) & (np.abs(block.mean) < 1e-150) & (block.mean != 0)
             if lost.any():
-                c, j = (int(i[0]) for i in np.nonzero(lost))
                 raise ValueError(
-                    f"Input X, {_axis_name(columns, j)}, class {shown(encoding.classes.values[c])}: the values are so "
-                    "small that their squares underflow float64; rescale the feature."
+                    f"Input X, {_locate(lost, encoding, columns)[1]}: the values are so small that their squares "
+                    "underflow float64; rescale the feature."
                 )
 
 
-def _axis_name(columns: Columns, j: int) -> str:
-    """Name of position j on the last axis of a block's statistics."""
-    feature, levels = columns.axis()
-    name = f"column {shown(columns.names[int(feature[j])])}"
-    return name if levels is None else f"{name}, level {shown(levels[j])}"
-
-
-__all__ = [
-    "Counted",
-    "check",
-    "count",
-    "count_rows",
-    "declare",
-    "empty",
-    "expected_counts",
-    "finish",
-    "merge",
-    "prune",
-    "remove",
-    "require_finite",
-    "require_numbers",
-    "row_blocks",
-    "single_rows",
-]
+def _locate(flag: np.ndarray, encoding: Encoding, columns: Columns | None) -> tuple[tuple[int, ...], str]:
+    """Return position and name of the first true flag: (C,) of classes, or (C, L) of positions of the columns."""
+    where = tuple(int(i[0]) for i in np.nonzero(flag))
+    place = f"class {shown(encoding.classes.values[where[0]])}"
+    if columns is not None:
+        feature, levels = columns.axis()
+        level = "" if levels is None else f", level {shown(levels[where[1]])}"
+        place = f"column {shown(columns.names[int(feature[where[1]])])}{level}, {place}"
+    return where, place

@@ -35,15 +35,15 @@ class _UncountedState:
 class _BlockCounts(NamedTuple):
     """Classes and counts of some blocks.
 
-    `classes` includes the classes of rows without weight; `counted` is None if no row has weight. `columns` is a
-    classifier without counts that has the columns of the first row with weight. `same_columns` says whether every block
-    decided on the same columns. Only then does `counted` include all blocks.
+    `classes` includes the classes of rows without weight; `counted` is None if no row was counted. `counter` is a
+    classifier without counts that has the columns of the counted rows. `weighted` is the number of the first block that
+    has weight.
     """
 
     classes: Levels
-    columns: Any = None
+    counter: Any = None
     counted: Counted | None = None
-    same_columns: bool = True
+    weighted: int | None = None
 
 
 def fit(
@@ -85,9 +85,8 @@ def fit(
     Notes
     -----
     The first block decides the kinds of the columns, as the first batch of `partial_fit` does. If no row of that block
-    has a positive weight, each block decides the kinds by itself; if the blocks differ, all rows are counted once more
-    with the kinds of the first block that has weight. Dataframes need known categories, `X.categorize()`. Workers raise
-    warnings where they count the blocks.
+    has a positive weight, all rows are read once more, and the first block that has weight decides. Dataframes need
+    known categories, `X.categorize()`. Workers raise warnings where they count the blocks.
 
     Hyperparameters are checked after all rows are counted, as some depend on the levels and classes in the data.
 
@@ -107,29 +106,27 @@ def fit(
     blocks = _batches(X) if y is None else _labelled_blocks(X, y, sample_weight)
     if not blocks:
         raise ValueError("X is empty: there was no row to fit to.")
-    total = _count_blocks(draft, blocks)
-    if not total.same_columns:
-        total = _count_blocks(total.columns, blocks)
-    observed, columns, counted, _ = total
-    if counted is None:
+    total = _count_blocks(draft, blocks, 0)
+    if total.counted is None and total.weighted is not None:
+        total = _count_blocks(draft, blocks, total.weighted)
+    if total.counted is None:
         raise ValueError(
             "sample_weight is zero for every row; at least one row must count."
-            if len(observed)
+            if len(total.classes)
             else "X is empty: there was no row to fit to."
         )
-    model = columns.with_counts(counting.declare(counted, observed.union(declared)))
+    model = total.counter.with_counts(counting.declare(total.counted, total.classes.union(declared)))
     return classifier_state.commit_counter(nb, draft, model)
 
 
-def _count_blocks(start: Any, blocks: Blocks) -> _BlockCounts:
-    """Count all blocks; the order of the merges does not depend on the workers."""
+def _count_blocks(draft: NaiveBayesClassifier, blocks: Blocks, first: int) -> _BlockCounts:
+    """Count all blocks with the columns of the first one; the order of the merges does not depend on the workers."""
     from dask.delayed import delayed
 
     count, merge = delayed(_count_block, pure=False), delayed(_merge_all, pure=False)
-    start = delayed(start, traverse=False)
-    first = count(start, blocks[0], 0)
-    columns = delayed(_choose_columns, pure=False)(first, start)
-    counts = [first, *(count(columns, block, number) for number, block in enumerate(blocks[1:], 1))]
+    deciding = count(delayed(draft, traverse=False), blocks[first], first, True)
+    counter = delayed(_counter_of, pure=False)(deciding, delayed(draft, traverse=False))
+    counts = [deciding if n == first else count(counter, block, n, False) for n, block in enumerate(blocks)]
     while len(counts) > 1:
         counts = [merge(counts[i : i + _FAN_IN]) for i in range(0, len(counts), _FAN_IN)]
     total: _BlockCounts = counts[0].compute()
@@ -139,36 +136,34 @@ def _count_blocks(start: Any, blocks: Blocks) -> _BlockCounts:
 # -- counting on workers --------------------------------------------------------------------------
 
 
-def _count_block(start: Any, batches: Iterable[Any], number: int) -> _BlockCounts:
-    """Count one block; its first rows with weight decide the columns if the classifier `start` has none."""
+def _count_block(counter: Any, batches: Iterable[object], number: int, decides: bool) -> _BlockCounts:
+    """Count one block with the columns of `counter`; if it has none, the first rows with weight may decide them."""
     total = _BlockCounts(Levels(()))
     try:
         for i, batch in enumerate(batches):
-            counter = start if total.columns is None else total.columns
-            total = _merge(total, _count_batch(counter, *split_batch(batch, i)))
+            X, y, weight = split_batch(batch, i)
+            if not (n := n_rows(X)):
+                continue
+            if weight is not None and np.shape(weight) in ((), (n,)) and not np.any(weight):
+                counts = _BlockCounts(check_labels(y, n, type(counter).__name__)[0])
+            elif decides or classifier_state.is_fitted(counter):
+                counter = counter if classifier_state.is_fitted(counter) else classifier_state.make_counter(counter, X)
+                counted = classifier_state.count_batch(counter, X, y, weight, Levels(()), grow=True)
+                if not classifier_state.is_fitted(counter):
+                    counter.fitted_ = _UncountedState(counted.encoding)
+                counts = _BlockCounts(counted.encoding.classes, counter, counted, number)
+            else:
+                counts = _BlockCounts(Levels(()), weighted=number)
+            total = _merge(total, counts)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"Block {number}: {error}") from error
     return total
 
 
-def _count_batch(start: Any, X: object, y: object, weight: Any) -> _BlockCounts:
-    """Count one batch; its rows decide the columns if the classifier `start` has none."""
-    n = n_rows(X)
-    if not n:
-        return _BlockCounts(Levels(()))
-    if np.shape(weight) in ((), (n,)) and weight is not None and not np.any(weight):
-        return _BlockCounts(check_labels(y, n, type(start).__name__)[0])
-    columns = start if classifier_state.is_fitted(start) else classifier_state.make_counter(start, X)
-    counted = classifier_state.count_batch(columns, X, y, weight, Levels(()), grow=True)
-    if not classifier_state.is_fitted(columns):
-        columns.fitted_ = _UncountedState(counted.encoding)
-    return _BlockCounts(counted.encoding.classes, columns, counted)
-
-
-def _choose_columns(first: _BlockCounts, start: Any) -> Any:
-    """Return the classifier with the columns of the first block; `start` if no row of that block has weight."""
-    return start if first.columns is None else first.columns
+def _counter_of(counts: _BlockCounts, draft: NaiveBayesClassifier) -> Any:
+    """Return the classifier with the columns of counted rows; `draft` if no row was counted."""
+    return draft if counts.counter is None else counts.counter
 
 
 def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
@@ -176,28 +171,11 @@ def _merge_all(counts: list[_BlockCounts]) -> _BlockCounts:
 
 
 def _merge(a: _BlockCounts, b: _BlockCounts) -> _BlockCounts:
-    """Merge counts of blocks; those of `b` are left out if its columns are not those of `a`."""
-    classes = a.classes.union(b.classes)
-    if a.counted is None or b.counted is None:
-        return (b if a.counted is None else a)._replace(classes=classes)
-    same_columns = a.same_columns and b.same_columns and _describe_columns(a.columns) == _describe_columns(b.columns)
-    counted = counting.merge(a.counted, b.counted) if same_columns else a.counted
-    return _BlockCounts(classes, a.columns, counted, same_columns)
-
-
-def _describe_columns(nb: NaiveBayesClassifier) -> list[tuple[Any, ...]]:
-    """Return kind, edges of cells, positions and names of the columns of each block of a model, to be compared."""
-    fields = ("index", "names", "nodes", "declared")
-    return [
-        (type(block), block.kind, _cell_edges(block), *(getattr(block, field, None) for field in fields))
-        for block in nb.fitted_.encoding.blocks
-    ]
-
-
-def _cell_edges(block: Any) -> list[Any]:
-    """Return the edges of the cells of each column of numbers, or of its intervals in a structure."""
-    columns: Any = getattr(block, "edges", None) or getattr(block.base, "cuts", ())
-    return [None if edges is None else edges.tolist() for edges in columns]
+    counted = b.counted if a.counted is None else a.counted
+    if a.counted is not None and b.counted is not None:
+        counted = counting.merge(a.counted, b.counted)
+    weighted = min((n for n in (a.weighted, b.weighted) if n is not None), default=None)
+    return _BlockCounts(a.classes.union(b.classes), b.counter if a.counter is None else a.counter, counted, weighted)
 
 
 # -- blocks of the arguments ----------------------------------------------------------------------
@@ -228,63 +206,46 @@ def _batches(X: Any) -> Blocks:
 def _labelled_blocks(X: object, y: object, sample_weight: object) -> Blocks:
     """Return one block for each block of X, with its labels and weights."""
     arguments: dict[str, Any] = {"X": X, "y": y} | ({} if sample_weight is None else {"sample_weight": sample_weight})
-    kinds = {name: _kind(name, argument) for name, argument in arguments.items()}
-    arguments = _align(arguments, kinds)
-    for kind in ("array", "frame"):
-        if set(kinds.values()) == {kind}:
-            # One graph reads the source that X, y and weights may share only once.
-            join = _join_arrays if kind == "array" else _join_frames
-            return [[batch] for batch in join(*arguments.values())]
-    columns = [np.ravel(argument.to_delayed()).tolist() for argument in arguments.values()]
-    return [[batch] for batch in zip(*columns, strict=True)]
+    for name, argument in arguments.items():
+        _require_collection(name, argument, 2 if name == "X" else 1)
+    features = arguments["X"]
+    if collection_kind(features) == "frame":
+        _require_categories(features)
+    elif features.numblocks[1] > 1:
+        features = features.rechunk({1: -1})
+    columns = [_align(name, argument, features) for name, argument in arguments.items() if name != "X"]
+    # Without optimization of each graph, blocks of X, y and weights read a source that they share only once.
+    parts = [np.ravel(part.to_delayed(optimize_graph=False)).tolist() for part in (features, *columns)]
+    return [[batch] for batch in zip(*parts, strict=True)]
 
 
-def _kind(name: str, part: Any) -> str:
-    """Return "array" or "frame"; raise unless the argument is one of these, with the right number of dimensions."""
-    kind, wanted = collection_kind(part), 2 if name == "X" else 1
-    if kind is None:
+def _require_collection(name: str, part: Any, n_axes: int) -> None:
+    """Raise an error unless an argument is a dask array or dataframe with this number of dimensions."""
+    if collection_kind(part) is None:
         raise TypeError(
             f"{name} is a {type(part).__module__}.{type(part).__name__}; beside the other arguments it must be a dask "
             "array, DataFrame or Series (dask.array.from_array, dask.dataframe.from_pandas)."
         )
-    if part.ndim != wanted:
-        raise ValueError(f"{name} must have {wanted} dimension{'s'[: wanted - 1]}, got {part!r}.")
-    return kind
+    if part.ndim != n_axes:
+        raise ValueError(f"{name} must have {n_axes} dimension{'s'[: n_axes - 1]}, got {part!r}.")
 
 
-def _align(arguments: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:
-    """Return X in one block of columns, and labels and weights in the blocks of X, where chunks are known."""
-    aligned, X = dict(arguments), arguments["X"]
-    if kinds["X"] == "frame":
-        _require_categories(X)
-    elif X.numblocks[1] > 1:
-        aligned["X"] = X.rechunk({1: -1})
-    blocks = _n_blocks(X, kinds["X"])
-    for name in set(arguments) - {"X"}:
-        argument = arguments[name]
-        rows = [_known_n_rows(array, kinds[n]) for n, array in (("X", X), (name, argument))]
-        if None not in rows:
-            if rows[0] != rows[1]:
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: X has {rows[0]} rows, {name} has "
-                    f"{rows[1]}."
-                )
-            aligned[name] = argument.rechunk((X.chunks[0],))
-        elif (n_blocks := _n_blocks(argument, kinds[name])) != blocks:
+def _align(name: str, part: Any, X: Any) -> Any:
+    """Return labels or weights in the blocks of X, where chunks are known."""
+    if all(collection_kind(a) == "array" and not np.isnan(a.shape[0]) for a in (part, X)):
+        if part.shape[0] != X.shape[0]:
             raise ValueError(
-                f"X has {blocks} blocks of rows, and {name} has {n_blocks}: where their lengths "
-                "are not known, blocks must correspond. Take both from one collection, or compute_chunk_sizes()."
+                f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, {name} has "
+                f"{part.shape[0]}."
             )
-    return aligned
-
-
-def _known_n_rows(part: Any, kind: str) -> int | None:
-    """Return the number of rows of an array, None where it is unknown."""
-    return None if kind == "frame" or np.isnan(part.shape[0]) else int(part.shape[0])
-
-
-def _n_blocks(part: Any, kind: str) -> int:
-    return int(part.npartitions if kind == "frame" else part.numblocks[0])
+        return part.rechunk((X.chunks[0],))
+    n_blocks, n_parts = (a.numblocks[0] if hasattr(a, "numblocks") else a.npartitions for a in (X, part))
+    if n_blocks != n_parts:
+        raise ValueError(
+            f"X has {n_blocks} blocks of rows, and {name} has {n_parts}: where lengths are not known, blocks must "
+            "correspond. Take both from one collection, or compute_chunk_sizes()."
+        )
+    return part
 
 
 def _require_categories(X: Any) -> None:
@@ -295,26 +256,6 @@ def _require_categories(X: Any) -> None:
                 f"The categories of column {name!r} are not known before it is computed, and may be others in each "
                 "partition; use X.categorize(), or X.astype(object) to take the values that occur."
             )
-
-
-def _join_arrays(X: object, *others: Any) -> Blocks:
-    import dask.array as da
-
-    pairs = [argument for part in others for argument in (part, "i")]
-    options: dict[str, Any] = {"dtype": object, "meta": np.empty((0, 0), object), "align_arrays": False}
-    blockwise: Any = da.blockwise  # dask has no annotations.
-    blocks: Blocks = blockwise(_batch, "ij", X, "ij", *pairs, **options).to_delayed().ravel().tolist()
-    return blocks
-
-
-def _join_frames(X: Any, *others: Any) -> Blocks:
-    options = {"meta": (None, object), "enforce_metadata": False}
-    blocks: Blocks = X.map_partitions(_batch, *others, **options).to_delayed()
-    return blocks
-
-
-def _batch(*parts: Any) -> tuple[Any, ...]:
-    return parts
 
 
 __all__ = ["fit"]

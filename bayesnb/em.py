@@ -14,7 +14,7 @@ from bayesnb import counting, scoring
 from bayesnb._util.arguments import require_integer, require_number, require_seed
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
-from bayesnb.encoding import Encoding, Rows, Table
+from bayesnb.encoding import Encoding, Rows, Table, ignore_unknown
 from bayesnb.model import JointLikelihood, NaiveBayes, Statistics, kernel_log_base
 
 _NEGLIGIBLE = 1e-100
@@ -206,7 +206,3 @@ def _require_finite(value: float, unlabeled: Unlabeled | None = None, log_row: n
         "class has is impossible in the class, a variance may become zero, and a parameter without observed cells does "
         "not exist. Use a proper prior."
     )
-
-
-def ignore_unknown(columns: Any, unknown: Any) -> None:
-    """Ignore values that are not among the levels: a warning was given when the rows were counted."""

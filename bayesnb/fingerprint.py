@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from bayesnb._util import rows as rows_of
 from bayesnb.encoding import check_labels, check_table
 from bayesnb.encoding.levels import to_python
 
@@ -103,16 +104,9 @@ def _canonical(value: object) -> str:
 
 def take_rows(part: Any, rows: slice) -> Any:
     """Return some rows of X, y or weights; None and a number are returned as they are."""
-    if part is None or isinstance(part, Number):
-        return part
-    if sp.issparse(part):
-        return part.tocsr()[rows]
-    return part.iloc[rows] if hasattr(part, "iloc") else part[rows]
+    return part if part is None or isinstance(part, Number) else rows_of.take_rows(part, rows)
 
 
 def n_rows(part: Any) -> int:
     """Return the number of rows of X or y."""
     return int(part.shape[0]) if getattr(part, "shape", None) else len(part)
-
-
-__all__ = ["FirstRows", "n_rows", "take_rows"]

@@ -451,7 +451,7 @@ class Average:
             return
         cells: Any
         cells, *rest = rows
-        base, all_rows = cells.base.materialize(table.n_rows), np.ones(table.n_rows, bool)
+        base, all_rows = cells.base.materialize(), np.ones(table.n_rows, bool)
         with progress("AODE", len(self.members), "members") as tick:
             for p, (member, occurrences) in enumerate(zip(self.members, self.occurrences, strict=True)):
                 columns: Any = member.encoding.blocks[0]

@@ -34,8 +34,6 @@ MISSING = frozenset(["", "#N/A", "#N/A N/A", "#NA", "<NA>", "N/A", "n/a", "NA", 
 _BATCH = 65_536
 _CSV_BLOCK = 2**23
 _READ_AHEAD = 4
-_RAGGED = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
-_NO_VALUE = re.compile(r"In CSV column #(\d+): (?:Row #(\d+): )?(CSV conversion error to .*)", re.DOTALL)
 _ROWS_COUNTED, _FIRST_ROWS = "rows_counted_", "first_rows_"  # Checkpoints have these two attributes, models do not.
 
 Batch = tuple[Any, ...]
@@ -262,21 +260,10 @@ def read_table(
                 yield (frame, *(batch.column(name).to_pandas() for name in wanted[len(chosen) :]))
     except pa.ArrowInvalid as error:
         others = " or a file after it" if first is not source and len(source) > 1 else ""
-        raise ValueError(f"{os.fspath(first)!r}{others}{_refusal(str(error), names)}") from None
-
-
-def _refusal(error: str, names: Sequence[str] | None) -> str:
-    """Return the end of an error message of arrow, after the name of the file: row, column and reason."""
-    if ragged := _RAGGED.search(error):
-        row, expected, n_cells = ragged.groups()
-        return f", row {row}: {n_cells} cells, but the first line has {expected}."
-    if not (no_value := _NO_VALUE.search(error)):
-        return f": {error}"
-    column, row, why = no_value.groups()
-    where = f", row {row}" * bool(row) + f", column {repr(names[int(column)]) if names else int(column) + 1}"
-    if "UTF8" in why:
-        return f"{where}: the file is not in UTF-8; convert it first."
-    return f"{where}: {why} Give the column's type in types=."
+        problem = str(error)
+        if names and (column := re.search(r"In CSV column #(\d+)", problem)):
+            problem = problem.replace(column[0], f"column {names[int(column[1])]!r}")
+        raise ValueError(f"{os.fspath(first)!r}{others}: {problem} Give the column's type in types=.") from None
 
 
 def _require_columns(table: Any, wanted: list[str], all_columns: bool, source: str) -> None:
@@ -349,7 +336,7 @@ def read_arrays(X: object, y: object, sample_weight: object = None, *, batch_row
         raise ValueError(f"Found input variables with inconsistent numbers of samples: {rows}.")
     for start in range(0, rows["y"], batch_rows):
         piece = slice(start, start + batch_rows)
-        yield tuple(part.iloc[piece] if hasattr(part, "iloc") else part[piece] for part in arrays.values())
+        yield tuple(take_rows(part, piece) for part in arrays.values())
 
 
 def unfitted_copy(nb: NaiveBayesClassifier, who: str) -> NaiveBayesClassifier:

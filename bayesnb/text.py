@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.utils.validation import check_is_fitted
 
-from bayesnb._util.arguments import require_integer
 from bayesnb._util.warnings import warn
 from bayesnb.persistence.bag_of_words import read_words, write_words
 
@@ -276,11 +275,8 @@ class BagOfWords(CountVectorizer):
 
     def _learn(self, raw_documents: Iterable[str]) -> sp.csr_array:
         """Choose the dictionary among all words of the documents, and return the documents' counts under it."""
-        for name in ("min_df", "max_df"):
-            _check_frequency(name, getattr(self, name))
+        self._validate_params()
         limit = self.max_features
-        if limit is not None:
-            require_integer("max_features", limit)
         options = self.get_params(deep=False)
         for name in ("unknown", "min_df", "max_df", "max_features"):
             del options[name]
@@ -329,11 +325,7 @@ class BagOfWords(CountVectorizer):
         """Yield the documents; raise unless each is a string, or a function of the user's own takes it."""
         if isinstance(raw_documents, str | bytes):
             raise ValueError("raw_documents is one string; pass a list of documents, [text] for a single one.")
-        if (
-            isinstance(raw_documents, Mapping)
-            or hasattr(raw_documents, "columns")
-            or getattr(raw_documents, "ndim", 1) > 1
-        ):
+        if isinstance(raw_documents, Mapping) or getattr(raw_documents, "ndim", 1) > 1:
             raise ValueError(
                 f"raw_documents is a {type(raw_documents).__name__}; pass an iterable of documents, such as one column."
             )
@@ -349,16 +341,6 @@ class BagOfWords(CountVectorizer):
         return "too_frequent_" in vars(self)
 
 
-def _check_frequency(name: str, value: Any) -> None:
-    """Raise ValueError unless a value is a number of documents or a share of them."""
-    is_number = isinstance(value, (*_INTEGER, float, np.floating)) and not isinstance(value, bool)
-    if not is_number or not (value >= 1 if isinstance(value, _INTEGER) else 0 <= value <= 1):
-        raise ValueError(
-            f"{name}={value!r} must be a number of documents, an integer of at least 1, or a share of them, a float in "
-            "[0, 1]."
-        )
-
-
 def _number_words(words: Any) -> dict[Hashable, int]:
     """Return the columns of the words of a user's dictionary; raise ValueError where `CountVectorizer` refuses it."""
     if isinstance(words, str) or not isinstance(words, Iterable):
@@ -371,13 +353,12 @@ def _number_words(words: Any) -> dict[Hashable, int]:
 
 def _to_json(name: str, value: Any) -> Any:
     """Return an option as JSON has it; raise ValueError for a function, which no file can have."""
-    if callable(value) and name != "dtype":
-        raise ValueError(
-            f"{name}: {value!r} cannot be written to a file. Functions and objects would need pickle; save what they "
-            "make of the documents, or leave them out."
-        )
     if name == "dtype":
         return np.dtype(value).name
+    if callable(value):
+        raise ValueError(
+            f"{name}: {value!r} cannot be written to a file; leave it out, or save what it makes of texts."
+        )
     if isinstance(value, np.generic):
         return value.item()
     return list(value) if isinstance(value, tuple) else value

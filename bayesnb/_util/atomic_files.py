@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,39 +17,33 @@ _SUFFIX = ".bayesnb.tmp"
 def write_atomically(path: str | os.PathLike[str], content: bytes) -> None:
     """Write a temporary file beside the old one, and rename it to `path` once it is on the disk.
 
-    Temporary files of earlier writers of the same file that were killed are removed.
-
     Raises
     ------
     OSError
         If the file cannot be written, or `path` is no regular file; the old file is unchanged.
     """
     path = Path(path)
-    temporary = None
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{_SUFFIX}")
     try:
         _require_regular(path)
-        with _locked_folder(path) as prefix:
-            old = path.stat().st_mode if path.exists() else None
-            # A new file has the usual mode, which the system masks. A file that replaces another one is private until
-            # it has the mode of that file.
-            mode = 0o666 if old is None else 0o600
-            new_path = path.parent / f"{prefix}{secrets.token_hex(4)}{_SUFFIX}"
-            with open(new_path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
-                temporary = new_path
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            if old is not None:
-                os.chmod(temporary, old)
-            os.replace(temporary, path)
+        old = path.stat().st_mode if path.exists() else None
+        # A new file has the usual mode, which the system masks. A file that replaces another one is private until
+        # it has the mode of that file.
+        mode = 0o666 if old is None else 0o600
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if old is not None:
+            os.chmod(temporary, old)
+        os.replace(temporary, path)
         _sync(path.parent)
     except OSError as error:
         reason = error.strerror or str(error)
         raise type(error)(error.errno, f"{path} was not written, and is as it was before: {reason}") from None
     finally:
-        if temporary is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(temporary)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def require_writable(path: str | os.PathLike[str]) -> None:
@@ -65,10 +57,7 @@ def require_writable(path: str | os.PathLike[str]) -> None:
     path = Path(path)
     try:
         _require_regular(path)
-        with (
-            _locked_folder(path) as prefix,
-            tempfile.NamedTemporaryFile(prefix=prefix, suffix=_SUFFIX, dir=path.parent),
-        ):
+        with tempfile.NamedTemporaryFile(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent):
             pass
     except OSError as error:
         raise type(error)(error.errno, f"{path} cannot be written: {error.strerror or error}") from None
@@ -102,48 +91,11 @@ def _require_regular(path: Path) -> None:
             raise OSError(errno.EINVAL, "it is no regular file")
 
 
-@contextmanager
-def _locked_folder(path: Path) -> Iterator[str]:
-    """Yield the prefix of temporary files of `path`, which no other process removes while the lock is held.
-
-    Writers share a lock of the folder, which ends with their process. A writer that gets the lock exclusively removes
-    abandoned temporary files, as all their writers have ended. Without locks of folders such files stay.
-    """
-    prefix = f".{path.name}."
-    with _open_folder(path.parent) as folder:
-        with suppress(ImportError, OSError):
-            import fcntl
-
-            if folder is not None:
-                with suppress(OSError):
-                    fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    _remove_abandoned(path.parent, prefix)
-                fcntl.flock(folder, fcntl.LOCK_SH)
-        yield prefix
-
-
-def _remove_abandoned(folder: Path, prefix: str) -> None:
-    """Remove temporary files with this prefix."""
-    pattern = re.compile(rf"{re.escape(prefix)}[a-z0-9_]{{8}}{re.escape(_SUFFIX)}")
-    for name in filter(pattern.fullmatch, os.listdir(folder)):
-        os.unlink(folder / name)
-
-
-@contextmanager
-def _open_folder(path: Path) -> Iterator[int | None]:
-    """Yield the file descriptor of a folder; None if the system cannot open folders."""
-    handle = None
+def _sync(folder: Path) -> None:
+    """Write the names in a folder to the disk, if the system can open folders."""
     with suppress(OSError):
-        handle = os.open(path, os.O_RDONLY)
-    try:
-        yield handle
-    finally:
-        if handle is not None:
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
             os.close(handle)
-
-
-def _sync(path: Path) -> None:
-    """Write the names in a folder to the disk."""
-    with _open_folder(path) as folder, suppress(OSError):
-        if folder is not None:
-            os.fsync(folder)

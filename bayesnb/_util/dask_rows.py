@@ -101,6 +101,3 @@ def _map_frame(block: Method, X: Any, owner: Any, result: np.ndarray) -> Any:
     from dask.delayed import delayed
 
     return X.map_partitions(block, owner=delayed(owner, traverse=False), meta=result, enforce_metadata=False)
-
-
-__all__ = ["accept_dask", "collection_kind", "compute_dask", "is_collection"]

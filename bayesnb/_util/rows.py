@@ -9,6 +9,6 @@ import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
 
-def take_rows(X: Any, index: np.ndarray) -> Any:
+def take_rows(X: Any, index: np.ndarray | slice) -> Any:
     """Return some rows of an array, list, sparse matrix or DataFrame."""
     return X.tocsr()[index] if sp.issparse(X) else _safe_indexing(X, index)

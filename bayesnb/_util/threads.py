@@ -32,6 +32,3 @@ def map_in_threads(call: Callable[[P], R], arguments: Sequence[P]) -> Iterator[R
         yield from pool.map(call_on_device, arguments)
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-__all__ = ["map_in_threads"]

@@ -14,10 +14,17 @@ from bayesnb._util.arguments import shown
 from bayesnb.encoding import priors
 from bayesnb.encoding.cell_columns import CellColumns
 from bayesnb.encoding.class_labels import check_labels, check_weights, index_of_labels
-from bayesnb.encoding.columns import BinaryColumns, Columns, CountColumns, RealColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.columns import (
+    BinaryColumns,
+    Columns,
+    CountColumns,
+    RealColumns,
+    Unknown,
+    UnknownPolicy,
+    ignore_unknown,
+)
 from bayesnb.encoding.context_columns import ContextColumns
 from bayesnb.encoding.level_columns import (
-    GrowingColumns,
     LevelColumns,
     declared_categories,
     describe_unknown,
@@ -55,16 +62,17 @@ class Encoding:
         self.classes.check()
         if not len(self.classes) or not self.blocks:
             raise ValueError(f"there are {len(self.classes)} classes and {len(self.blocks)} blocks of columns.")
-        bases = self._bases()
-        index = bases[0].index if len(bases) == 1 else sorted({j for base in bases for j in base.index})
         alone = [j for b in self.blocks if b.network is None and b.role is None for j in b.index]
-        if len(set(alone)) < len(alone) and len(bases) > 1:
+        if len(set(alone)) < len(alone):
             raise ValueError("a column of the table is in two of its blocks.")
-        if index != range(self.n_features) and list(index) != list(range(min(self.n_features, len(index) + 1))):
+        bases = self._bases()
+        index = sorted({j for base in bases for j in base.index})
+        if index != list(range(len(index))) or len(index) != self.n_features:
             raise ValueError(f"its {len(index)} columns are not the {self.n_features} of the table.")
         for block, base in zip(self.blocks, bases, strict=True):
-            if base.n_features != self.n_features or len(base.names) != len(base.index):
-                raise ValueError(f"it has {len(base.index)} columns of {base.n_features}, and {len(base.names)} names.")
+            n_columns = len(set(base.index))
+            if base.n_features != self.n_features or not n_columns == len(base.index) == len(base.names):
+                raise ValueError(f"it has {n_columns} columns of {base.n_features}, and {len(base.names)} names.")
             block.check()
 
     def blank(self, owner: str) -> Table:
@@ -89,13 +97,12 @@ class Encoding:
 
     def learn(self, table: Table) -> tuple[Encoding, tuple[Rows, ...]]:
         """Return the encoding of a batch, with the levels that may occur in it, and its rows under that encoding."""
-        opened = [block.open(table) for block in self.blocks]
-        learned = Encoding(self.classes, tuple(b.learn(o) for b, o in zip(self.blocks, opened, strict=True)))
-        return learned, tuple(b.rows(o) for b, o in zip(learned.blocks, opened, strict=True))
+        blocks, rows = zip(*(block.learn(table) for block in self.blocks), strict=True)
+        return Encoding(self.classes, blocks), rows
 
     def rows(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Rows, ...]:
         """Return the rows of a table, checked and coded; `policy` is called if there are unknown levels."""
-        return tuple(block.rows(block.open(table), policy) for block in self.blocks)
+        return tuple(block.rows(table, policy) for block in self.blocks)
 
     def label_index(self, y: object, n_rows: int, owner: str) -> np.ndarray:
         """(N,) index of the class of each row.
@@ -152,20 +159,14 @@ class Encoding:
             If X has no such column; the message names the first one.
         """
         names = {name: int(j) for base in self._bases() for j, name in zip(base.index, base.names, strict=True)}
-        known = set(names.values())
-        positions = set()
+        by_name_or_index: dict[object, int] = {key: j for name, j in names.items() for key in (name, j)}
         is_single = isinstance(features, str) or not isinstance(features, Iterable)
+        positions = set()
         for feature in [features] if is_single else features:
-            if isinstance(feature, int | np.integer) and int(feature) in known:
-                positions.add(int(feature))
-            elif isinstance(feature, Hashable) and feature in names:
-                positions.add(names[feature])
-            else:
-                first_names = list(names)[:8]
-                raise ValueError(
-                    f"{argument}: there is no column {shown(feature)}; "
-                    f"X has {shown(first_names)}{' …' * (len(names) > 8)}."
-                )
+            if not isinstance(feature, Hashable) or feature not in by_name_or_index:
+                first_names = f"{shown(list(names)[:8])}{' …' * (len(names) > 8)}"
+                raise ValueError(f"{argument}: there is no column {shown(feature)}; X has {first_names}.")
+            positions.add(by_name_or_index[feature])
         return positions
 
 
@@ -177,7 +178,6 @@ __all__ = [
     "ContextColumns",
     "CountColumns",
     "Encoding",
-    "GrowingColumns",
     "LevelColumns",
     "Levels",
     "MarginColumns",
@@ -198,6 +198,7 @@ __all__ = [
     "declare_levels",
     "declared_categories",
     "describe_unknown",
+    "ignore_unknown",
     "index_of_labels",
     "priors",
     "report_unknown",

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import ClassVar, Self
+from typing import Self
 
+import jax
 import numpy as np
 
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges, quantile_edges
-from bayesnb.encoding.columns import MultiLevelColumns, UnknownPolicy
+from bayesnb.encoding.columns import PlainColumns, UnknownPolicy
 from bayesnb.encoding.priors import prior_of_cells
-from bayesnb.encoding.row_blocks import PlainRows, level_capacity, pad_rows
-from bayesnb.encoding.table import StackedColumns, Table
-from bayesnb.families import Binned, LevelCounts, OneHot, PackedCounts, empty_counts
+from bayesnb.encoding.row_blocks import LevelRows, pad_rows
+from bayesnb.encoding.table import Table
+from bayesnb.families import Binned
 from bayesnb.families.count_rows import cell_code
 
 _ROWS = 2**14
@@ -22,7 +23,7 @@ _ROWS = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class CellColumns(MultiLevelColumns):
+class CellColumns(PlainColumns):
     """Numbers, each counted in the cell in which it lies; NaN is a missing cell.
 
     Parameters
@@ -45,17 +46,9 @@ class CellColumns(MultiLevelColumns):
     n_features: int
     edges: tuple[np.ndarray | None, ...]
     most: int
-    kind: ClassVar[str] = "binned"
-    family: ClassVar[type] = Binned
-    hyperparameter: ClassVar[str] = "binned_prior"
-
-    @property
-    def base(self) -> Self:
-        return self
-
-    @property
-    def capacity(self) -> int:
-        return int(self.sizes().sum())
+    kind = "binned"
+    family = Binned
+    hyperparameter = "binned_prior"
 
     def check(self) -> None:
         """Raise ValueError unless the edges of each feature increase."""
@@ -68,28 +61,20 @@ class CellColumns(MultiLevelColumns):
     def prior(self, given: object, argument: str, n_classes: int) -> Binned:
         return prior_of_cells(given, argument, n_classes, self.sizes())
 
-    def open(self, table: Table) -> CellRows:
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CellRows:
         check = partial(table.check_finite, index=self.index, missing=True)
-        return CellRows(table.numbers(self.index), self._ends, self.sizes(), check)
+        return CellRows(table.numbers(self.index), self._ends(), self.sizes(), check)
 
-    def learn(self, opened: CellRows) -> Self:
-        """Return columns with quantiles of these rows as edges of the features that have none yet."""
+    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CellRows]:
+        """Return columns with quantiles of these rows as edges of the features that have none yet, and the rows."""
+        rows = self.rows(table)
         if all(edges is not None for edges in self.edges):
-            return self
-        values = np.asarray(opened.values[:: max(1, len(opened) // _ROWS)])
-        return replace(
-            self,
-            edges=tuple(
-                quantile_edges(values[:, j], self.most) if edges is None else edges
-                for j, edges in enumerate(self.edges)
-            ),
-        )
-
-    def rows(self, opened: CellRows, policy: UnknownPolicy | None = None) -> CellRows:
-        return replace(opened, ends=self._ends, sizes=self.sizes())
-
-    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        return self, statistics
+            return self, rows
+        values = rows.values[:: max(1, len(rows) // _ROWS)]
+        quantiles = [quantile_edges(column, self.most) for column in values.T]
+        edges = tuple(new if old is None else old for old, new in zip(self.edges, quantiles, strict=True))
+        learned = replace(self, edges=edges)
+        return learned, replace(rows, ends=learned._ends(), sizes=learned.sizes())
 
     def union(self, other: Self) -> Self:
         columns = zip(self.names, self.edges, other.edges, strict=True)
@@ -97,18 +82,12 @@ class CellColumns(MultiLevelColumns):
 
     def positions_in(self, joint: Self) -> np.ndarray:
         """Positions of these cells on the last axis of `joint`; a feature without edges has an empty first cell."""
-        features = zip(joint.start(), self.sizes(), strict=True)
-        return np.concatenate([start + np.arange(size) for start, size in features])
-
-    def sizes(self) -> np.ndarray:
-        """Number of cells of each feature."""
-        return self._sizes
+        return np.concatenate(list(map(np.add, joint.start(), map(np.arange, self.sizes()))))
 
     @cached_property
     def _sizes(self) -> np.ndarray:
         return np.array([1 if edges is None else len(edges) + 1 for edges in self.edges])
 
-    @cached_property
     def _ends(self) -> np.ndarray:
         """(F, K) edges, infinite behind the last one of a feature."""
         ends = np.full((len(self.edges), int(self.sizes().max(initial=1))), np.inf)
@@ -117,16 +96,12 @@ class CellColumns(MultiLevelColumns):
                 row[: len(edges)] = edges
         return ends
 
-    def groups(self) -> np.ndarray:
-        """Feature of each cell."""
-        return np.repeat(np.arange(len(self.edges), dtype=np.int32), self.sizes())
-
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return self.groups(), [name for edges in self.edges for name in cell_names(edges)]
 
 
 @dataclass(frozen=True, eq=False)
-class CellRows(PlainRows):
+class CellRows(LevelRows):
     """Numbers, NaN where missing, as codes of the cells in which they lie.
 
     Parameters
@@ -140,7 +115,7 @@ class CellRows(PlainRows):
         Refuses infinite numbers in a block of rows; takes the block, and its first row as `start`.
     """
 
-    values: np.ndarray | StackedColumns
+    values: np.ndarray
     ends: np.ndarray
     sizes: np.ndarray
     check: Callable[..., bool]
@@ -149,28 +124,14 @@ class CellRows(PlainRows):
         return int(self.values.shape[0])
 
     @cached_property
-    def _width(self) -> int:
-        columns = self.values.columns if isinstance(self.values, StackedColumns) else (self.values,)
+    def complete(self) -> bool:
+        """Whether no number is NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return level_capacity(self.sizes, complete=not any(np.isnan(np.sum(column)) for column in columns))
+            return not np.isnan(np.sum(self.values))
 
-    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
-        return empty_counts(n_classes, len(self), self.sizes, self._width, int(self.sizes.sum()))
-
-    def width(self) -> float:
-        return float(self.values.shape[1])
-
-    @property
-    def missing(self) -> np.ndarray:
-        return np.asarray(np.isnan(np.asarray(self.values)))
-
-    def block(self, start: int, stop: int, size: int) -> OneHot:
+    def code(self, start: int, stop: int, size: int) -> jax.Array:
         values = self.values[start:stop]
         self.check(values, start=start)
         dtype = str(np.min_scalar_type(-int(self.sizes.max(initial=1))))
-        code = cell_code(pad_rows(values, size), self.ends, dtype=dtype)
-        first = np.cumsum(self.sizes) - self.sizes
-        return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), self._width)
-
-
-__all__ = ["CellColumns", "CellRows"]
+        code: jax.Array = cell_code(pad_rows(values, size), self.ends, dtype=dtype)
+        return code

@@ -110,6 +110,3 @@ def merge_edges(name: str, first: np.ndarray | None, second: np.ndarray | None) 
             "edges=..."
         )
     return first
-
-
-__all__ = ["are_edges", "cell_names", "check_edges", "merge_edges", "quantile_edges"]

@@ -88,22 +88,18 @@ def check_weights(sample_weight: object, n_rows: int) -> np.ndarray:
         raise ValueError(f"Sample weights must be 1D array or scalar; got shape {weight.shape}.")
     if len(weight) != n_rows:
         raise ValueError(f"sample_weight.shape == {weight.shape}, expected {(n_rows,)}: one weight a row.")
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        kind = (
-            "Negative values in data passed to `sample_weight`"
-            if weight[row] < 0
-            else "Input sample_weight contains NaN or infinity"
-        )
-        raise ValueError(f"{kind}: {weight[row]} at row {row}; weights are replication counts.")
-    subnormal = (weight > 0) & (weight < np.finfo(np.float64).tiny)
-    if subnormal.any():
-        row = int(np.argmax(subnormal))
-        raise ValueError(
-            f"sample_weight: {weight[row]} at row {row} is positive but below {np.finfo(np.float64).tiny:.2g}, so that "
-            "its inverse overflows; rescale the weights, or set it to zero."
-        )
+    tiny = np.finfo(np.float64).tiny
+    for bad, problem in (
+        (weight < 0, "Negative values in data passed to `sample_weight`"),
+        (~np.isfinite(weight), "Input sample_weight contains NaN or infinity"),
+        (
+            (weight > 0) & (weight < tiny),
+            f"sample_weight is positive and below {tiny:.2g}, so that its inverse overflows",
+        ),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise ValueError(f"{problem}: {weight[row]} at row {row}; weights are replication counts.")
     with np.errstate(over="ignore"):
         total = weight.sum()
     if total > GREATEST:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.warnings import warn
 from bayesnb.encoding.cell_edges import are_edges, cell_names, merge_edges
-from bayesnb.encoding.columns import MultiLevelColumns, SimplexColumns, Unknown, UnknownPolicy
+from bayesnb.encoding.columns import PlainColumns, Unknown, UnknownPolicy
 from bayesnb.encoding.levels import MISSING, UNKNOWN, Factors, Levels, factorize, factorize_integers
-from bayesnb.encoding.row_blocks import CodedRows
+from bayesnb.encoding.row_blocks import CodedRows, padded_levels
 from bayesnb.encoding.table import Table, row_major
 from bayesnb.families import LevelCounts
 
@@ -22,21 +22,8 @@ HandleUnknown = Literal["ignore", "error", "level"]
 RESERVED = "<unknown>"
 
 
-class GrowingColumns(SimplexColumns, MultiLevelColumns):
-    """Columns whose levels grow as data come; the kernels' arrays are padded for more levels."""
-
-    def tables(self, flat: np.ndarray) -> list[np.ndarray]:
-        """(C, levels) of each feature, from (C, L)."""
-        return np.split(flat, self.start()[1:], axis=1)
-
-    @property
-    def capacity(self) -> int:
-        """Number of levels after padding: a power of two, so that growth seldom compiles kernels anew."""
-        return 1 << max(4, int(self.sizes().sum()).bit_length())
-
-
 @dataclass(frozen=True, eq=False)
-class LevelColumns(GrowingColumns):
+class LevelColumns(PlainColumns):
     """Categorical features.
 
     Parameters
@@ -68,19 +55,26 @@ class LevelColumns(GrowingColumns):
     unknown: HandleUnknown = "ignore"
     missing_values: tuple[Hashable, ...] = ()
     cuts: tuple[np.ndarray | None, ...] = ()
-    kind: ClassVar[str] = "categorical"
+    kind = "categorical"
 
-    @property
-    def base(self) -> Self:
-        return self
+    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, CodedRows]:
+        """Return columns with the values that may occur as levels of undeclared features; `prune` drops the others."""
+        factors = self.factors(table)
+        learned = self.with_values(factors.values)
+        return learned, learned.code_rows(factors, policy)
 
-    def open(self, table: Table) -> Factors:
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return coded cells; `policy` is called with the values that are no level, if there are any."""
+        return self.code_rows(self.factors(table), policy)
+
+    def factors(self, table: Table) -> Factors:
+        """Return the cells of a table as codes of distinct values."""
         if table.is_sparse:
             raise TypeError(
                 f"Sparse data was passed for X, but {table.owner} takes categorical data dense; use X.toarray()."
             )
-        whole = None if self.cuts else self._integers(table)
-        if whole is not None and (factors := factorize_integers(whole)) is not None:
+        cells = None if self.cuts or self.missing_values else table.integers(self.index)
+        if cells is not None and (factors := factorize_integers(cells)) is not None:
             return factors
         cuts = self.cuts or (None,) * len(self.index)
         coded = [self._factorize(table, j, edges) for j, edges in zip(self.index, cuts, strict=True)]
@@ -121,22 +115,21 @@ class LevelColumns(GrowingColumns):
         positions, all_names, levels, declared, all_cuts = zip(*features, strict=True)
         return replace(self, index=positions, names=all_names, levels=levels, declared=declared, cuts=all_cuts)
 
-    def learn(self, opened: Factors) -> Self:
-        """Return columns with the values that may occur as levels of undeclared features; `prune` drops the others."""
+    def with_values(self, values: Sequence[Sequence[Hashable]]) -> Self:
+        """Return columns whose undeclared features have these values as levels."""
         levels = tuple(
-            known if fixed else Levels.from_values(v for v in values if v not in self.marks)
-            for known, fixed, values in zip(self.levels, self.declared, opened.values, strict=True)
+            known if fixed else Levels.from_values(v for v in new if v not in self.marks)
+            for known, fixed, new in zip(self.levels, self.declared, values, strict=True)
         )
         return replace(self, levels=levels)
 
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
-        """Return coded cells; `policy` is called with the values that are no level, if there are any."""
-        coded = [self._codes(opened, j) for j in range(len(self.index))]
+    def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
+        """Return rows of these cells; `policy` is called with the values that are no level, if there are any."""
+        coded = [self._codes(factors, j) for j in range(len(self.index))]
         unknown = [unknown_cells for _, unknown_cells in coded if unknown_cells is not None]
         if unknown:
             (policy or report_unknown)(self, unknown)
-        codes = tuple(codes for codes, _ in coded)
-        return CodedRows(opened, codes, self.sizes().astype(np.int32), self.start(), self.capacity)
+        return CodedRows(factors, tuple(codes for codes, _ in coded), self.sizes())
 
     def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
         declared = np.repeat(self.declared, self.sizes())
@@ -145,7 +138,7 @@ class LevelColumns(GrowingColumns):
             keep[np.cumsum(self.sizes()) - 1] = True
         if keep.all():
             return self, statistics
-        flags = np.split(keep, np.cumsum(self.sizes())[:-1])
+        flags = np.split(keep, self.start()[1:])
         levels = tuple(
             Levels(tuple(v for v, kept in zip(known.values, flag, strict=False) if kept))
             for known, flag in zip(self.levels, flags, strict=True)
@@ -161,8 +154,7 @@ class LevelColumns(GrowingColumns):
         return replace(self, levels=levels, declared=declared)
 
     def positions_in(self, joint: Self) -> np.ndarray:
-        codes = zip(joint.start(), self.codes_in(joint), strict=True)
-        return np.concatenate([start + code for start, code in codes])
+        return np.concatenate(list(map(np.add, joint.start(), self.codes_in(joint))))
 
     def codes_in(self, joint: Self) -> list[np.ndarray]:
         """For each feature the codes of its levels in `joint`, which has more levels."""
@@ -174,40 +166,26 @@ class LevelColumns(GrowingColumns):
     def axis(self) -> tuple[np.ndarray, Sequence[Hashable] | None]:
         return self.groups(), [name for j in range(len(self.levels)) for name in self.level_names(j)]
 
-    def sizes(self) -> np.ndarray:
-        """Number of levels of each feature, the reserved one included."""
-        return self._sizes
-
     @cached_property
     def _sizes(self) -> np.ndarray:
-        return np.array([len(levels) + (self.unknown == "level") for levels in self.levels])
+        return np.array([len(levels) + (self.unknown == "level") for levels in self.levels], np.int64)
 
-    def groups(self) -> np.ndarray:
-        """Feature of each level."""
-        return np.repeat(np.arange(len(self.levels), dtype=np.int32), self.sizes())
+    @property
+    def capacity(self) -> int:
+        return padded_levels(self.sizes())
+
+    def tables(self, flat: np.ndarray) -> list[np.ndarray]:
+        """(C, levels) of each feature, from (C, L)."""
+        return np.split(flat, self.start()[1:], axis=1)
 
     def level_names(self, j: int) -> list[Hashable]:
         """Levels of feature j in the order of arrays, the reserved one included."""
         return [*self.levels[j].values, *([RESERVED] if self.unknown == "level" else [])]
 
-    def _integers(self, table: Table) -> np.ndarray | None:
-        """(N, F) cells as integers of one type; None if some are no integers."""
-        if table.is_frame:
-            columns = [table.column(j) for j in self.index]
-            if any(not isinstance(c.dtype, np.dtype) or c.dtype.kind not in "iu" for c in columns):
-                return None
-            arrays = [np.asarray(c) for c in columns]
-            narrowest = _narrowest(arrays)
-            return None if narrowest is None else row_major(arrays, narrowest)
-        data = np.asarray(table.data)
-        if data.dtype.kind not in "biu" or self.missing_values:
-            return None
-        return data if len(self.index) == data.shape[1] else data[:, list(self.index)]
-
     def _factorize(self, table: Table, j: int, cuts: np.ndarray | None) -> tuple[np.ndarray, list[Any]]:
         """Return the codes of column j of a table and its distinct values; those of a number are its intervals."""
         if cuts is not None:
-            values = np.asarray(table.numbers([j]))
+            values = table.numbers([j])
             table.check_finite(values, [j], missing=True)
             codes = np.where(np.isnan(values), MISSING, np.searchsorted(cuts, values, side="left"))[:, 0]
             return codes, list(cell_names(cuts))
@@ -217,29 +195,21 @@ class LevelColumns(GrowingColumns):
             return np.asarray(column.cat.codes), list(categories)
         return factorize(column, where)
 
-    def _codes(self, opened: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
+    def _codes(self, factors: Factors, j: int) -> tuple[np.ndarray, Unknown | None]:
         """Return the code of each value of feature j, and the values that are no level, if any cell has one."""
-        values = opened.values[j]
+        values = factors.values[j]
         codes = self.levels[j].index(values)
-        for i, value in enumerate(values if self.missing_values else ()):
-            if value in self.marks:
-                codes[i] = MISSING
+        if self.missing_values:
+            codes[self.marks.index(values) >= 0] = MISSING
         strange = codes == UNKNOWN
         if not strange.any():
             return codes, None
         codes[strange] = len(self.levels[j]) if self.unknown == "level" else MISSING
-        occurs = opened.occurrences(j) * strange
+        occurs = factors.occurrences(j) * strange
         if not occurs.any():
             return codes, None
         first = int(np.argmax(occurs > 0))
-        return codes, Unknown(j, int(occurs.sum()), opened.values[j][first], opened.first_row(j, first))
-
-
-def _narrowest(columns: Sequence[np.ndarray]) -> np.dtype | None:
-    """Smallest integer type that holds every cell; None if no type does."""
-    low, high = min(int(c.min()) for c in columns), max(int(c.max()) for c in columns)
-    kinds = (np.int8, np.int16, np.int32, np.int64, np.uint64)
-    return next((np.dtype(t) for t in kinds if np.iinfo(t).min <= low and high <= np.iinfo(t).max), None)
+        return codes, Unknown(j, int(occurs.sum()), values[first], factors.first_row(j, first))
 
 
 def describe_unknown(columns: LevelColumns, unknown: list[Unknown]) -> str:

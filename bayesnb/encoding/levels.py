@@ -36,7 +36,7 @@ class Levels:
     values: tuple[Hashable, ...]
 
     @classmethod
-    def from_values(cls, values: Iterable[Any]) -> Levels:
+    def from_values(cls, values: Iterable[object]) -> Levels:
         """Return the distinct values, sorted; among equal values the one whose type's name comes first."""
         distinct: dict[Hashable, Hashable] = {}
         for value in map(to_python, values):
@@ -66,27 +66,19 @@ class Levels:
 
     def union(self, other: Levels, what: str = "labels") -> Levels:
         """Return the levels of both; `what` names them in the warning that 0 and '0' are different levels."""
-        same = self.values == other.values and list(map(type, self.values)) == list(map(type, other.values))
-        if same:
+        if self.values == other.values and list(map(type, self.values)) == list(map(type, other.values)):
             return self
-        self._warn_of_equal_text(other, what)
-        return Levels.from_values((*self.values, *other.values))
-
-    def _warn_of_equal_text(self, other: Levels, what: str) -> None:
-        """Warn if a new level of `other` prints as one of these levels."""
-        new = [value for value in other.values if value not in self]
-        if not new or not self.values or {type(v) for v in new} == {type(v) for v in self.values}:
-            return
         printed = {str(value): value for value in self.values}
-        alike = [(printed[str(value)], value) for value in new if str(value) in printed]
+        alike = [value for value in other.values if str(value) in printed and value not in self]
         if alike:
-            known, value = alike[0]
+            value, known = alike[0], printed[str(alike[0])]
             warn(
                 f"{what}: {shown(value)} ({type(value).__name__}) came after {shown(known)} ({type(known).__name__}), "
                 f"which prints alike and is another one ({len(alike)} in all do so). Give all batches one type."
             )
+        return Levels.from_values((*self.values, *other.values))
 
-    def index(self, values: Iterable[Any]) -> np.ndarray:
+    def index(self, values: Iterable[object]) -> np.ndarray:
         """Position of each value, `UNKNOWN` where it is not a level."""
         return np.fromiter((self._index.get(_key(v), UNKNOWN) for v in values), np.int64)
 
@@ -120,7 +112,7 @@ class Factors:
 
     raw: np.ndarray
     low: np.ndarray
-    values: tuple[Sequence[Any], ...]
+    values: tuple[Sequence[Hashable], ...]
     complete: bool
 
     def occurrences(self, column: int) -> np.ndarray:
@@ -177,7 +169,7 @@ def _reduce_columns(raw: np.ndarray, *reductions: Callable[..., np.ndarray]) -> 
     return [reduce(values, axis=0) for reduce, values in zip(reductions, reduced, strict=True)]
 
 
-def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
+def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Hashable]]:
     """Return the codes of a 1-D column and its distinct values; the code of None, NaN, NaT and pd.NA is -1.
 
     Raises
@@ -222,7 +214,7 @@ def factorize(column: Any, where: str) -> tuple[np.ndarray, list[Any]]:
     return codes, values
 
 
-def _factorize_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
+def _factorize_text(column: Any) -> tuple[np.ndarray, list[Hashable]] | None:
     """Return the codes and values of a pandas column of text, by Arrow's dictionary if it has one; else None."""
     dtype = getattr(column, "dtype", None)
     arrow_type: Any = getattr(dtype, "pyarrow_dtype", None)
@@ -239,12 +231,12 @@ def _factorize_text(column: Any) -> tuple[np.ndarray, list[Any]] | None:
     return None
 
 
-def _unify_types(values: list[Any], column: Any) -> list[Any]:
+def _unify_types(values: list[Hashable], column: np.ndarray) -> list[Hashable]:
     """Return values in the type that comes first by name among equal values (1, 1.0, True) of the column.
 
     The type does not depend on the order of the rows.
     """
-    kept: dict[Any, Any] = {}
+    kept: dict[Hashable, Hashable] = {}
     for value in map(to_python, column):
         kept[value] = min(kept.get(value, value), value, key=lambda v: type(v).__name__)
     return [kept[value] for value in values]
@@ -259,7 +251,7 @@ def to_array(column: Any) -> np.ndarray:
     return np.array(column.to_list(), dtype=object) if missing else np.asarray(column)
 
 
-def require_distinct_hashes(values: Collection[Any]) -> None:
+def require_distinct_hashes(values: Collection[object]) -> None:
     """Raise ValueError if so many values have the same hash that a dictionary of them takes quadratic time.
 
     Python hashes numbers modulo 2^61 - 1, so that any number of integers, and some two hundred floats, can be chosen
@@ -267,22 +259,17 @@ def require_distinct_hashes(values: Collection[Any]) -> None:
     """
     if len(values) <= _MOST_OF_ONE_HASH:
         return
-    hashes = np.array(list(_foreseeable_hashes(values).values()), np.int64)
-    if len(hashes) and (most := int(np.unique(hashes, return_counts=True)[1].max())) > _MOST_OF_ONE_HASH:
+    hashes: dict[str, int] = {}
+    for value in values:
+        if type(value) is not str:  # Python salts the hashes of strings.
+            with suppress(TypeError):
+                hashes[repr(value)] = hash(value)
+    _, counts = np.unique(np.array(list(hashes.values()), np.int64), return_counts=True)
+    if (most := counts.max(initial=0)) > _MOST_OF_ONE_HASH:
         raise ValueError(f"{most:,} of {len(values):,} values have the same hash; at most {_MOST_OF_ONE_HASH} may.")
 
 
-def _foreseeable_hashes(values: Iterable[Any]) -> dict[str, int]:
-    """Hashes by the text of values, without strings, whose hashes Python salts, and values that have no hash."""
-    hashes = {}
-    for value in values:
-        if type(value) is not str:
-            with suppress(TypeError):
-                hashes[repr(value)] = hash(value)
-    return hashes
-
-
-def _key(value: object) -> Any:
+def _key(value: object) -> Hashable:
     """Key of a value in a dictionary: equal for equal values, with a hash that cannot be foreseen.
 
     Python salts the hashes of strings anew in every process. The hashes of numbers can be foreseen, and a file may have
@@ -297,7 +284,7 @@ def to_python(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _sort_values(values: Iterable[Any]) -> list[Any]:
+def _sort_values(values: Iterable[Any]) -> list[Hashable]:
     """Return values sorted by the name of their type, then by value, or by text if values cannot be compared."""
     values = list(values)
     try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
+from itertools import compress, product
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,12 +14,15 @@ import numpy as np
 from bayesnb._util.arguments import shown
 from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.encoding.columns import Columns, UnknownPolicy
-from bayesnb.encoding.level_columns import GrowingColumns, LevelColumns
-from bayesnb.encoding.levels import Factors, Levels
+from bayesnb.encoding.level_columns import LevelColumns
+from bayesnb.encoding.levels import Levels
 from bayesnb.encoding.node_rows import NetworkRows, NodeRows, sort_parents_first
-from bayesnb.encoding.row_blocks import CodedRows
+from bayesnb.encoding.row_blocks import CodedRows, padded_levels
 from bayesnb.encoding.table import Table
 from bayesnb.families import Dirichlet, LevelCounts
+
+NOT_OBSERVED = "<missing>"
+"""Value of a parent whose cell is missing, where this is one more value of the parent."""
 
 Node = tuple[int, ...]
 """Positions of a feature, then of its parents, within the columns."""
@@ -39,7 +42,7 @@ class Conditional:
 
 
 @dataclass(frozen=True, eq=False)
-class NodeColumns(GrowingColumns):
+class NodeColumns(Columns):
     """Categorical features, each given its parents: p(x_j | parents, class) is a simplex for each value of the parents.
 
     A cell counts only if the feature and all its parents are observed; rows score with missing cells summed out.
@@ -55,7 +58,23 @@ class NodeColumns(GrowingColumns):
 
     base: LevelColumns
     nodes: tuple[Node, ...]
-    kind: ClassVar[str] = "categorical"
+    index: Sequence[int] = field(init=False)
+    names: Sequence[str] = field(init=False)
+    n_features: int = field(init=False)
+    kind = "categorical"
+    missing_is_value: ClassVar[bool] = False
+    """Whether a missing parent is one more value of the parent, so that a cell counts whenever it is observed."""
+    counted_as: ClassVar[type[NodeRows]] = NodeRows
+    scored_as: ClassVar[type[NodeRows]] = NetworkRows
+
+    def __post_init__(self) -> None:
+        self._set_columns([child for child, *_ in self.nodes])
+
+    def _set_columns(self, features: Sequence[int]) -> None:
+        """Set the columns to features of the base."""
+        object.__setattr__(self, "index", [self.base.index[j] for j in features])
+        object.__setattr__(self, "names", [self.base.names[j] for j in features])
+        object.__setattr__(self, "n_features", self.base.n_features)
 
     @property
     def network(self) -> Self:
@@ -71,18 +90,6 @@ class NodeColumns(GrowingColumns):
         """Nodes of a network in which one feature is the parent of all others."""
         return tuple((j,) if j == parent else (j, parent) for j in range(len(self.base.index)))
 
-    @property
-    def index(self) -> Sequence[int]:
-        return [self.base.index[child] for child, *_ in self.nodes]
-
-    @property
-    def names(self) -> Sequence[str]:
-        return [self.base.names[child] for child, *_ in self.nodes]
-
-    @property
-    def n_features(self) -> int:
-        return self.base.n_features
-
     def check(self) -> None:
         """Raise ValueError unless the nodes name different features of the base."""
         self.base.check()
@@ -91,32 +98,27 @@ class NodeColumns(GrowingColumns):
             if not node or len(set(node)) < len(node) or not all(0 <= j < n_columns for j in node):
                 raise ValueError(f"an arc of its network is {node}, and there are {n_columns} columns.")
 
-    def open(self, table: Table) -> Factors:
-        return self.base.open(table)
-
-    def learn(self, opened: Factors) -> Self:
+    def learn(self, table: Table, policy: UnknownPolicy | None = None) -> tuple[Self, NodeRows]:
         """Return columns with the values that occur, with or without parents, as levels of undeclared features."""
-        base = self.base
+        factors = self.base.factors(table)
+        occurring = [list(compress(values, factors.occurrences(j))) for j, values in enumerate(factors.values)]
+        base = self.base.with_values(occurring)
+        learned = replace(self, base=base)
+        return learned, learned._scored_rows(base.code_rows(factors, policy))
 
-        def occurring(j: int) -> Levels:
-            values = zip(opened.values[j], opened.occurrences(j), strict=True)
-            return Levels.from_values(value for value, n in values if n and value not in base.marks)
+    def rows(self, table: Table, policy: UnknownPolicy | None = None) -> NodeRows:
+        """Return the rows of a table, as they score: with missing cells summed out, or with a value for these."""
+        return self._scored_rows(self.base.rows(table, policy))
 
-        columns = enumerate(zip(base.levels, base.declared, strict=True))
-        levels = tuple(known if fixed else occurring(j) for j, (known, fixed) in columns)
-        return replace(self, base=replace(base, levels=levels))
+    def _scored_rows(self, base: CodedRows) -> NodeRows:
+        return self.scored_as(base, self.nodes, self.sizes())
 
     def counting_rows(self, base: CodedRows) -> NodeRows:
         """Rows of which each cell counts together with its parents."""
-        return NodeRows(base, self.nodes, self.capacity)
+        return self.counted_as(base, self.nodes, self.sizes())
 
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
-        """Encode opened columns as rows with missing cells summed out."""
-        return NetworkRows(self.base.rows(opened, policy), self.nodes, self.capacity)
-
-    def prune(self, statistics: LevelCounts) -> tuple[Self, LevelCounts]:
-        """Return the arguments: `learn` takes only levels that occur."""
-        return self, statistics
+    def with_declared(self, known: Mapping[int, Levels]) -> Self:
+        return replace(self, base=self.base.with_declared(known))
 
     def union(self, other: Self) -> Self:
         if self.nodes != other.nodes:
@@ -125,32 +127,30 @@ class NodeColumns(GrowingColumns):
 
     def positions_in(self, joint: Self) -> np.ndarray:
         codes, positions = self.base.codes_in(joint.base), []
+        parent_codes = codes
+        if self.missing_is_value:
+            parent_codes = list(map(np.append, codes, joint.base.sizes()))
         for (child, *parents), start in zip(self.nodes, joint.start(), strict=True):
-            parent_codes = [self._parent_codes(codes[p], joint.base.sizes()[p]) for p in parents]
-            shape = joint.shape((child, *parents))
-            positions.append(start + np.ravel_multi_index(np.ix_(*parent_codes, codes[child]), shape).ravel())
+            axes = np.ix_(*(parent_codes[p] for p in parents), codes[child])
+            positions.append(start + np.ravel_multi_index(axes, joint.shape((child, *parents))).ravel())
         return np.concatenate(positions)
-
-    def _parent_codes(self, code: np.ndarray, n_levels: int) -> np.ndarray:
-        """Codes of a parent's values, from the codes of its levels; `n_levels` is the number of levels it may have."""
-        return code
 
     def parent_sizes(self) -> np.ndarray:
         """Number of values of each feature as a parent."""
-        return self.base.sizes()
+        return self.base.sizes() + self.missing_is_value
 
     def parent_values(self, j: int) -> list[Hashable]:
-        """Values of feature j as a parent."""
-        return self.base.level_names(j)
+        """Values of feature j as a parent, the missing one last."""
+        return [*self.base.level_names(j), *([NOT_OBSERVED] if self.missing_is_value else [])]
 
     def shape(self, node: Node) -> tuple[int, ...]:
         """Numbers of levels of the parents, then of the feature."""
         child, *parents = node
         return (*(int(n) for n in self.parent_sizes()[parents]), int(self.base.sizes()[child]))
 
-    def sizes(self) -> np.ndarray:
-        """Number of levels of each feature together with its parents."""
-        return self._sizes
+    @property
+    def capacity(self) -> int:
+        return padded_levels(self.sizes())
 
     @cached_property
     def _sizes(self) -> np.ndarray:
@@ -161,11 +161,11 @@ class NodeColumns(GrowingColumns):
         """Raise ValueError if counts of all combinations of levels would not fit into memory."""
         sizes = self._sizes.tolist()
         widest = max(range(len(sizes)), key=sizes.__getitem__, default=0)
+        name = shown(self.base.names[self.nodes[widest][0]])
         require_memory(
             n_classes * sum(sizes),
             f"Counts of {sum(sizes):,} combinations of levels in {n_classes} classes",
-            f"Column {shown(self.names[widest])} and its parents have {sizes[widest]:,}: leave out arcs, or group "
-            "levels.",
+            f"Column {name} and its parents have {sizes[widest]:,}: leave out columns or arcs, or group levels.",
         )
 
     def groups(self) -> np.ndarray:
@@ -201,11 +201,15 @@ class NodeColumns(GrowingColumns):
 
     def features_missing_on_arcs(self, statistics: LevelCounts, class_count: np.ndarray) -> list[str]:
         """Names of the features with parents such that in some row the feature or a parent is missing."""
+        if self.missing_is_value:
+            return []
         missing = self._node_weight(statistics) < class_count[:, None] * (1 - 1e-9)
         return [self.base.names[self.nodes[i][0]] for i in np.flatnonzero(self._has_parents & missing.any(axis=0))]
 
     def features_never_counted(self, statistics: LevelCounts, class_count: np.ndarray) -> list[tuple[int, str]]:
         """Classes and features such that no row of the class has the feature and all of its parents."""
+        if self.missing_is_value:
+            return []
         never = self._has_parents & (self._node_weight(statistics) == 0) & (class_count[:, None] > 0)
         return [(int(c), self.base.names[self.nodes[i][0]]) for c, i in np.argwhere(never)]
 
@@ -255,33 +259,8 @@ class NodeColumns(GrowingColumns):
         return realized
 
 
-@dataclass(frozen=True, eq=False)
-class AveragedColumns(NodeColumns):
-    """Categorical features under an average of structures: rows score as they count, with nothing summed out."""
-
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> NodeRows:
-        """Encode opened columns as rows that score as they count."""
-        return self.counting_rows(self.base.rows(opened, policy))
-
-
 def declare_levels(blocks: Iterable[Columns], known: Iterable[Columns]) -> tuple[Columns, ...]:
     """Return blocks of columns with the levels of the `known` blocks, which do not grow; numbers stay as they are."""
-    bases: list[Any] = [columns.base for columns in known]
-    levels = {
-        j: column_levels
-        for base in bases
-        if hasattr(base, "with_declared")
-        for j, column_levels in zip(base.index, base.levels, strict=True)
-    }
-
-    def declare(columns: Columns) -> Columns:
-        base: Any = columns.base
-        if not hasattr(base, "with_declared"):
-            return columns
-        declared: Columns = base.with_declared(levels)
-        return declared if columns.network is None else replace(columns.network, base=declared)
-
-    return tuple(map(declare, blocks))
-
-
-__all__ = ["AveragedColumns", "Conditional", "Node", "NodeColumns", "declare_levels"]
+    bases = [columns.base for columns in known if hasattr(columns.base, "levels")]
+    levels = {j: column_levels for base in bases for j, column_levels in zip(base.index, base.levels, strict=True)}
+    return tuple(columns.with_declared(levels) for columns in blocks)

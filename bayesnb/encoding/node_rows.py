@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import TopologicalSorter
-from typing import Any, Self
+from typing import ClassVar, Self
 
+import jax
 import numpy as np
 
 from bayesnb.encoding.levels import MISSING
-from bayesnb.encoding.row_blocks import CELLS, CodedRows, PlainRows, level_capacity, pad_rows, power_of_four
-from bayesnb.families import LevelCounts, OneHot, PackedCounts, empty_counts
+from bayesnb.encoding.row_blocks import CELLS, CodedRows, LevelRows, pad_rows, power_of_four
+from bayesnb.families import OneHot
 from bayesnb.families.count_rows import joint_code
 from bayesnb.families.network_cells import BARREN, Network, NetworkCells
 
 
 @dataclass(frozen=True, eq=False)
-class NodeRows(PlainRows):
+class NodeRows(LevelRows):
     """Rows of a structure as they count: a cell counts where the feature and all its parents are observed.
 
     Parameters
@@ -27,75 +28,55 @@ class NodeRows(PlainRows):
         Cells of the features without structure.
     nodes : tuple of tuples of int
         Position of each feature, then of its parents, within the columns.
-    capacity : int
-        Number of positions on the last axis of the statistics, padding included.
+    sizes : (G,) int array
+        Number of levels of each feature together with its parents.
     """
 
     base: CodedRows
     nodes: tuple[tuple[int, ...], ...]
-    capacity: int
+    sizes: np.ndarray
+    missing_is_value: ClassVar[bool] = False
+    """Whether a missing parent is one more value of the parent."""
 
-    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
-        return empty_counts(
-            n_classes, len(self.base.factors.raw), self._sizes, level_capacity(self._sizes), self.capacity
-        )
-
-    def width(self) -> float:
-        return len(self.nodes)
+    def __len__(self) -> int:
+        return len(self.base)
 
     @property
     def missing(self) -> np.ndarray:
         """(N, G) whether the feature of each node is missing, whatever its parents are."""
         return self.base.missing[:, [child for child, *_ in self.nodes]]
 
-    @property
-    def parent_sizes(self) -> np.ndarray:
-        """Number of values of each feature as a parent."""
-        return self.base.sizes
-
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        """Number of levels of each feature together with its parents."""
-        sizes, parent_sizes = self.base.sizes, self.parent_sizes
-        return np.array([sizes[c] * np.prod(parent_sizes[parents], dtype=np.int64) for c, *parents in self.nodes])
-
     @cached_property
     def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(K, G) features of each node, strides of their codes in the joint code, and codes of missing cells."""
+        parent_sizes = self.base.sizes + self.missing_is_value
         column = np.empty((max(map(len, self.nodes)), len(self.nodes)), np.int32)
-        stride = np.zeros(column.shape, np.int32)
+        stride, missing = np.zeros(column.shape, np.int32), np.full(column.shape, MISSING, np.int32)
         for g, (child, *parents) in enumerate(self.nodes):
             inner_first = [child, *reversed(parents)]
             column[:, g] = child  # repeated with stride 0 where a node has fewer parents than others
             column[: len(inner_first), g] = inner_first
-            inner = [self.base.sizes[child], *self.parent_sizes[inner_first[1:-1]]]
+            inner = [self.base.sizes[child], *parent_sizes[inner_first[1:-1]]]
             stride[: len(inner_first), g] = np.cumprod([1, *inner])[: len(inner_first)]
-        return column, stride, np.full(column.shape, -1, np.int32)
+        if self.missing_is_value:
+            missing[1:] = self.base.sizes[column[1:]]
+        return column, stride, missing
 
-    def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        x = self.base.block(start, stop, size)
-        sizes = self._sizes
-        code = joint_code(x.code, *self._columns, dtype=str(np.min_scalar_type(-max(1, int(sizes.max())))))
-        return OneHot(code, np.cumsum([0, *sizes[:-1]]).astype(np.int32), sizes.astype(np.int32), level_capacity(sizes))
+    def code(self, start: int, stop: int, size: int) -> jax.Array:
+        dtype = str(np.min_scalar_type(-max(1, int(self.sizes.max()))))
+        code: jax.Array = joint_code(self.base.code(start, stop, size), *self._columns, dtype=dtype)
+        return code
 
     def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> Self:
         """Return the rows at these positions (M,), with codes (M,) in column j."""
-        return type(self)(self.base.replace_cells(rows, j, code), self.nodes, self.capacity)
+        return type(self)(self.base.replace_cells(rows, j, code), self.nodes, self.sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class ContextRows(NodeRows):
     """Rows of a structure in which a missing parent is one more value, so that rows score as they count."""
 
-    @property
-    def parent_sizes(self) -> np.ndarray:
-        """Number of values of each feature as a parent, the missing one included."""
-        return self.base.sizes + 1
-
-    @cached_property
-    def _columns(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        column, stride, missing = super()._columns
-        return column, stride, np.append(missing[:1], self.base.sizes[column[1:]].astype(np.int32), axis=0)
+    missing_is_value: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,14 +96,12 @@ class NetworkRows(NodeRows):
     """
 
     def counting_rows(self) -> NodeRows:
-        return NodeRows(self.base, self.nodes, self.capacity)
+        return NodeRows(self.base, self.nodes, self.sizes)
 
     @cached_property
-    def _code(self) -> np.ndarray | None:
-        """(N, F) codes, `BARREN` where a missing cell has no observed descendant; None if none is missing."""
-        if self.base.complete:
-            return None
-        code = np.array(self.base.block(0, self.n_rows, self.n_rows).code)
+    def _code(self) -> np.ndarray:
+        """(N, F) codes, `BARREN` where a missing cell has no observed descendant."""
+        code = self.base.code(0, len(self), len(self)).copy()
         below = np.zeros(code.shape, bool)
         for child, *parents in reversed(sort_parents_first(self.nodes)):
             for parent in parents:
@@ -130,15 +109,10 @@ class NetworkRows(NodeRows):
         code[(code < 0) & ~below] = BARREN
         return code
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.base.factors.raw)
-
-    @property
+    @cached_property
     def summed(self) -> np.ndarray:
         """(N,) whether a row has a missing cell that is to be summed out."""
-        return np.zeros(self.n_rows, bool) if self._code is None else (self._code == MISSING).any(axis=1)
+        return np.zeros(len(self), bool) if self.base.complete else (self._code == MISSING).any(axis=1)
 
     @cached_property
     def _network(self) -> Network:
@@ -152,13 +126,12 @@ class NetworkRows(NodeRows):
         return network
 
     def block(self, start: int, stop: int, size: int) -> OneHot | NetworkCells:
-        observed: Any = super().block(start, stop, size)
+        observed: OneHot = super().block(start, stop, size)
         if not self.summed.any():
-            complete: OneHot = observed
-            return complete
+            return observed
         which = np.flatnonzero(self.summed[start:stop])
         n = min(size, power_of_four(len(which)))
-        code = self._code[start:stop][which]  # type: ignore[index]
+        code = self._code[start:stop][which]
         return NetworkCells(observed, pad_rows(which, n, size), pad_rows(code, n), self._network)
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from bayesnb._util.arguments import GREATEST, shown, to_numbers
 from bayesnb.families import Binned, ContextTree, Dirichlet, IndependentCuts, Known, TreeAveraged
+
+if TYPE_CHECKING:
+    from bayesnb.encoding import Columns, Encoding, NodeColumns, PairColumns
 
 
 def class_distribution(class_prior: object, class_alpha: object, n_classes: int) -> Dirichlet | Known:
@@ -23,9 +26,9 @@ def class_distribution(class_prior: object, class_alpha: object, n_classes: int)
     """
     group = np.zeros(n_classes, np.int32)
     if isinstance(class_prior, Dirichlet):
-        return Dirichlet(_concentration(class_prior.concentration, (1, n_classes), "class_prior"), group, 1)
+        return Dirichlet(_to_shape(class_prior.concentration, "class_prior", (1, n_classes)), group, 1)
     if class_prior is None:
-        return Dirichlet(_concentration(class_alpha, (1, n_classes), "class_alpha"), group, 1)
+        return Dirichlet(_to_shape(class_alpha, "class_alpha", (1, n_classes)), group, 1)
     prob = to_numbers("class_prior", class_prior)
     if prob.shape != (n_classes,):
         raise ValueError(
@@ -41,7 +44,7 @@ def class_distribution(class_prior: object, class_alpha: object, n_classes: int)
         return Known(np.log(prob)[None])
 
 
-def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
+def prior_of_levels(alpha: object, columns: Columns, n_classes: int) -> Dirichlet:
     """Dirichlet over the levels of a block.
 
     Parameters
@@ -60,42 +63,35 @@ def prior_of_levels(alpha: object, columns: Any, n_classes: int) -> Dirichlet:
     sizes, group = columns.sizes(), columns.groups()
     shape = (n_classes, int(sizes.sum()))
     if isinstance(alpha, Dirichlet):
-        concentration = to_numbers("alpha.concentration", alpha.concentration)
-        if concentration.shape not in (shape, (1, shape[1])) or not np.array_equal(np.asarray(alpha.group), group):
-            raise ValueError(
-                _describe_shapes(
-                    f"is a Dirichlet of shape {concentration.shape} over groups of sizes {_group_sizes(alpha.group)} "
-                    f"where {_group_sizes(group)} are needed",
-                    columns,
-                    shape,
-                )
-            )
-        _require_at_least(concentration, 0.0, "alpha.concentration")
-        full = np.broadcast_to(concentration, shape)
+        full = to_numbers("alpha.concentration", alpha.concentration)
+        same_groups = np.array_equal(alpha.group, group)
+        if not same_groups or full.shape not in (shape, (1, shape[1])):
+            problem = f"is a Dirichlet of shape {full.shape}" if same_groups else "is a Dirichlet over other groups"
+            raise ValueError(_describe_shapes(problem, columns, shape))
+        _require_at_least(full, 0.0, "alpha.concentration")
     elif isinstance(alpha, list | tuple) and any(np.ndim(a) > 0 for a in alpha):
-        arrays = [to_numbers(f"alpha[{j}]", alpha[j]) for j in columns.index] if _is_of_table(alpha, columns) else []
-        if len(arrays) != len(sizes) or any(a.shape not in ((), (n,)) for a, n in zip(arrays, sizes, strict=True)):
-            lengths = [np.size(a) for a in alpha]
+        arrays = [to_numbers(f"alpha[{j}]", a) for j, a in enumerate(alpha)]
+        chosen = [arrays[j] for j in columns.index] if len(arrays) == columns.n_features else []
+        if len(chosen) != len(sizes) or any(a.shape not in ((), (n,)) for a, n in zip(chosen, sizes, strict=True)):
+            lengths = [a.size for a in arrays]
             raise ValueError(_describe_shapes(f"is a list of arrays of lengths {lengths}", columns, shape))
-        for j, array in zip(columns.index, arrays, strict=True):
+        for j, array in zip(columns.index, chosen, strict=True):
             _require_at_least(array, 0.0, f"alpha[{j}]")
-        full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(arrays, sizes, strict=True)])
-        full = np.broadcast_to(full, shape)
+        full = np.concatenate([np.broadcast_to(a, n) for a, n in zip(chosen, sizes, strict=True)])
     else:
-        alpha = to_numbers("alpha", alpha)
-        _require_at_least(alpha, 0.0, "alpha")
-        if alpha.ndim == 1 and _is_of_table(alpha, columns):
-            full = np.broadcast_to(np.repeat(alpha[list(columns.index)], sizes), shape)
-        elif alpha.ndim and alpha.shape != shape:
-            raise ValueError(_describe_shapes(f"has shape {alpha.shape}", columns, shape))
-        else:
-            full = np.broadcast_to(alpha, shape)
+        full = to_numbers("alpha", alpha)
+        _require_at_least(full, 0.0, "alpha")
+        if full.ndim == 1 and len(full) == columns.n_features:
+            full = np.repeat(full[list(columns.index)], sizes)
+        elif full.ndim and full.shape != shape:
+            raise ValueError(_describe_shapes(f"has shape {full.shape}", columns, shape))
+    full = np.broadcast_to(full, shape)
     # A feature without a level has a group too, which is in no entry of `group`.
     n_groups = 1 if columns.one_simplex else max(len(columns.index), int(group.max(initial=0)) + 1)
     return Dirichlet(full, group, n_groups)
 
 
-def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTree:
+def prior_of_contexts(alpha: object, columns: NodeColumns, n_classes: int) -> ContextTree:
     """Prior of features given contexts.
 
     Parameters
@@ -123,7 +119,7 @@ def prior_of_contexts(alpha: object, columns: Any, n_classes: int) -> ContextTre
     return ContextTree.from_shapes([columns.shape(node) for node in columns.nodes], np.tile(alpha, (n_classes, 1)))
 
 
-def prior_of_trees(alpha: object, columns: Any, n_classes: int) -> TreeAveraged:
+def prior_of_trees(alpha: object, columns: PairColumns, n_classes: int) -> TreeAveraged:
     """Prior of features under the average over all trees; `alpha` is the total concentration of a class.
 
     Raises
@@ -161,14 +157,15 @@ def prior_of_numbers(given: Any, family: Any, shape: tuple[int, int], argument: 
         If the prior is neither, or a field of it is out of range or of another shape.
     """
     if isinstance(given, family):
-        return family(**{k: _check_field(given, k, shape, bound, argument) for k, bound in family.least.items()})
+        least = family.least.items()
+        return family(**{k: _to_shape(getattr(given, k), f"{argument}.{k}", shape, bound) for k, bound in least})
     if isinstance(given, str) and given in family.empirical:
         return family.empirical[given]
     if type(given) not in set(map(type, family.empirical.values())):
         names = ", ".join(map(repr, family.empirical))
         raise ValueError(f"{argument}={shown(given)} is unknown; use {names} or a bayesnb.{family.__name__}.")
     for name, bound in given.least.items():
-        _check_field(given, name, (), bound, argument)
+        _to_shape(getattr(given, name), f"{argument}.{name}", (), bound)
     for name, choices in given.choices.items():
         if getattr(given, name) not in choices:
             raise ValueError(f"{argument}.{name}={shown(getattr(given, name))} is unknown; use one of {choices}.")
@@ -196,14 +193,14 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
         given = IndependentCuts()
     if isinstance(given, IndependentCuts):
         for name, bound in given.least.items():
-            _check_field(given, name, (), bound, argument)
+            _to_shape(getattr(given, name), f"{argument}.{name}", (), bound)
         return given.prior(n_classes, sizes)
     if not isinstance(given, Binned):
         raise ValueError(
             f"{argument}={shown(given)} is unknown; use 'independent' or a bayesnb.families.IndependentCuts."
         )
     group = np.repeat(np.arange(len(sizes)), sizes)
-    alpha = _check_field(given, "concentration", (n_classes, len(group)), 0.0, argument)
+    alpha = _to_shape(given.concentration, f"{argument}.concentration", (n_classes, len(group)))
     if not np.array_equal(given.group, group):
         raise ValueError(
             f"{argument} is over cells of {_group_sizes(given.group)}, and there are {sizes.tolist()[:20]}."
@@ -211,30 +208,15 @@ def prior_of_cells(given: object, argument: str, n_classes: int, sizes: np.ndarr
     return replace(given, concentration=alpha)
 
 
-def _is_of_table(alpha: Any, columns: Any) -> bool:
-    """Return whether `alpha` has one entry for each feature of the whole table."""
-    return bool(len(alpha) == columns.n_features)
-
-
-def _concentration(alpha: object, shape: tuple[int, int], name: str) -> np.ndarray:
-    alpha = to_numbers(name, alpha)
-    _require_at_least(alpha, 0.0, name)
-    try:
-        return np.broadcast_to(alpha, shape)
-    except ValueError:
-        raise ValueError(f"{name} has shape {alpha.shape}; expected a scalar or shape {shape[1:]}.") from None
-
-
-def _check_field(prior: object, name: str, shape: tuple[int, ...], bound: float, argument: str) -> np.ndarray:
-    """Return a field of a prior in this shape; raise ValueError if a value is below `bound` or the shape another."""
-    values = to_numbers(f"{argument}.{name}", getattr(prior, name))
-    _require_at_least(values, bound, f"{argument}.{name}")
+def _to_shape(given: object, name: str, shape: tuple[int, ...], bound: float = 0.0) -> np.ndarray:
+    """Return numbers in this shape; raise ValueError if one is below `bound`, or the shape is another."""
+    values = to_numbers(name, given)
+    _require_at_least(values, bound, name)
     try:
         return np.broadcast_to(values, shape).astype(np.float64)
     except ValueError:
-        raise ValueError(
-            f"{argument}.{name} has shape {values.shape}; expected a scalar, (F,) = {shape[1:]} or (C, F) = {shape}."
-        ) from None
+        expected = " or ".join(["a scalar", *(f"shape {shape[i:]}" for i in range(len(shape) - 1, -1, -1))])
+        raise ValueError(f"{name} has shape {values.shape}; expected {expected}.") from None
 
 
 def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
@@ -249,7 +231,7 @@ def _require_at_least(values: np.ndarray, bound: float, name: str) -> None:
         )
 
 
-def _describe_shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
+def _describe_shapes(got: str, columns: Columns, shape: tuple[int, int]) -> str:
     """Message with the shapes that `alpha` may have."""
     sizes = columns.sizes().tolist()
     lengths = sizes if len(sizes) <= 8 else f"{sizes[:8]}, …"
@@ -259,7 +241,7 @@ def _describe_shapes(got: str, columns: Any, shape: tuple[int, int]) -> str:
     )
 
 
-def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
+def check_complete_prior(prior: Any, encoding: Encoding, statistics: Any) -> Any:
     """Return a complete prior, such as another model's `prior_`, if it is over these classes and levels.
 
     Raises
@@ -267,38 +249,33 @@ def check_complete_prior(prior: Any, encoding: Any, statistics: Any) -> Any:
     ValueError
         If the prior has other families, shapes or groups of levels.
     """
-    classes = prior.class_prior
-    for i, (given_family, columns) in enumerate(zip(prior.blocks, encoding.blocks, strict=False)):
-        if type(given_family) is not columns.family:
-            raise ValueError(
-                f"prior.blocks[{i}] is a {type(given_family).__name__}, and {columns.kind} columns have a "
-                f"{columns.family.__name__}: pass the prior_ of a classifier over such columns."
-            )
-    over_classes = classes.log_prob if classes.fixed else classes.concentration
-    signature = [np.shape(over_classes)[1], *map(_signature, prior.blocks)]
-    expected: list[Any] = [len(statistics.class_count)]
-    for columns, block in zip(encoding.blocks, statistics.blocks, strict=True):
-        groups = _group_sizes(columns.groups()) if hasattr(columns, "groups") else None
-        expected.append((columns.family.__name__, block.count.shape, groups))
-    if signature != expected:
-        raise ValueError(
-            f"prior is over {signature} (number of classes, then family, shape and group sizes of each block), but the "
-            f"data need {expected}. Declare `categories` so that the levels do not depend on the rows."
-        )
+    classes, n_classes = prior.class_prior, len(statistics.class_count)
+    if len(prior.blocks) != len(encoding.blocks):
+        raise ValueError(f"prior has {len(prior.blocks)} blocks, and the columns are {len(encoding.blocks)} blocks.")
+    over_classes = np.asarray(classes.log_prob if classes.fixed else classes.concentration)
+    if over_classes.shape[1] != n_classes:
+        raise ValueError(f"prior is over {over_classes.shape[1]} classes, and the data need {n_classes}.")
     if classes.fixed:
-        if not np.isclose(np.exp(classes.log_prob).sum(), 1.0, rtol=0, atol=1e-8):
+        if not np.isclose(np.exp(over_classes).sum(), 1.0, rtol=0, atol=1e-8):
             raise ValueError("prior.class_prior: the sum of the probabilities should be 1.")
     else:
-        _require_at_least(np.asarray(classes.concentration), 0.0, "prior.class_prior.concentration")
-    for i, given_family in enumerate(prior.blocks):
-        for name, bound in given_family.least.items():
-            _check_field(given_family, name, statistics.blocks[i].count.shape, bound, f"prior.blocks[{i}]")
-        columns = encoding.blocks[i]
-        if hasattr(given_family, "group") and not np.array_equal(given_family.group, columns.groups()):
-            raise ValueError(f"prior.blocks[{i}].group is not that of the levels, {columns.groups()[:20]}.")
-        if columns.network is not None and hasattr(given_family, "count"):  # an average of structures
-            columns_prior = columns.prior(1.0, "alpha", len(statistics.class_count))
-            _require_structures(given_family, columns_prior, f"prior.blocks[{i}]")
+        _require_at_least(over_classes, 0.0, "prior.class_prior.concentration")
+    for i, (family, columns, block) in enumerate(zip(prior.blocks, encoding.blocks, statistics.blocks, strict=True)):
+        if type(family) is not columns.family:
+            raise ValueError(
+                f"prior.blocks[{i}] is a {type(family).__name__}, and {columns.kind} columns have a "
+                f"{columns.family.__name__}: pass the prior_ of a classifier over such columns."
+            )
+        shape, groups = np.shape(getattr(family, next(iter(family.least)))), columns.groups()
+        if shape != block.count.shape or not np.array_equal(getattr(family, "group", groups), groups):
+            raise ValueError(
+                f"prior.blocks[{i}] is over {shape}, and the data need {block.count.shape} in groups of "
+                f"{_group_sizes(groups)}. Declare `categories` so that the levels do not depend on the rows."
+            )
+        for name, bound in family.least.items():
+            _to_shape(getattr(family, name), f"prior.blocks[{i}].{name}", block.count.shape, bound)
+        if columns.network is not None and hasattr(family, "count"):  # an average of structures
+            _require_structures(family, columns.prior(1.0, "alpha", n_classes), f"prior.blocks[{i}]")
     return prior
 
 
@@ -308,24 +285,16 @@ def _require_structures(given: Any, columns_prior: Any, name: str) -> None:
         raise ValueError(
             f"{name}.concentration has zeros, and structures are compared by their evidence: give all > 0."
         )
-    numbers = {"concentration", "count", "log_odds"}
-    expected_leaves, given_leaves = (
-        jax.tree.leaves({f.name: getattr(p, f.name) for f in fields(p) if f.name not in numbers})
-        for p in (columns_prior, given)
-    )
-    if len(expected_leaves) != len(given_leaves) or not all(map(np.array_equal, expected_leaves, given_leaves)):
+    numbers = {name: getattr(columns_prior, name, None) for name in ("concentration", "count", "log_odds")}
+    numbers = {name: value for name, value in numbers.items() if value is not None}
+    leaves, expected = jax.tree.leaves(replace(given, **numbers)), jax.tree.leaves(columns_prior)
+    if len(leaves) != len(expected) or not all(map(np.array_equal, leaves, expected)):
         raise ValueError(f"{name} is over another structure: pass the prior_ of a classifier with the same arcs.")
     if np.any(np.asarray(given.count)):
         raise ValueError(f"{name}.count is not 0: pass a prior, and no posterior.")
 
 
-def _signature(family: Any) -> tuple[str, tuple[int, ...], Any]:
-    """Name, shape of the parameters and group sizes of a family."""
-    shape = np.shape(getattr(family, next(iter(family.least))))
-    return type(family).__name__, shape, _group_sizes(family.group) if hasattr(family, "group") else None
-
-
-def _group_sizes(group: Any) -> list[int]:
+def _group_sizes(group: object) -> list[int]:
     """Numbers of levels of the groups; groups may have any distinct numbers."""
     sizes: list[int] = np.unique(np.asarray(group), return_counts=True)[1].tolist()
     return sizes

@@ -5,15 +5,16 @@ Blocks are padded to a few sizes, so that the number of compilations does not de
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any
 
+import jax
 import numpy as np
 
 from bayesnb.encoding.levels import MISSING, Factors
-from bayesnb.encoding.table import StackedColumns
 from bayesnb.families import Complete, LevelCounts, OneHot, PackedCounts, empty_counts
 
 CELLS = 2**20
@@ -21,46 +22,45 @@ _MOST_ROWS = 2**14  # Results of larger blocks fragment memory, so that a stream
 FEWEST_ROWS = 16
 
 
-class Rows(Protocol):
+class Rows(ABC):
     """Rows of one block of features."""
 
+    @abstractmethod
     def empty(self, n_classes: int) -> Any:
         """Statistics of no rows, to which the kernels add rows."""
-        ...
 
+    @abstractmethod
     def width(self) -> float:
         """Number of cells of a row, on average."""
-        ...
+
+    @abstractmethod
+    def block(self, start: int, stop: int, size: int) -> Any:
+        """Return rows start … stop - 1 for the kernels, padded to `size` rows."""
 
     def linear_rows(self) -> Rows:
         """Return these rows for kernels that are linear in the counts, without preparation for other kernels."""
-        ...
+        return self
 
     def counting_rows(self) -> Rows:
         """Return these rows for kernels that count them."""
-        ...
+        return self
 
-    def require_finite(self) -> None:
+    def require_finite(self) -> None:  # noqa: B027
         """Raise ValueError naming the first infinite cell, if `block` does not check it."""
-        ...
 
     def log_base(self, start: int, stop: int) -> np.ndarray | float:
         """Log base measures of the rows start … stop - 1 that the host computes; 0 if the kernels compute them."""
-        ...
+        return 0.0
 
     @property
     def summed(self) -> np.ndarray | bool:
         """(N,) whether a row has a missing cell that is summed out; False if no row has one."""
-        ...
+        return False
 
     @property
     def missing(self) -> np.ndarray | bool:
         """(N, K) whether each cell is missing; False if no cell is."""
-        ...
-
-    def block(self, start: int, stop: int, size: int) -> Any:
-        """Return rows start … stop - 1 for the kernels, padded to `size` rows."""
-        ...
+        return False
 
 
 def blocks(
@@ -79,37 +79,8 @@ def blocks(
         yield slice(start, stop), x, [pad_rows(a[start:stop], size) for a in arrays]
 
 
-class PlainRows:
-    """Rows that all kernels read alike, without cells to sum out."""
-
-    @property
-    def summed(self) -> np.ndarray | bool:
-        """False: no row has a cell to sum out."""
-        return False
-
-    @property
-    def missing(self) -> np.ndarray | bool:
-        """Default: False, no cell is missing."""
-        return False
-
-    def linear_rows(self) -> Self:
-        """Default: return these rows."""
-        return self
-
-    def counting_rows(self) -> Any:
-        """Default: return these rows."""
-        return self
-
-    def require_finite(self) -> None:
-        """Default: raise nothing, no cell is infinite."""
-
-    def log_base(self, start: int, stop: int) -> np.ndarray | float:
-        """Default: return 0, the kernels compute base measures."""
-        return 0.0
-
-
 @dataclass(frozen=True, eq=False)
-class RealRows(PlainRows):
+class RealRows(Rows):
     """Numbers, NaN where missing.
 
     Parameters
@@ -122,7 +93,7 @@ class RealRows(PlainRows):
         `start`. It is called block by block, as another pass over all rows would take longer.
     """
 
-    values: np.ndarray | StackedColumns
+    values: np.ndarray
     statistics: type
     check: Callable[..., bool]
 
@@ -135,13 +106,13 @@ class RealRows(PlainRows):
 
     @property
     def missing(self) -> np.ndarray:
-        return np.asarray(np.isnan(np.asarray(self.values)))
+        return np.asarray(np.isnan(self.values))
 
     def counting_rows(self) -> RealRows:
         return UncheckedRows(self.values, self.statistics, self.check)
 
     def require_finite(self) -> None:
-        self.check(np.asarray(self.values))
+        self.check(self.values)
 
     def block(self, start: int, stop: int, size: int) -> np.ndarray | Complete:
         values = self.values[start:stop]
@@ -157,8 +128,49 @@ class UncheckedRows(RealRows):
         return pad_rows(self.values[start:stop], size)
 
 
+class LevelRows(Rows):
+    """Rows with one level, or none, of each of G groups of levels: a feature, or a feature and its parents.
+
+    `sizes` (G,) are the numbers of levels of the groups.
+    """
+
+    sizes: np.ndarray
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    @abstractmethod
+    def code(self, start: int, stop: int, size: int) -> np.ndarray | jax.Array:
+        """(size, G) codes of the levels of rows start … stop - 1, `MISSING` for missing cells and padding."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether it is known that no cell is missing; default: it is not."""
+        return False
+
+    @cached_property
+    def _level_width(self) -> int:
+        return level_capacity(self.sizes, complete=self.complete)
+
+    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
+        return empty_counts(n_classes, len(self), self.sizes, self._level_width, padded_levels(self.sizes))
+
+    def width(self) -> float:
+        return len(self.sizes)
+
+    @property
+    def missing(self) -> np.ndarray:
+        return np.asarray(self.code(0, len(self), len(self))) < 0
+
+    def block(self, start: int, stop: int, size: int) -> Any:
+        first = np.cumsum(self.sizes) - self.sizes
+        code = self.code(start, stop, size)
+        return OneHot(code, first.astype(np.int32), self.sizes.astype(np.int32), self._level_width)
+
+
 @dataclass(frozen=True, eq=False)
-class CodedRows(PlainRows):
+class CodedRows(LevelRows):
     """Categorical cells as codes of their level within the feature.
 
     Parameters
@@ -167,24 +179,21 @@ class CodedRows(PlainRows):
         Distinct values of each column, and the index of each cell's value among these.
     codes : tuple of int arrays
         For each column the code of each distinct value.
-    sizes, start : (F,) int arrays
-        Number of levels of each feature, and position of the first one on the last axis of the statistics.
-    capacity : int
-        Number of positions on that axis, padding included.
+    sizes : (F,) int array
+        Number of levels of each feature.
     """
 
     factors: Factors
     codes: tuple[np.ndarray, ...]
     sizes: np.ndarray
-    start: np.ndarray
-    capacity: int
 
-    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
-        return empty_counts(n_classes, len(self.factors.raw), self.sizes, self._width, self.capacity)
+    def __len__(self) -> int:
+        return len(self.factors.raw)
 
-    @cached_property
-    def _width(self) -> int:
-        return level_capacity(self.sizes, complete=self.complete)
+    @property
+    def complete(self) -> bool:
+        """Whether it is known without reading the cells that none is missing."""
+        return self.factors.complete and all((c >= 0).all() for c in self.codes)
 
     @cached_property
     def _dtype(self) -> np.dtype:
@@ -206,90 +215,53 @@ class CodedRows(PlainRows):
         table = np.concatenate([np.append(MISSING, c) for c in self.codes]).astype(self._dtype)
         return table, np.cumsum([0, *sizes[:-1]]) + 1 - self.factors.low.astype(np.int64)
 
-    def width(self) -> float:
-        return len(self.codes)
-
-    @property
-    def complete(self) -> bool:
-        """Whether it is known without reading the cells that none is missing."""
-        return self.factors.complete and all((c >= 0).all() for c in self.codes)
-
-    def materialize(self, n: int) -> CodedRows:
-        """Return these n rows with codes that are looked up once, for reading them many times."""
-        return self._replace_codes(np.asarray(self.block(0, n, n).code))
-
-    def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
-        """Return the rows at these positions (M,), with codes (M,) in column j."""
-        cells = np.asarray(self.block(0, len(self.factors.raw), len(self.factors.raw)).code)[rows].astype(np.int32)
-        cells[:, j] = code
-        return self._replace_codes(cells)
-
-    def _replace_codes(self, code: np.ndarray) -> CodedRows:
-        """Return rows with these codes (M, F) of cells."""
-        codes = tuple(map(np.arange, self.sizes))
-        values = tuple(map(range, self.sizes.tolist()))
-        factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
-        return CodedRows(factors, codes, self.sizes, self.start, self.capacity)
-
-    @property
-    def missing(self) -> np.ndarray:
-        n = len(self.factors.raw)
-        return np.asarray(self.block(0, n, n).code) < 0
-
-    def block(self, start: int, stop: int, size: int) -> OneHot:
+    def code(self, start: int, stop: int, size: int) -> np.ndarray:
         raw = self.factors.raw[start:stop]
         if self._shift is not None:
             # Codes fit the small type, so that narrowing first is exact (modular arithmetic), and cheaper.
-            code = _subtract(raw.astype(self._dtype), self._shift)
-        else:
-            table, offset = self._table
-            code = table[raw.astype(np.int64) + offset]
-        return OneHot(pad_rows(code, size, MISSING), self.start, self.sizes, self._width)
+            return pad_rows(raw.astype(self._dtype) - self._shift, size, MISSING)
+        table, offset = self._table
+        return pad_rows(table.take(raw.astype(np.int64) + offset), size, MISSING)
+
+    def materialize(self) -> CodedRows:
+        """Return these rows with codes that are looked up once, for reading them many times."""
+        return self._with_codes(self.code(0, len(self), len(self)))
+
+    def _with_codes(self, code: np.ndarray) -> CodedRows:
+        """Return rows with these codes (M, F) of cells."""
+        codes, values = tuple(map(np.arange, self.sizes)), tuple(map(range, self.sizes.tolist()))
+        factors = Factors(code, np.zeros(len(codes), np.int64), values, complete=not (code < 0).any())
+        return CodedRows(factors, codes, self.sizes)
+
+    def replace_cells(self, rows: np.ndarray, j: int, code: np.ndarray) -> CodedRows:
+        """Return the rows at these positions (M,), with codes (M,) in column j."""
+        cells = self.code(0, len(self), len(self))[rows].astype(np.int32)
+        cells[:, j] = code
+        return self._with_codes(cells)
 
 
 @dataclass(frozen=True, eq=False)
-class BinaryRows(PlainRows):
+class BinaryRows(LevelRows):
     """Bernoulli cells of a dense array: present above `threshold`, missing where NaN, else absent."""
 
     values: np.ndarray
     threshold: float
+    sizes: np.ndarray
 
-    @cached_property
-    def _sizes(self) -> np.ndarray:
-        return np.full(self.values.shape[1], 2, np.int32)
-
-    @cached_property
-    def _width(self) -> int:
-        return level_capacity(self._sizes, complete=self.values.dtype.kind != "f")
-
-    def empty(self, n_classes: int) -> LevelCounts | PackedCounts:
-        return empty_counts(n_classes, len(self.values), self._sizes, self._width, 2 * len(self._sizes))
-
-    def width(self) -> float:
-        return float(self.values.shape[1])
+    def __len__(self) -> int:
+        return len(self.values)
 
     @property
-    def missing(self) -> np.ndarray:
-        return np.isnan(self.values) if self.values.dtype.kind == "f" else np.zeros(self.values.shape, bool)
+    def complete(self) -> bool:
+        """Whether cells are of a type without NaN."""
+        return self.values.dtype.kind != "f"
 
-    def block(self, start: int, stop: int, size: int) -> OneHot:
+    def code(self, start: int, stop: int, size: int) -> np.ndarray:
         values = self.values[start:stop]
         code = (values > self.threshold).astype(np.int8)
-        if values.dtype.kind == "f":
+        if not self.complete:
             code[np.isnan(values)] = MISSING
-        first = 2 * np.arange(len(self._sizes), dtype=np.int32)
-        return OneHot(pad_rows(code, size, MISSING), first, self._sizes, self._width)
-
-
-def _subtract(rows: np.ndarray, row: np.ndarray) -> np.ndarray:
-    """Return rows - row; NumPy's loop over a short last axis is slow, so several rows are subtracted as one."""
-    if not row.any():
-        return rows
-    n_joined = 64
-    if len(rows) % n_joined or not rows.flags.c_contiguous:
-        return np.asarray(rows - row)
-    joined = rows.reshape(len(rows) // n_joined, -1) - np.tile(row, n_joined)
-    return np.asarray(joined).reshape(rows.shape)
+        return pad_rows(code, size, MISSING)
 
 
 def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
@@ -298,6 +270,11 @@ def level_capacity(sizes: np.ndarray, *, complete: bool = False) -> int:
     Levels that grow by a few seldom change this size, for which kernels are compiled.
     """
     return 1 << max(1, int(sizes.max() - complete).bit_length())
+
+
+def padded_levels(sizes: np.ndarray) -> int:
+    """Number of levels after padding: a power of two, so that growth seldom compiles kernels anew."""
+    return 1 << max(4, int(sizes.sum()).bit_length())
 
 
 def _is_range(code: np.ndarray) -> bool:

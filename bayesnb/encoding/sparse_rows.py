@@ -8,12 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from bayesnb.encoding.row_blocks import FEWEST_ROWS, PlainRows, pad_rows, padded_size
+from bayesnb.encoding.row_blocks import FEWEST_ROWS, Rows, pad_rows, padded_size
 from bayesnb.families import Counts, LevelCounts, Pairs, Presence
 
 
 @dataclass(frozen=True, eq=False)
-class PresenceRows(PlainRows):
+class PresenceRows(Rows):
     """Bernoulli cells of a sparse matrix, whose stored entries are present."""
 
     matrix: sp.csr_array
@@ -30,7 +30,7 @@ class PresenceRows(PlainRows):
 
 
 @dataclass(frozen=True, eq=False)
-class CountRows(PlainRows):
+class CountRows(Rows):
     """Count vectors over one simplex.
 
     Parameters
@@ -83,7 +83,7 @@ class CountRows(PlainRows):
         if not self.with_pairs:
             return Counts(count, level, row, indptr)
         repeated, repeated_row, repeated_count, totals = self._repeated_words(start, stop)
-        pair, pair_level, pair_count = _distinct_pairs(level[repeated], repeated_count, self.matrix.shape[1])
+        pair, pair_level, pair_count = _distinct_pairs(level[repeated], repeated_count)
         total_count, total = np.unique(pad_rows(totals, size), return_inverse=True)
         pairs = Pairs(
             pad_rows(pair, padded_size(len(pair))),
@@ -135,17 +135,9 @@ def _padded_slice(array: np.ndarray, first: int, length: int) -> np.ndarray:
     return pad_rows(array[first : first + length], length)
 
 
-def _distinct_pairs(level: np.ndarray, count: np.ndarray, n_levels: int) -> tuple[np.ndarray, ...]:
+def _distinct_pairs(level: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, ...]:
     """Index of each (level, count) among the distinct pairs, and the levels and counts of these."""
-    top = int(count.max(initial=1)) + 1 if count.size and count.max() < 2**31 else 0
-    if 0 < top * n_levels <= 2**22 and np.array_equal(count, np.floor(count)):
-        key = level.astype(np.int64) * top + count.astype(np.int64)
-        seen = np.zeros(top * n_levels, bool)
-        seen[key] = True
-        distinct = np.flatnonzero(seen)
-        position = np.empty(seen.size, np.int32)
-        position[distinct] = np.arange(len(distinct), dtype=np.int32)
-        return position[key], (distinct // top).astype(np.int32), (distinct % top).astype(np.float64)
-    pairs = np.stack([level.astype(np.float64), count], axis=1)
-    distinct_pairs, index = np.unique(pairs, axis=0, return_inverse=True)
-    return index.astype(np.int32), distinct_pairs[:, 0].astype(np.int32), distinct_pairs[:, 1]
+    counts, code = np.unique(count, return_inverse=True)
+    n = max(1, len(counts))
+    distinct, index = np.unique(level.astype(np.int64) * n + code, return_inverse=True)
+    return index.astype(np.int32), (distinct // n).astype(np.int32), counts.astype(np.float64)[distinct % n]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, NoReturn, overload
@@ -31,24 +32,6 @@ class Positions(Sequence[str]):
     def __getitem__(self, j: int | slice) -> str | tuple[str, ...]:
         position = range(self.n)[j]
         return str(position) if isinstance(position, int) else tuple(map(str, position))
-
-
-@dataclass(frozen=True, eq=False)
-class StackedColumns:
-    """Columns as a 2-D array whose rows are copied when they are read, while the kernels read the rows before."""
-
-    columns: tuple[np.ndarray, ...]
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
-        return len(self.columns[0]), len(self.columns)
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        return row_major([column[rows] for column in self.columns])
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return row_major(self.columns, dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,15 +78,12 @@ class Table:
     def objects(self, index: Sequence[int]) -> np.ndarray:
         """(N, K) cells of some columns as Python objects."""
         cells = np.empty((self.n_rows, len(index)), object)
-        if self.is_sparse:
-            cells[:] = self.data[:, list(index)].toarray()
-            return cells
         for k, j in enumerate(index):
-            column = to_array(self.column(j))
-            cells[:, k] = column.astype(object) if column.dtype.kind not in "mM" else _to_dates(column)
+            column = self.data[:, [j]].toarray()[:, 0] if self.is_sparse else to_array(self.column(j))
+            cells[:, k] = _to_dates(column) if column.dtype.kind in "mM" else column
         return cells
 
-    def position(self, column: Any, argument: str) -> int:
+    def position(self, column: object, argument: str) -> int:
         """Position of a column that an argument gives by name or by index.
 
         Raises
@@ -126,7 +106,19 @@ class Table:
         """Name of column j for messages."""
         return f"Input X, column {shown(self.names[j])}"
 
-    def numbers(self, index: Sequence[int]) -> np.ndarray | StackedColumns:
+    def integers(self, index: Sequence[int]) -> np.ndarray | None:
+        """(N, K) cells of some columns of integers, or of an array of Booleans; None if columns are of other types."""
+        if not self.is_frame:
+            data = self.data if len(index) == self.data.shape[1] else self.data[:, list(index)]
+            return data if data.dtype.kind in "biu" else None
+        if any(not isinstance(self.data[j].dtype, np.dtype) or self.data[j].dtype.kind not in "iu" for j in index):
+            return None
+        columns = [np.asarray(self.data[j]) for j in index]
+        bounds = [bound for column in columns for bound in (column.min(), column.max())]
+        narrowest = np.result_type(*map(np.min_scalar_type, bounds))
+        return row_major(columns, narrowest) if narrowest.kind in "iu" else None
+
+    def numbers(self, index: Sequence[int]) -> np.ndarray:
         """Return some columns as a 2-D array of numbers, which may be infinite: `check_finite` checks this.
 
         Raises
@@ -138,7 +130,7 @@ class Table:
             raise TypeError(f"Sparse data was passed for X, but {self.owner} takes dense data here; use X.toarray().")
         if self.is_frame:
             columns = [_to_float(_series_to_array(self.data[j]), self.label(j)) for j in index]
-            return StackedColumns(tuple(columns))
+            return row_major(columns)
         data = np.asarray(self.data)
         if data.dtype.kind in "biuf":
             return data if len(index) == data.shape[1] else data[:, list(index)]
@@ -153,14 +145,10 @@ class Table:
             matrix = _widen_integers(matrix)
             matrix.sum_duplicates()
         if matrix.nnz and not (matrix.data.min() > 0 and matrix.data.max() < np.inf):
-            for bad, refuse in (
-                (~np.isfinite(matrix.data), self._refuse),
-                (nonnegative & (matrix.data < 0), self._refuse_negative),
-            ):
-                if bad.any():
-                    entry = int(np.argmax(bad))
-                    row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-                    refuse(matrix.data[entry], row, int(matrix.indices[entry]))
+            bad = ~np.isfinite(matrix.data) | (nonnegative & (matrix.data < 0))
+            if bad.any():
+                entry, (rows, columns) = int(np.argmax(bad)), matrix.tocoo().coords
+                self._refuse(matrix.data[entry], int(rows[entry]), int(columns[entry]))
             matrix = matrix.copy()
             matrix.eliminate_zeros()
         return matrix
@@ -168,16 +156,8 @@ class Table:
     def check_nonnegative(self, values: np.ndarray, index: Sequence[int]) -> None:
         """Raise ValueError if a dense array of the columns `index` has negative numbers, naming the first one."""
         if values.dtype.kind in "if" and np.nanmin(values, initial=0) < 0:
-            row, j = (int(i[0]) for i in np.nonzero(values < 0))
-            self._refuse_negative(values[row, j], row, index[j])
-
-    def _refuse_negative(self, value: Any, row: int, j: int) -> NoReturn:
-        if np.isinf(value):
-            self._refuse(value, row, j)
-        raise ValueError(
-            f"Negative values in data passed to {self.owner} (input X): {shown(to_python(value))} at row {row}, column "
-            f"{shown(self.names[j])}; numbers of such columns must be at least 0."
-        )
+            row, j = np.argwhere(values < 0)[0].tolist()
+            self._refuse(values[row, j], row, index[j])
 
     def check_finite(self, values: np.ndarray, index: Sequence[int], *, missing: bool, start: int = 0) -> bool:
         """Return whether no number is NaN, in rows from `start` on of the columns `index`.
@@ -194,17 +174,21 @@ class Table:
                 return True
         bad = np.isinf(values) if missing else ~np.isfinite(values)
         if bad.any():
-            row, j = (int(i[0]) for i in np.nonzero(bad))
+            row, j = np.argwhere(bad)[0].tolist()
             self._refuse(values[row, j], start + row, index[j])
         return not np.isnan(values).any()
 
-    def _refuse(self, value: Any, row: int, j: int) -> NoReturn:
+    def _refuse(self, value: np.generic, row: int, j: int) -> NoReturn:
+        """Raise ValueError for a number that is negative, infinite or NaN."""
+        where = f"{shown(to_python(value))} at row {row}, column {shown(self.names[j])}"
+        if np.isfinite(value):
+            raise ValueError(
+                f"Negative values in data passed to {self.owner} (input X): {where}; numbers of such columns must be "
+                "at least 0."
+            )
         kind = "NaN" if np.isnan(value) else "infinity or a value too large for float64"
         advice = "impute or drop it" if np.isnan(value) else "remove or rescale it"
-        raise ValueError(
-            f"Input X contains {kind}: {shown(to_python(value))} at row {row}, column {shown(self.names[j])}; "
-            f"{self.owner} does not accept this, {advice}."
-        )
+        raise ValueError(f"Input X contains {kind}: {where}; {self.owner} does not accept this, {advice}.")
 
 
 def check_table(X: Any, owner: str) -> Table:
@@ -235,34 +219,19 @@ def check_table(X: Any, owner: str) -> Table:
         X = (_widen_integers(X) if X.format == "coo" else X).tocsr()  # adds up the duplicates of a COO matrix
         X = X if _is_native(X.dtype) else X.astype(np.float64)
         return Table(X, Positions(X.shape[1]), X.shape[0], owner)
-    if sp.issparse(X) and X.ndim != 2:
+    if (n_axes := np.ndim(X)) < 2:
+        kind = f"{n_axes}D" if n_axes else "scalar"
         raise ValueError(
-            f"Expected 2D array, got {X.ndim}D sparse array of shape {X.shape} instead. {owner} takes a row of "
-            "features for each sample: X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature."
+            f"Expected 2D array, got {kind} array instead: X={shown(X)}. {owner} takes a table, a row of features for "
+            "each sample. Reshape your data: "
+            "X.reshape(1, -1) is one row, X.reshape(-1, 1) one feature. Count the words of texts by "
+            "bayesnb.text.BagOfWords first."
         )
-    if getattr(X, "ndim", 2) == 1 and len(X) and isinstance(first := np.asarray(X)[0], str):
-        raise ValueError(
-            f"Input X is one-dimensional, of texts: {shown(to_python(first))}, ...; {owner} takes a row of features "
-            "for each sample. Count the words of texts first: words = bayesnb.text.BagOfWords(); "
-            "words.fit_transform(X) of those to learn from, words.transform(X) of all others."
-        )
-    if getattr(X, "ndim", None) == 0:
-        raise ValueError(
-            f"Expected 2D array, got scalar array instead: X={shown(X)}. {owner} takes a table: a row of features for "
-            "each sample. Reshape your data, as by X.reshape(1, -1)."
-        )
-    array = check_array(
-        X,
-        dtype=None,
-        accept_sparse="csr",
-        ensure_all_finite=False,
-        estimator=owner,
-        input_name="X",
-    )
+    array = check_array(X, dtype=None, accept_sparse="csr", ensure_all_finite=False, estimator=owner, input_name="X")
     return Table(_to_native(array), Positions(array.shape[1]), array.shape[0], owner)
 
 
-def row_major(columns: Sequence[np.ndarray], dtype: Any = None) -> np.ndarray:
+def row_major(columns: Sequence[np.ndarray], dtype: np.dtype | None = None) -> np.ndarray:
     """Stack columns in row-major order, by tiles that fit the cache: three times as fast as np.stack."""
     dtype = np.result_type(*columns) if dtype is None else dtype
     out = _aligned((len(columns[0]), len(columns)), np.dtype(dtype))
@@ -288,25 +257,21 @@ def _aligned(shape: tuple[int, int], dtype: np.dtype) -> np.ndarray:
 
 def _require_distinct(names: Sequence[str]) -> None:
     """Raise ValueError if two columns have the same name."""
-    if len(set(names)) < len(names):
-        first: dict[str, int] = {}
-        repeated = next(j for j, name in enumerate(names) if first.setdefault(name, j) != j)
-        name = names[repeated]
-        raise ValueError(
-            f"Input X: columns {first[name]} and {repeated} are both named {shown(name)}; rename one, or leave it out."
-        )
+    for j, name in enumerate(names if len(set(names)) < len(names) else ()):
+        if (first := names.index(name)) < j:
+            raise ValueError(
+                f"Input X: columns {first} and {j} are both named {shown(name)}; rename one, or leave it out."
+            )
 
 
 def _check_size(n_rows: int, n_columns: int, owner: str) -> None:
     """Raise ValueError unless there are rows and columns."""
-    if n_rows < 1:
-        raise ValueError(
-            f"Found array with 0 sample(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
-        )
-    if n_columns < 1:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by {owner}."
-        )
+    for count, what in ((n_rows, "sample"), (n_columns, "feature")):
+        if count < 1:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape={(n_rows, n_columns)}) while a minimum of 1 is required by "
+                f"{owner}."
+            )
 
 
 def from_sequence(X: Any, name: str = "X") -> np.ndarray:
@@ -353,28 +318,21 @@ def _to_native(array: np.ndarray) -> np.ndarray:
 
 
 def _to_float(column: np.ndarray, where: str) -> np.ndarray:
-    """Return a column as numbers; raise ValueError naming the first cell that is none."""
+    """Return a column as numbers; raise an error naming the first cell that is none."""
     if column.dtype.kind in "biuf":
         return _to_native(column)
-    if column.dtype.kind in "mM":
-        raise ValueError(
-            f"{where}: {shown(column[0])} at row 0 is a date or a time; turn it into a number, as "
-            "`.dt.total_seconds()` does, or declare the column categorical in a MixedNB."
-        )
-    if any(isinstance(v, complex) for v in column) or column.dtype.kind == "c":
-        row = next(i for i, v in enumerate(column) if isinstance(v, complex))
-        raise ValueError(f"{where}: {shown(column[row])} at row {row}. Complex data not supported.")
-    try:
-        return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
-    except TypeError as error:
-        raise TypeError(f"{where}: {str(error)[:200]}. Each argument must be a string or a number.") from None
-    except (ValueError, OverflowError) as error:
-        row = next(i for i, v in enumerate(column) if not _is_number(v))
-        advice = "It is too large for float64; rescale" if isinstance(error, OverflowError) else "Encode"
-        raise ValueError(
-            f"{where}: could not convert {shown(column[row])} at row {row} to a number. {advice} the column, or take "
-            "MixedNB, which has categorical columns beside numbers."
-        ) from None
+    if column.dtype.kind not in "mMc":
+        with suppress(TypeError, ValueError, OverflowError):
+            return np.array([np.nan if _is_missing(v) else v for v in column], dtype=np.float64)
+    row = next((i for i, v in enumerate(column) if not _is_number(v)), 0)
+    value = column[row]
+    if np.iscomplexobj(value):
+        raise ValueError(f"{where}: {shown(value)} at row {row}. Complex data not supported.")
+    advice = "Encode or rescale the column, or take MixedNB, which has categorical columns beside numbers."
+    problem = f"could not convert {shown(value)} at row {row} to a number, or it is too large for float64. {advice}"
+    if isinstance(value, str | int | np.generic):
+        raise ValueError(f"{where}: {problem}")
+    raise TypeError(f"{where}: each argument must be a string or a number, {problem}")
 
 
 def _to_dates(column: np.ndarray) -> np.ndarray:

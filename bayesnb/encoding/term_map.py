@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from jaxtyping import Float, Int
 
-from bayesnb.encoding.columns import Columns, UnknownPolicy
+from bayesnb.encoding.columns import Columns, UnknownPolicy, ignore_unknown
 from bayesnb.encoding.level_columns import LevelColumns
 from bayesnb.encoding.levels import Factors
 from bayesnb.encoding.row_blocks import CodedRows
@@ -27,9 +27,9 @@ class RootColumns(LevelColumns):
 
     role: ClassVar[Literal["root", "margin"] | None] = "root"
 
-    def rows(self, opened: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
+    def code_rows(self, factors: Factors, policy: UnknownPolicy | None = None) -> CodedRows:
         """Return coded cells; the block of the features given parents reports values that are no level."""
-        return super().rows(opened, lambda columns, unknown: None)
+        return super().code_rows(factors, ignore_unknown)
 
 
 class MarginColumns(RootColumns):
@@ -134,6 +134,3 @@ class TermMap:
             if self.plus[r] >= 0:
                 terms[self.plus[r]] = weight[r] + (terms[self.minus[r]] if self.minus[r] >= 0 else 0.0)
         return terms
-
-
-__all__ = ["DEPENDENCE", "MarginColumns", "RootColumns", "TermMap", "select_level_columns"]

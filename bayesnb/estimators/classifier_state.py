@@ -23,6 +23,7 @@ from bayesnb.encoding import (
     check_labels,
     check_weights,
     declare_levels,
+    ignore_unknown,
     index_of_labels,
 )
 from bayesnb.fitted import Fitted
@@ -217,7 +218,7 @@ def subset_fitter(nb: NB, fitted: NB, X: object, y: object, sample_weight: objec
     weight = check_weights(sample_weight, table.n_rows)
     classes, label = check_labels(y, table.n_rows, type(nb).__name__)
     counted = table if (weight > 0).all() else table.take(weight > 0)
-    learned = [block.learn(block.open(counted)) for block in copy_unfitted(nb)._columns(counted)]
+    learned = [block.learn(counted, ignore_unknown)[0] for block in copy_unfitted(nb)._columns(counted)]
     columns = declare_levels(learned, fitted.fitted_.encoding.blocks)
 
     def fit(weight: np.ndarray) -> NB:

@@ -14,7 +14,7 @@ from bayesnb import scoring
 from bayesnb._util.arguments import require_integer, shown
 from bayesnb._util.level_pair_counts import MOST_COUNTS
 from bayesnb._util.progress import progress
-from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, declare_levels
+from bayesnb.encoding import Encoding, Node, NodeColumns, Rows, Table, declare_levels, ignore_unknown
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.defaults import ALPHA, CLASS_ALPHA, DEPENDENCE_CELLS
 from bayesnb.estimators.network_base import StructuredNB
@@ -253,7 +253,7 @@ class KDB(StructuredNB):
         most = max((len(node) - 1 for node in columns.nodes), default=0)
         full = classifier_state.copy_unfitted(self)
         full.k, full.max_features = most if any_k else self.k, None if any_number else self.max_features
-        fresh = declare_levels([block.learn(block.open(table)) for block in self._columns(table)], [columns])
+        fresh = declare_levels([block.learn(table, ignore_unknown)[0] for block in self._columns(table)], [columns])
         losses = np.zeros(())
         sides = [s for half in random_halves(label, N_SPLITS, seed=0) for s in (half, ~half)]
         with progress("halves of networks", len(sides)) as tick, warnings.catch_warnings():
@@ -275,7 +275,7 @@ class KDB(StructuredNB):
         n = int(np.argmin(losses[best]))
         nodes = columns.nodes[: n + 1] if any_number else columns.nodes
         columns = replace(columns, nodes=tuple(node[: 1 + best] for node in nodes) if any_k else nodes)
-        cells: Any = replace(rows[0], nodes=columns.nodes, capacity=columns.capacity)  # type: ignore[type-var]
+        cells: Any = replace(rows[0], nodes=columns.nodes, sizes=columns.sizes())  # type: ignore[type-var]
         return replace(encoding, blocks=(columns, *gaussian)), (cells, *rows[1:])
 
     def _settled(self) -> Self:

@@ -239,7 +239,7 @@ class MixedNB(NaiveBayesClassifier):
             kinds[j] = "binned"
         known = {block.kind: (block, block_rows) for block, block_rows in zip(encoding.blocks, rows, strict=True)}
         decided = [
-            _learn_block(block, table) if block.kind in ("gaussian", "binned") else known[block.kind]
+            block.learn(table) if block.kind in ("gaussian", "binned") else known[block.kind]
             for block in self._blocks(table, kinds)
         ]
         blocks, cells = zip(*decided, strict=True)
@@ -267,7 +267,7 @@ class MixedNB(NaiveBayesClassifier):
         normal = RealColumns(tuple(undecided), names, len(table.names), NormalInverseGamma)
         fits = []
         for block in (normal, cell_columns(table, tuple(undecided), self.cells, self.edges)):
-            columns, rows = _learn_block(block, table)
+            columns, rows = block.learn(table)
             block_encoding = Encoding(encoding.classes, (columns,))
             counted = Counted(block_encoding, counting.count_rows(block_encoding, (rows,), label, weight))
             fits.append(classifier_state.copy_unfitted(self)._state(counted))
@@ -336,10 +336,3 @@ def is_number(column: Any) -> bool:
     """Return whether the dtype of a column is a type of numbers, integers included."""
     dtype = column.dtype
     return bool(dtype.is_numeric()) if hasattr(dtype, "is_numeric") else getattr(dtype, "kind", "O") in "iuf"
-
-
-def _learn_block(columns: Any, table: Table) -> tuple[Columns, Rows]:
-    """Return columns that have learned their levels or edges from a table, and the encoded rows of the table."""
-    opened = columns.open(table)
-    learned = columns.learn(opened)
-    return learned, learned.rows(opened)

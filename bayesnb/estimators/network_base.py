@@ -278,7 +278,7 @@ class StructuredNB(NaiveBayesClassifier):
         self._require_order(columns)
         self._warn_if_nothing_depends(encoding)
         columns.require_memory(len(encoding.classes))
-        cells = replace(cells, nodes=columns.nodes, capacity=columns.capacity)
+        cells = replace(cells, nodes=columns.nodes, sizes=columns.sizes())
         encoding = replace(encoding, blocks=(columns, *encoding.blocks[1:]))
         encoding, rows = self._choose_structure(encoding, table, (cells, *rows[1:]), label, weight)
         if not self._has_margins:
@@ -403,7 +403,7 @@ class StructuredNB(NaiveBayesClassifier):
         known = encoding.blocks[0].network
         base = LevelColumns((), (), len(table.names), (), (), self.handle_unknown) if known is None else known.base
         columns = self._table_type.from_base(base.with_numbers(numbers.index, numbers.names, cuts))
-        return replace(encoding, blocks=(columns,)), (columns.rows(columns.open(table)),)
+        return replace(encoding, blocks=(columns,)), (columns.rows(table),)
 
     def _cuts(
         self, encoding: Encoding, numbers: CellColumns, rows: Rows, label: np.ndarray, weight: np.ndarray
@@ -473,7 +473,7 @@ def _add_columns(
     if not features or base.index[features[0]] in known:
         return encoding, rows
     alone = select_level_columns(kind, base, features)
-    return replace(encoding, blocks=(*encoding.blocks, alone)), (*rows, alone.rows(alone.open(table)))
+    return replace(encoding, blocks=(*encoding.blocks, alone)), (*rows, alone.rows(table))
 
 
 def position(encoding: Encoding, columns: NodeColumns, column: Any, argument: str) -> int:

@@ -13,7 +13,7 @@ from bayesnb._util.arguments import require_integer, require_number, shown
 from bayesnb._util.html import card, table
 from bayesnb._util.warnings import warn
 from bayesnb.counting import Counted
-from bayesnb.encoding import Columns, Levels, Table, check_labels, check_weights
+from bayesnb.encoding import Columns, Levels, Table, check_labels, check_weights, ignore_unknown
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.base import NaiveBayesClassifier
 from bayesnb.families import OF_NUMBERS
@@ -194,7 +194,7 @@ def fit_em(
         counted = counting.merge(counted, count_in_first_class(model, classes, model.fitted_.encoding.blocks, rows, w))
     encoding, prior = counted.encoding, model._empirical_prior(counted).derive(counted.statistics)
     unlabeled = [em.encode_unlabeled(encoding, *argument) for argument in arguments]
-    encoded = encoding.rows(labeled, em.ignore_unknown)
+    encoded = encoding.rows(labeled, ignore_unknown)
     statistics = counting.count_rows(encoding, encoded, label[known], weights[known])
 
     starts = [statistics]

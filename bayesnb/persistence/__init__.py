@@ -21,10 +21,9 @@ from bayesnb._util.arguments import require_path, shown
 from bayesnb._util.atomic_files import write_atomically
 from bayesnb.estimators import classifier_state
 from bayesnb.estimators.display import Displayed
-from bayesnb.persistence.known_types import FORMAT, KnownTypes, collect_types, user_classes
+from bayesnb.persistence.known_types import FORMAT, collect_types, user_classes
 from bayesnb.persistence.migrations import current_version, migrate
-from bayesnb.persistence.tree_decoder import Decoder
-from bayesnb.persistence.tree_encoder import encode
+from bayesnb.persistence.trees import Decoder, Encoder, Tree
 from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
 
 _LONGEST_HEADER = 100_000_000  # The safetensors library reads no longer header.
@@ -78,16 +77,15 @@ def save(nb: BaseEstimator, path: str | os.PathLike[str]) -> None:
         raise TypeError(f"save takes a fitted classifier of bayesnb, and got {shown(nb)}.")
     check_is_fitted(nb)
     require_path("path", path)
-    fitted: Any = nb
-    arrays: dict[str, np.ndarray] = {}
-    model = encode(nb, type(nb).__name__, arrays, collect_types(user_classes(nb)))
+    encoder = Encoder(collect_types(user_classes(nb)))
+    model = encoder.encode(nb, type(nb).__name__)
     try:
-        classifier_state.check(fitted)
+        classifier_state.check(nb)
     except ValueError as error:
         raise ValueError(f"save: {type(nb).__name__} is not as fit left it: {error} Nothing was written.") from None
-    digest = _digest(json.dumps(model), arrays, current_version())
+    digest = _digest(model, encoder.arrays, current_version())
     content = {"version": current_version(), "sha256": digest, "model": model}
-    written = to_bytes(arrays, {FORMAT: json.dumps(content, allow_nan=False)})
+    written = to_bytes(encoder.arrays, {FORMAT: json.dumps(content, allow_nan=False)})
     if (size := _header_size(written)) > _LONGEST_HEADER:
         raise ValueError(
             f"save: the names, labels and levels of {type(nb).__name__} take {size:,} bytes, and a file can have "
@@ -137,40 +135,29 @@ def load(path: str | os.PathLike[str], estimators: Iterable[type] = ()) -> Any:
     >>> again, again.log_evidence_ == nb.log_evidence_
     (GaussianNB(), True)
     """
-    return read_file(path, _read, partial(_decode, known=collect_types(estimators)))
+    return read_file(path, partial(_decode, known=collect_types(estimators)))
 
 
 def digest_hyperparameters(nb: BaseEstimator) -> str:
     """Return the SHA-256 digest of the hyperparameters in the form that `save` writes."""
-    arrays: dict[str, np.ndarray] = {}
-    model = encode(nb.get_params(deep=False), type(nb).__name__, arrays, collect_types(user_classes(nb)))
-    return _digest(json.dumps(model), arrays, current_version())
+    encoder = Encoder(collect_types(user_classes(nb)))
+    tree = encoder.encode(nb.get_params(deep=False), type(nb).__name__)
+    return _digest(tree, encoder.arrays, current_version())
 
 
-def _read(file: BinaryIO, size: int) -> tuple[str, list[bytes]]:
-    """Return (JSON of the model, whole file); the file is the only entry of a list, from which `_decode` removes it."""
+def _decode(file: BinaryIO, size: int, known: Mapping[str, type]) -> Any:
+    """Return the classifier of an open file of `size` bytes; the rest is read once the header has its length."""
+    from safetensors.numpy import load as from_bytes
+
     content = file.read(8)
     if not 0 < _header_size(content) <= min(size - 8, _LONGEST_HEADER):
         raise CorruptModelError("it is no safetensors file, or only a part of one.")
     content += file.read(_header_size(content))
     text = _metadata(content[8:], size - len(content))
-    content += file.read(size - len(content))
-    return text, [content]
-
-
-def _decode(text_and_file: tuple[str, list[bytes]], known: KnownTypes) -> Any:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as from_bytes
-
-    text, content = text_and_file
-    size = len(content[0])
-    try:
-        arrays = from_bytes(content.pop())
-    except SafetensorError as error:
-        raise CorruptModelError(f"it is no safetensors file, or only a part of one: {error}.") from None
+    arrays = from_bytes(content + file.read(size - len(content)))
     model = _model(text, arrays)
     nb = Decoder(arrays, size, known).decode(model)
-    if type(nb).__name__ not in known.estimators:
+    if not isinstance(nb, BaseEstimator):
         raise CorruptModelError(f"it holds no classifier, but {type(nb).__name__}.")
     if not model["fitted"]:
         raise CorruptModelError(f"its {type(nb).__name__} was never fitted.")
@@ -193,20 +180,20 @@ def _metadata(header: bytes, rest: int) -> str:
     return metadata[FORMAT]
 
 
-def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Any:
+def _model(text: str, arrays: Mapping[str, np.ndarray]) -> Tree:
     """Return the tree of the model in the current version; raise CorruptModelError unless the checksum is right."""
     require_few_brackets(text.encode())
     file = json.loads(text)
     written = file["version"]
     if type(written) is not int or not 1 <= written <= current_version():
         raise CorruptModelError(f"it has version {written!r}; this bayesnb reads versions 1 to {current_version()}.")
-    if file["sha256"] != _digest(json.dumps(file["model"]), arrays, written):
+    if file["sha256"] != _digest(file["model"], arrays, written):
         raise CorruptModelError("its content does not have the checksum that was written with it.")
     return migrate(file["model"], written)
 
 
-def _digest(model: str, arrays: Mapping[str, np.ndarray], version: int) -> str:
-    digest = hashlib.sha256(f"{FORMAT} {version}\n{model}".encode())
+def _digest(model: Tree, arrays: Mapping[str, np.ndarray], version: int) -> str:
+    digest = hashlib.sha256(f"{FORMAT} {version}\n{json.dumps(model)}".encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(np.ascontiguousarray(array).data)

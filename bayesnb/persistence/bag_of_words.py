@@ -5,22 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from functools import partial
-from typing import Any, BinaryIO
+from types import NoneType
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
 from bayesnb._util.arguments import shown
 from bayesnb._util.atomic_files import write_atomically
+from bayesnb.persistence.type_hints import conforms
 from bayesnb.persistence.untrusted_files import CorruptModelError, read_file, require_few_brackets
 
 _FORMAT = "bayesnb.text.BagOfWords"
 _VERSION = 1
 _LARGEST = 10**9
-_LONGEST_NGRAM = 100
-_FIELDS: dict[str, type] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
-_DTYPES = {np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
+_FIELDS: dict[str, Any] = {"options": dict, "words": list, "too_frequent": list, "unknown_count": int, "sha256": str}
+_DTYPES = tuple(np.dtype(code).name for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"])
+_OPTIONS: dict[str, Any] = {
+    "unknown": str | None,
+    "binary": bool | int,
+    "min_df": int | float,
+    "max_df": int | float,
+    "max_features": int | None,
+    "vocabulary": Literal["given"] | None,
+    "strip_accents": Literal["ascii", "unicode"] | None,
+    "lowercase": bool | int,
+    "preprocessor": NoneType,
+    "tokenizer": NoneType,
+    "stop_words": list[str] | Literal["english"] | None,
+    "token_pattern": str | None,
+    "ngram_range": list[int],
+    "analyzer": Literal["word", "char", "char_wb"],
+    "dtype": Literal[_DTYPES],
+}
 
 #: Regular expressions that a file may choose: matching never backtracks, so that it takes linear time.
 PATTERNS = tuple(
@@ -65,31 +82,28 @@ def read_words(path: str | os.PathLike[str], token_pattern: str | None) -> dict[
     OSError
         If the file cannot be read.
     """
-    return read_file(path, _read, partial(_decode, token_pattern=token_pattern))
+    return read_file(path, partial(_decode, token_pattern=token_pattern))
 
 
-def _read(file: BinaryIO, size: int) -> bytes:
+def _decode(file: BinaryIO, size: int, token_pattern: str | None) -> dict[str, Any]:
     if size > _LARGEST:
         raise CorruptModelError(f"it has {size:,} bytes; files of {_FORMAT} have at most {_LARGEST:,}.")
-    start = file.read(1)
-    return start + file.read(size - 1) if start and start != b"\0" else start
-
-
-def _decode(content: bytes, token_pattern: str | None) -> dict[str, Any]:
+    content = file.read(1)
+    content += file.read(size - 1) if content > b"\0" else b""
     require_few_brackets(content)
     try:
-        file = json.loads(content.decode("ascii"))
+        words = json.loads(content.decode("ascii"))
     except UnicodeDecodeError as error:
         raise CorruptModelError(f"it is not a file of {_FORMAT}: byte {error.start} is not ASCII.") from None
-    if not isinstance(file, dict) or file.get("format") != _FORMAT:
+    if not isinstance(words, dict) or words.get("format") != _FORMAT:
         raise CorruptModelError(f"it is not a file of {_FORMAT}.")
-    if file.get("version") != _VERSION:
-        raise CorruptModelError(f"it has version {shown(file.get('version'))}; this bayesnb reads version {_VERSION}.")
+    if words.get("version") != _VERSION:
+        raise CorruptModelError(f"it has version {shown(words.get('version'))}; this bayesnb reads version {_VERSION}.")
     for name, kind in _FIELDS.items():
-        if type(file.get(name)) is not kind:
-            raise CorruptModelError(f"it is damaged: {name!r} is {'of another type' if name in file else 'missing'}.")
-    content_read = {name: file[name] for name in _FIELDS if name != "sha256"}
-    if _checksum(content_read) != file["sha256"]:
+        if not conforms(words.get(name), kind):
+            raise CorruptModelError(f"it is damaged: {name!r} is {'of another type' if name in words else 'missing'}.")
+    content_read = {name: words[name] for name in _FIELDS if name != "sha256"}
+    if _checksum(content_read) != words["sha256"]:
         raise CorruptModelError("it is damaged: its content does not have the checksum that was written with it.")
     try:
         _check(content_read)
@@ -111,9 +125,11 @@ def _check(content: dict[str, Any]) -> None:
     options, words, too_frequent = content["options"], content["words"], content["too_frequent"]
     if set(options) != set(_OPTIONS):
         raise ValueError(f"options: {sorted(set(options) ^ set(_OPTIONS))} are not those of this version.")
-    for name, is_valid in _OPTIONS.items():
-        if not is_valid(options[name]):
+    for name, kind in _OPTIONS.items():
+        if not conforms(options[name], kind):
             raise ValueError(f"{name}={shown(options[name])} is none that a file can have.")
+    if len(options["ngram_range"]) != 2 or not 1 <= options["ngram_range"][0] <= options["ngram_range"][1] <= 100:
+        raise ValueError(f"ngram_range={shown(options['ngram_range'])} is none that a file can have.")
     for word in (*words, *too_frequent):
         if type(word) is not str:
             raise ValueError(f"vocabulary: {shown(word)} is no word; a file can have strings.")
@@ -126,46 +142,5 @@ def _check(content: dict[str, Any]) -> None:
         raise ValueError(f"unknown_count_={shown(content['unknown_count'])} is negative.")
 
 
-def _is_among(*values: Any) -> Callable[[Any], bool]:
-    return lambda value: any(type(value) is type(v) and bool(value == v) for v in values)
-
-
-def _has_type(*types: type) -> Callable[[Any], bool]:
-    return lambda value: type(value) in types
-
-
-def _are_strings(values: Any) -> bool:
-    return type(values) is list and all(type(v) is str for v in values)
-
-
-def _is_range(value: object) -> bool:
-    if type(value) is not list or len(value) != 2 or not all(type(n) is int for n in value):
-        return False
-    least, most = value
-    return bool(1 <= least <= most <= _LONGEST_NGRAM)
-
-
-_OPTIONS: dict[str, Callable[[Any], bool]] = {
-    "unknown": _has_type(str, type(None)),
-    "binary": _has_type(bool, int),
-    "min_df": _has_type(int, float),
-    "max_df": _has_type(int, float),
-    "max_features": _has_type(int, type(None)),
-    "vocabulary": _is_among(None, "given"),
-    "strip_accents": _is_among(None, "ascii", "unicode"),
-    "lowercase": _has_type(bool, int),
-    "preprocessor": _is_among(None),
-    "tokenizer": _is_among(None),
-    "stop_words": lambda value: _is_among(None, "english")(value) or _are_strings(value),
-    "token_pattern": _has_type(str, type(None)),
-    "ngram_range": _is_range,
-    "analyzer": _is_among("word", "char", "char_wb"),
-    "dtype": lambda value: type(value) is str and value in _DTYPES,
-}
-
-
 def _checksum(content: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-__all__ = ["PATTERNS", "read_words", "write_words"]

@@ -11,7 +11,6 @@ from bayesnb._util.atomic_files import open_regular
 from bayesnb._util.precision import ForkedError
 
 _FEW_BRACKETS = 2**18
-Content = TypeVar("Content")
 Decoded = TypeVar("Decoded")
 
 
@@ -34,41 +33,36 @@ class CorruptModelError(ValueError):
     """
 
 
-def read_file(
-    path: str | os.PathLike[str], read: Callable[[BinaryIO, int], Content], decode: Callable[[Content], Decoded]
-) -> Decoded:
-    """Read a regular file and decode the content.
+def read_file(path: str | os.PathLike[str], decode: Callable[[BinaryIO, int], Decoded]) -> Decoded:
+    """Open a regular file and decode its content.
 
     Parameters
     ----------
     path : path
         File to read.
-    read : callable (file, size in bytes) -> content
-        Function that takes the content from the open file.
-    decode : callable (content) -> object
-        Function that makes an object of the content, after the file is closed.
+    decode : callable (file, size in bytes) -> object
+        Function that reads the open file and makes an object of the content.
 
     Raises
     ------
     CorruptModelError
         If anything is wrong with the content; the message names the file.
     OSError
-        If the file cannot be opened or read.
+        If the file cannot be opened.
     """
     require_path("path", path)
+    file = None
     try:
         with open_regular(path) as file:
-            content = read(file, os.fstat(file.fileno()).st_size)
-        try:
-            return decode(content)
-        except OSError as error:  # The content may name data that cannot be read, such as those of a time zone.
-            raise CorruptModelError(f"it leads to {type(error).__name__}: {str(error)[:200]}.") from None
-    except (OSError, MemoryError, ForkedError):
+            return decode(file, os.fstat(file.fileno()).st_size)
+    except (MemoryError, ForkedError):
         raise
     except CorruptModelError as error:
         raise CorruptModelError(f"{path}: {error}") from None
-    except Exception as error:  # A hostile file may lead to any other error.
-        raise CorruptModelError(f"{path} is damaged: {type(error).__name__}: {str(error)[:200]}") from None
+    except Exception as error:  # A hostile file may lead to any error, also to those of data that it names.
+        if file is None and isinstance(error, OSError):
+            raise
+        raise CorruptModelError(f"{path} is damaged, and leads to {type(error).__name__}: {str(error)[:200]}") from None
 
 
 def require_few_brackets(text: bytes) -> None:
@@ -76,6 +70,3 @@ def require_few_brackets(text: bytes) -> None:
     brackets = text.count(b"[") + text.count(b"{")
     if brackets > max(_FEW_BRACKETS, len(text) // 8):
         raise CorruptModelError(f"it has {brackets:,} lists and objects in {len(text):,} bytes.")
-
-
-__all__ = ["CorruptModelError", "read_file", "require_few_brackets"]

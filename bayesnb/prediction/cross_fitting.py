@@ -469,7 +469,7 @@ def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:
     """Return (N,) log(t + 1) of rows of t draws from one simplex; 0 where there is no simplex."""
     for columns in fitted.encoding.blocks:
         if columns.one_simplex:
-            rows: Any = columns.rows(columns.open(table))
+            rows: Any = columns.rows(table)
             return np.asarray(np.log1p(rows.length()))
     return np.zeros(table.n_rows)
 

@@ -480,8 +480,8 @@ def test_a_title_of_progress_is_a_text_or_none(nb, progress):
 @pytest.mark.parametrize("form", [sp.coo_array, sp.csr_array], ids=["coo", "csr"])
 def test_a_sparse_row_is_no_table(make, form):
     made, row = make().fit(REAL, Y), form(np.array([0, 1]))
-    assert_refused(lambda: made.predict(row), "Expected 2D array, got 1D sparse", r"reshape\(1, -1\)")
-    assert_refused(lambda: make().fit(row, ["a", "b"]), "Expected 2D array, got 1D sparse")
+    assert_refused(lambda: made.predict(row), "Expected 2D array, got 1D", r"reshape\(1, -1\)")
+    assert_refused(lambda: make().fit(row, ["a", "b"]), "Expected 2D array, got 1D")
 
 
 @pytest.mark.parametrize("table", [np.array(5.0), 5, None], ids=["0-d", "number", "None"])

@@ -45,7 +45,7 @@ class Case:
 
 
 def case(columns: Any, X: Any, dense: np.ndarray, group: np.ndarray) -> Case:
-    rows = columns.rows(columns.open(check_table(X, "test")))
+    rows = columns.rows(check_table(X, "test"))
     return Case(rows, rows.block(0, len(dense), 64), dense, group)
 
 

@@ -94,42 +94,6 @@ def test_only_regular_files_are_replaced(kind, tmp_path):
     assert set(os.listdir(tmp_path)) <= {"model", "target"}
 
 
-HANGING = f"""
-import os, runpy, signal, sys
-files = runpy.run_path({files.__file__!r})
-os.fsync = lambda handle: (print("ready", flush=True), signal.pause())
-files["write_atomically"](sys.argv[1], b"new")
-"""
-
-
-def hanging_writer(path) -> subprocess.Popen:
-    """One that has written its temporary file, and goes no further."""
-    process = subprocess.Popen([sys.executable, "-c", HANGING, str(path)], stdout=subprocess.PIPE)
-    process.stdout.readline()
-    process.stdout.close()
-    return process
-
-
-def test_what_killed_writers_left_is_removed_and_what_living_ones_write_is_not(tmp_path):
-    path = tmp_path / "model"
-    keep = [".model.notours1.tmp", ".model.x.abcdefgh.bayesnb.tmp", ".other.abcdefgh.bayesnb.tmp", "model.bayesnb.tmp"]
-    for name in keep:
-        (tmp_path / name).write_bytes(b"")
-    killed, living = hanging_writer(path), hanging_writer(path)
-    try:
-        killed.kill()
-        killed.wait()
-        assert len(os.listdir(tmp_path)) == len(keep) + 2
-        write_atomically(path, b"1")
-        assert len(os.listdir(tmp_path)) == len(keep) + 3  # one of them may be alive
-    finally:
-        living.kill()
-        living.wait()
-    write_atomically(path, b"2")
-    assert sorted(os.listdir(tmp_path)) == sorted([*keep, "model"])
-    assert path.read_bytes() == b"2"
-
-
 def test_a_name_that_is_too_long(tmp_path):
     """With the ending of a temporary file it is: what was there stays, and the error says so."""
     with pytest.raises(OSError, match=r"was not written, and is as it was before: File name too long"):

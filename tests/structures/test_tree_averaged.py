@@ -464,7 +464,9 @@ def test_priors_that_are_none(alpha, match):
 @pytest.mark.slow("compiles kernels of its own")
 def test_a_column_of_too_many_levels_is_refused():
     wide, labels = np.stack([np.arange(200_000), np.arange(200_000) % 150_000], axis=1), np.arange(200_000) % 2
-    refused("Column '0' alone has 200,000 levels: leave such", bnb.TreeAveragedNB().fit, wide, labels)
+    refused(
+        "combinations of levels in 2 classes would take .* leave out columns", bnb.TreeAveragedNB().fit, wide, labels
+    )
 
 
 def test_where_cells_were_missing_no_parameters_are_drawn():

@@ -1,0 +1,269 @@
+"""Conversion of a model to a tree of JSON with arrays, and back, in memory and time proportional to the file's size.
+
+A tree has plain values, lists, and objects with the name of a type. Some values are longer than the text that declares
+them: ranges, names that are positions, arrays without elements. The lengths of all these together are limited to the
+number of bytes of the file. The number of classifiers in one file, and the number of values with the same hash, are
+limited too, as both could make reading slow.
+"""
+
+from __future__ import annotations
+
+import math
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from bayesnb.encoding import Levels
+from bayesnb.encoding.levels import require_distinct_hashes
+from bayesnb.encoding.table import Positions
+from bayesnb.estimators import classifier_state
+from bayesnb.persistence.known_types import REMOVED, TAG, require_keys, require_labels, require_zone
+from bayesnb.persistence.type_hints import all_conform, conforms
+from bayesnb.persistence.untrusted_files import CorruptModelError
+
+Tree = Any
+"""Value of JSON."""
+
+_MOST_ESTIMATORS = 8
+_DTYPES: Mapping[str, Any] = {"O": object, "U": str, "M": "M8"}
+_type_hints = cache(typing.get_type_hints)
+
+
+class Encoder:
+    """Encoder of values as trees.
+
+    Parameters
+    ----------
+    known : dict {name: type}
+        Types that a file can name.
+
+    Attributes
+    ----------
+    arrays : dict {name: array}
+        Numeric arrays of all trees, which stand in the trees by name.
+    """
+
+    def __init__(self, known: Mapping[str, type]) -> None:
+        self.known = known
+        self.arrays: dict[str, np.ndarray] = {}
+
+    def encode(self, value: Any, where: str) -> Tree:
+        """Return the tree of a value; `where` is the name of the value in error messages.
+
+        Raises
+        ------
+        TypeError
+            If the value is of a type that a file cannot have.
+        ValueError
+            If too many keys or values have the same hash.
+        """
+        kind = type(value)
+        if value is None or kind in (bool, str, int) or (kind is float and math.isfinite(value)):
+            return value
+        if kind is float:
+            return {TAG: "float", "value": repr(value)}
+        if kind is list:
+            return self._items(value, where)
+        if kind is tuple:
+            return {TAG: "tuple", "values": self._items(value, where)}
+        if kind is dict:
+            require_keys(value)
+            values = [self.encode(v, f"{where}[{k!r}]") for k, v in value.items()]
+            return {TAG: "dict", "keys": self._items(value, where), "values": values}
+        if kind is range:
+            return {TAG: "range", "value": [value.start, value.stop, value.step]}
+        if isinstance(value, np.datetime64) or kind.__name__ == "Timestamp":
+            return _encode_time(value, where)
+        if isinstance(value, np.generic):
+            return {TAG: "scalar", "value": self._array(np.asarray(value), where)}
+        if isinstance(value, np.ndarray | jax.Array):
+            return self._array(np.asarray(value), where)
+        if isinstance(value, type) and self.known.get(value.__name__) is value:
+            return {TAG: "class", "value": value.__name__}
+        if self.known.get(kind.__name__) is not kind:
+            raise TypeError(
+                f"{where} is {value!r}, a {kind.__name__}, which no file can have: labels and levels may be str, int, "
+                "float, bool, datetime64 or None."
+            )
+        if isinstance(value, BaseEstimator):
+            parameters, state = value.get_params(deep=False), classifier_state.collect_state(value)
+            return {
+                TAG: kind.__name__,
+                "parameters": self._named(parameters, where),
+                "fitted": self._named(state, where),
+            }
+        if isinstance(value, Levels):
+            require_labels(value, where)
+        return {
+            TAG: kind.__name__,
+            **self._named({f.name: getattr(value, f.name) for f in fields(value) if f.init}, where),
+        }
+
+    def _named(self, values: Mapping[str, object], where: str) -> dict[str, Tree]:
+        return {name: self.encode(value, f"{where}.{name}") for name, value in values.items()}
+
+    def _items(self, values: Iterable[object], where: str) -> list[Tree]:
+        items = list(values)
+        require_distinct_hashes(items)
+        return [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
+
+    def _array(self, value: np.ndarray, where: str) -> dict[str, Tree]:
+        kind = value.dtype.kind
+        if kind in "biuf" and value.dtype.itemsize <= 8:
+            name = str(len(self.arrays))
+            self.arrays[name] = np.asarray(value, value.dtype.newbyteorder("="), order="C")
+            return {TAG: "tensor", "name": name}
+        if kind not in _DTYPES:
+            raise TypeError(f"{where} is an array of {value.dtype}, which no file can have.")
+        items = list(value.ravel()) if kind == "M" else value.ravel().tolist()
+        values = [self.encode(item, f"{where}[{i}]") for i, item in enumerate(items)]
+        return {TAG: "array", "kind": kind, "shape": list(value.shape), "values": values}
+
+
+def _encode_time(value: Any, where: str) -> dict[str, Tree]:
+    if isinstance(value, np.datetime64):
+        unit, step = np.datetime_data(value.dtype)
+        return {TAG: "datetime64", "value": int(value.astype(np.int64)), "unit": unit, "step": step}
+    zone = None if value.tz is None else str(value.tz)
+    require_zone(zone, where)
+    return {TAG: "Timestamp", "value": value.as_unit("ns").value, "unit": value.unit, "zone": zone}
+
+
+class Decoder:
+    """Decoder of the tree of one file.
+
+    Parameters
+    ----------
+    arrays : dict {name: array}
+        Arrays of the file.
+    size : int
+        Number of bytes of the file.
+    known : dict {name: type}
+        Types that the file can name.
+    """
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], size: int, known: Mapping[str, type]) -> None:
+        self.arrays = arrays
+        self.known = known
+        self.budget = size
+        self.n_estimators = 0
+
+    def decode(self, tree: Tree) -> Any:
+        """Return the object that a tree stands for; raise CorruptModelError, or another error, if there is none."""
+        if isinstance(tree, list):
+            return self._items(tree)
+        if not isinstance(tree, dict):
+            return tree
+        match tree.get(TAG):
+            case "float":
+                return float(tree["value"])
+            case "tuple":
+                return tuple(self._items(tree["values"]))
+            case "dict":
+                keys = self._items(tree["keys"])
+                require_keys(keys)
+                return dict(zip(keys, self._items(tree["values"]), strict=True))
+            case "range":
+                positions = range(*tree["value"])
+                self._spend(len(positions))
+                return positions
+            case "scalar":
+                return self.decode(tree["value"])[()]
+            case "class":
+                return self.known[tree["value"]]
+            case "tensor":
+                array = self.arrays[tree["name"]]
+                self._spend_if_empty(array.size, array.shape)
+                return array
+            case "array":
+                return self._array(tree)
+            case "datetime64":
+                return np.datetime64(int(tree["value"]), (tree["unit"], tree["step"]))
+            case "Timestamp":
+                return _decode_time(tree)
+            case str(name) if name in self.known:
+                cls = self.known[name]
+                return self._estimator(cls, tree) if issubclass(cls, BaseEstimator) else self._dataclass(cls, tree)
+            case str(name) if name in REMOVED:
+                raise CorruptModelError(f"it holds a {name}, a classifier that was removed. {REMOVED[name]}")
+            case name:
+                raise CorruptModelError(
+                    f"it names a type {name!r} that no model has; a classifier of your own is read by its class, "
+                    "load(path, estimators=[...])."
+                )
+
+    def _spend(self, length: int) -> None:
+        """Subtract a length from what the file may still declare; raise CorruptModelError if it is longer."""
+        if not 0 <= length <= self.budget:
+            raise CorruptModelError(f"it declares {length:,} entries, more than it has bytes.")
+        self.budget -= length
+
+    def _spend_if_empty(self, n_entries: int, shape: Sequence[int]) -> None:
+        """Spend the lengths of the other axes of an array without entries, which the file need not write out."""
+        self._spend(0 if n_entries else math.prod(max(1, n) for n in shape))
+
+    def _items(self, trees: Tree) -> list[Any]:
+        """Decode a list, which is written out in the file and so no longer than the file."""
+        if not isinstance(trees, list):
+            raise CorruptModelError(f"it has {type(trees).__name__} for a list.")
+        items = [self.decode(tree) for tree in trees]
+        require_distinct_hashes(items)
+        return items
+
+    def _array(self, tree: dict[str, Tree]) -> np.ndarray:
+        values, shape = self._items(tree["values"]), tree["shape"]
+        self._spend_if_empty(len(values), shape)
+        array = np.empty(len(values), object)
+        array[:] = values
+        if tree["kind"] == "U":  # Each entry of an array of strings takes as much memory as the longest one.
+            self._spend(len(values) * max((len(v) for v in values), default=0) if all_conform(values, str) else -1)
+        return array.reshape(shape).astype(_DTYPES[tree["kind"]])
+
+    def _dataclass(self, cls: type, tree: dict[str, Tree]) -> Any:
+        values = {name: self.decode(value) for name, value in tree.items() if name != TAG}
+        accepted, hints = [f for f in fields(cls) if f.init], _type_hints(cls)
+        required = {f.name for f in accepted if f.default is MISSING and f.default_factory is MISSING}
+        # Older files lack fields that were added later, with a default.
+        if not required <= set(values) <= {f.name for f in accepted}:
+            raise CorruptModelError(f"its {cls.__name__} has fields {sorted(values)}.")
+        for name, value in values.items():
+            if not conforms(value, hints[name]):
+                raise CorruptModelError(f"its {cls.__name__} has a {type(value).__name__} for {name}, or in it.")
+        instance = cls(**values)
+        if isinstance(instance, Positions):
+            self._spend(instance.n)
+        if isinstance(instance, Levels):
+            require_labels(instance, "it")
+        return instance
+
+    def _estimator(self, cls: type, tree: dict[str, Tree]) -> Any:
+        """Decode a classifier; raise CorruptModelError or ValueError if its fitted attributes contradict each other."""
+        self.n_estimators += 1
+        if self.n_estimators > _MOST_ESTIMATORS:  # Each classifier within another one doubles the time of `repr`.
+            raise CorruptModelError(f"it holds more than {_MOST_ESTIMATORS} classifiers.")
+        nb = cls(**{name: self.decode(value) for name, value in tree["parameters"].items()})
+        for name in tree["fitted"]:
+            if not is_fitted_name(cls, name):
+                raise CorruptModelError(f"it sets {cls.__name__}.{name}, which fit does not.")
+        if tree["fitted"]:
+            classifier_state.restore(nb, {name: self.decode(value) for name, value in tree["fitted"].items()})
+        return nb
+
+
+def is_fitted_name(cls: type, name: str) -> bool:
+    """Return whether `fit` stores an attribute of this name."""
+    is_state = name in ("encoding_", "statistics_")  # Classes have properties of these names, and of no other ones.
+    return name.endswith("_") and not name.startswith("_") and hasattr(cls, name) == is_state
+
+
+def _decode_time(tree: dict[str, Tree]) -> Any:
+    import pandas as pd
+
+    require_zone(tree["zone"], "it")
+    return pd.Timestamp(int(tree["value"]), unit="ns", tz=tree["zone"]).as_unit(tree["unit"])
