@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb.fitted import Fitted, Output
-from bayesnb.model import Estimate, TermWeights
+from bayesnb.model import Estimate
 from bayesnb.prediction.weights import Weights
 from bayesnb.uncertainty.given_draws import read_sites, require_sites
 
@@ -42,7 +42,9 @@ class WeightDraws:
 
         P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
         """
-        encoding, (bias, weight) = fitted.encoding, self._align(fitted)
+        encoding, bias = fitted.encoding, self.weights.align_bias(fitted.encoding.classes, self.class_bias)
+        is_common = (self.weight == self.weight[:, :1]).all()
+        weight = self.weight[:, :1] if is_common else self.weight
         if fitted.average is not None:
             each = fitted.weights is not None and fitted.weights.has_members
             joint = fitted.score_members(X, estimate, class_prior, each=each)
@@ -50,23 +52,14 @@ class WeightDraws:
             values = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
             return scoring.average_of_terms(values, log_class, bias, weight, output)
         model, reading = fitted.read(estimate, class_prior)
-        sizes = [len(columns.term_names) for columns in encoding.blocks]
-        exponents = [self.weights.exponent if columns.one_simplex else None for columns in encoding.blocks]
-        typical = np.where(
-            np.repeat([b.one_simplex for b in encoding.blocks], sizes), 1 / self.weights.typical.min(), 1
-        )
-        units = TermWeights.split(np.zeros(len(encoding.classes)), typical, sizes, exponents)
+        of_draws = np.repeat([b.one_simplex for b in encoding.blocks], [len(b.term_names) for b in encoding.blocks])
+        typical = np.where(of_draws, 1 / self.weights.typical.min(), 1)
+        units = self.weights.split(encoding, np.zeros(len(encoding.classes)), typical)
         if not encoding.term_map.is_identity:
-            weight = encoding.term_map.spread(np.broadcast_to(weight, (len(weight), len(self.weights.names))))
+            weight = encoding.term_map.spread(self.weight)
         rows, n = fitted.encode(X)
         model = replace(model, weights=units)
         return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, output)
-
-    def _align(self, fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
-        """Return biases (S, C') of the classifier's classes, and weights (S, T), or (S, 1) if all terms share one."""
-        is_common = (self.weight == self.weight[:, :1]).all()
-        bias = self.weights.align_bias(fitted.encoding.classes, self.class_bias)
-        return bias, self.weight[:, : 1 if is_common else None]
 
 
 def read_weight_draws(weights: Weights, draws: Any) -> WeightDraws | None:

@@ -8,11 +8,16 @@ from typing import Protocol
 import numpy as np
 
 from bayesnb.counting import require_numbers
-from bayesnb.encoding import Levels
+from bayesnb.encoding import Encoding, Levels
 from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE, term_names
-from bayesnb.prediction.weight_optimum import Groups
+
+
+_NUMBERS = (
+    "temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss",
+    "dependence_temperature", "dependence_shrinkage",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +50,12 @@ class WeightPath:
 
     def check(self, n_terms: int, has_dependence: bool) -> None:
         """Raise ValueError unless the arrays fit together."""
-        n, n_groups = np.size(self.log_evidence), 1 + bool(has_dependence)
-        shapes: dict[str, tuple[int, ...]] = {"log_evidence": (n,)}
-        shapes |= dict.fromkeys(("shrinkage", "temperature", "temperature_sd"), (n, n_groups))
-        shapes |= dict.fromkeys(("weight", "sd"), (n, n_terms))
-        for name, shape in shapes.items():
-            require_numbers(f"weights_.path.{name}", np.asarray(getattr(self, name)), shape)
+        n, n_groups = np.size(self.log_evidence), 1 + has_dependence
+        require_numbers("weights_.path.log_evidence", self.log_evidence, (n,))
+        for name in ("shrinkage", "temperature", "temperature_sd"):
+            require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_groups))
+        for name in ("weight", "sd"):
+            require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_terms))
         if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
             raise ValueError("weights_.path must have one τ or more, and standard deviations of at least 0.")
 
@@ -140,28 +145,20 @@ class Weights:
         """Raise ValueError unless the parts fit together."""
         self.classes.check()
         n_terms = len(self.names)
-        shapes = {"weight": (n_terms,), "class_bias": (len(self.classes),)}
-        for name, shape in shapes.items():
-            require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
+        require_numbers("weights_.weight", self.weight, (n_terms,))
+        require_numbers("weights_.class_bias", self.class_bias, (len(self.classes),))
         for name in ("of_draws", "dependence"):
             if (mask := getattr(self, name)).dtype != bool or mask.shape != (n_terms,):
                 raise ValueError(f"weights_.{name} is {mask.dtype} {mask.shape}.")
-        numbers = ["temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss"]
-        numbers += ["dependence_temperature", "dependence_shrinkage"]
+        for name in _NUMBERS:
+            require_numbers(f"weights_.{name}", np.float64(getattr(self, name)), ())
         if self.path is not None:
             self.path.check(n_terms, bool(self.dependence.any()))
-        if not all(np.isfinite(getattr(self, name)) for name in numbers):
-            raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
 
     @property
     def biased(self) -> bool:
         """Whether classes have a bias, or terms weights that differ from the temperature."""
         return bool(self.shrinkage) or bool(self.class_bias.any())
-
-    @property
-    def groups(self) -> Groups:
-        """Groups of terms that share a temperature."""
-        return Groups.from_dependence(self.dependence, self.of_draws)
 
     @property
     def typical(self) -> np.ndarray:
@@ -194,35 +191,27 @@ class Weights:
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
+        return self.split(encoding, bias, encoding.term_map.spread(self.weight))
+
+    def split(self, encoding: Encoding, bias: np.ndarray, weight: np.ndarray) -> TermWeights:
+        """Return weights (R,) of the terms of blocks in the layout of a model, with the exponent of these weights."""
         sizes = [len(columns.term_names) for columns in encoding.blocks]
         exponents = [self.exponent if columns.one_simplex else None for columns in encoding.blocks]
-        return TermWeights.split(bias, encoding.term_map.spread(self.weight), sizes, exponents)
+        return TermWeights.split(bias, weight, sizes, exponents)
 
 
 class Weighed(Classifier, Protocol):
     """Classifier whose terms are weighted, around a classifier without weights."""
 
     weights_: Weights
+    weight_: np.ndarray
+    term_names_: tuple[str, ...]
     max_rows: int
     seed: int
-
     model_: Classifier
     """Fitted classifier whose terms are weighted; columns with parents have a margin and a dependence."""
-
-    @property
-    def estimator_(self) -> Classifier:
-        """Fitted classifier without weights."""
-        ...
-
-    @property
-    def term_names_(self) -> tuple[str, ...]:
-        """(T,) names of the terms."""
-        ...
-
-    @property
-    def weight_(self) -> np.ndarray:
-        """(T,) weights of the terms."""
-        ...
+    estimator_: Classifier
+    """Fitted classifier without weights."""
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:
