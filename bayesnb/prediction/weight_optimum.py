@@ -170,7 +170,7 @@ class Optimum:
 
 
 def penalized_score(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
-    """Compute the log score of parameters minus half of their squared distance from the prior mean; and its gradient."""
+    """Compute the log score of parameters minus half of their squared distance from the prior mean, and its slope."""
     deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
     return float(value - deviation @ deviation / 2), prior.design.T @ gradient - deviation
 

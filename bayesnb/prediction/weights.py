@@ -13,7 +13,6 @@ from bayesnb.fitted import Classifier, Fitted, require_fitted
 from bayesnb.model import TermWeights
 from bayesnb.prediction.terms import AVERAGE, term_names
 
-
 _NUMBERS = (
     "temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss",
     "dependence_temperature", "dependence_shrinkage",
