@@ -91,7 +91,7 @@ class Decisions:
         (0.25, 0.5)
         """
         labels, label = check_labels(y, len(self.action), "observed_risk")
-        truth = self.loss.columns.get_indexer(list(labels.values))
+        truth = self.loss.columns.get_indexer(pd.Index(labels.values))
         if (truth < 0).any():
             unknown, known = labels.values[int(np.argmin(truth))], list(self.loss.columns)
             raise ValueError(f"y has the label {unknown!r}, for which there is no loss; there are {known}.")
@@ -324,7 +324,7 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
         raise ValueError(f"loss must be numbers, and is\n{table}") from None
     costs = table.to_numpy()
     if not np.isfinite(costs).all():
-        a, c = np.argwhere(~np.isfinite(costs))[0]
+        a, c = np.argwhere(~np.isfinite(costs))[0].tolist()
         raise ValueError(
             f"loss[{shown(table.index[a])}, {shown(table.columns[c])}] is {costs[a, c]}; every loss must be finite. "
             "For an action that is out of the question give a loss larger than all others."
@@ -333,7 +333,7 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
     dominates = (costs[:, None] <= costs).all(axis=2)
     # Of two actions with equal losses the first is preferred.
     dominates &= (costs[:, None] < costs).any(axis=2) | np.triu(np.ones((n_actions, n_actions), bool), 1)
-    for a in np.flatnonzero(dominates.any(axis=0)):
+    for a in np.flatnonzero(dominates.any(axis=0)).tolist():
         better = table.index[int(np.argmax(dominates[:, a]))]
         warn(
             f"loss: the action {shown(table.index[a])} is dominated: {shown(better)} never costs more, and will always "

@@ -14,7 +14,7 @@ from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import AverageRanks, FullRanks
-from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
+from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks
 from bayesnb.prediction.weights import Weighed
 from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, require_average, require_leave_one_out
 
@@ -341,32 +341,24 @@ def conformal(
     require_flag("by_class", by_class)
     require_seed(seed)
     counted = counted_rows(fitted, X, y, sample_weight, "conformal")
-    label, weight = counted.label, counted.weight
-    broken = weight != np.floor(weight)
-    if broken.any():
-        i = int(np.argmax(broken))
+    if (counted.weight % 1 != 0).any():
+        i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(
-            f"sample_weight is {weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is two, and "
-            "there is no part of a row. Pass rows with whole weights."
+            f"sample_weight is {counted.weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is "
+            "two, and there is no part of a row. Pass rows with whole weights."
         )
-    if (weight == 0).any():
-        counted = counted.take(weight > 0, fitted.encoding)
-    chosen, n_classes = " and ".join(fitted.chosen), len(fitted.encoding.classes)
+    chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()
     ranking: FullRanks | AverageRanks | CrossRanks
     if WEIGHTS in fitted.chosen:
-        ranking = cross_ranks(cast(Weighed, nb), X, y, label, weight, estimate, int(seed), by_class=by_class)
+        ranking = CrossRanks.from_rows(cast(Weighed, nb), X, y, counted, estimate, int(seed), by_class=by_class)
         notes = (GUARANTEE,)
-    elif fitted.average is not None:
-        ranking = AverageRanks(nb, counted, estimate, by_class)
     else:
-        ranking = FullRanks.from_rows(fitted, counted, estimate, by_class)
-    return Conformal(
-        fitted.encoding.classes.array(),
-        np.bincount(label, weight, n_classes) if by_class else np.full(n_classes, weight.sum()),
-        by_class,
-        ties,
-        int(seed),
-        notes,
-        ranking,
-    )
+        positive = counted if counted.weight.all() else counted.take(counted.weight > 0, fitted.encoding)
+        if fitted.average is not None:
+            ranking = AverageRanks(nb, positive, estimate, by_class)
+        else:
+            ranking = FullRanks.from_rows(fitted, positive, estimate, by_class)
+    n_rows = np.bincount(counted.label, counted.weight, len(classes))
+    n_rows = n_rows if by_class else np.full(len(classes), n_rows.sum())
+    return Conformal(classes, n_rows, by_class, ties, int(seed), notes, ranking)

@@ -25,6 +25,7 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
+from bayesnb.families._types import Array
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
 from bayesnb.selection.leave_one_out import (
@@ -118,7 +119,7 @@ class FullRanks:
         """
         levels = sum(int(columns.sizes().sum()) for columns in self.fitted.encoding.blocks)
         size = 4 if self.is_shared else max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
-        return _rank_in_threads(self.fitted, X, self.estimate, size, lambda *block: self._rank(*block, size))
+        return _rank_in_threads(self.fitted, X, self.estimate, size, lambda rows, odds: self._rank(rows, odds, size))
 
     @float64
     def _rank(self, candidates: Table, against: np.ndarray, size: int) -> np.ndarray:
@@ -132,11 +133,11 @@ class FullRanks:
                 if self.by_class and label != y:
                     continue
                 for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
-                    compared = *model, added.blocks, x, label, y, weight, bounds
+                    compared = _Comparison(*model, added.blocks, x, likelihood, label, y, weight, bounds)
                     if self.is_shared:
-                        ranks = _rank_shared(*compared, self.estimate)
+                        ranks = _rank_shared(compared, self.estimate)
                     else:
-                        ranks = _rank_independent(*compared, likelihood, self.estimate, is_own=label == y)
+                        ranks = _rank_independent(compared, self.estimate, is_own=label == y)
                     counts[:, :, y] += np.asarray(ranks)[:, : len(against)]
         return counts
 
@@ -229,25 +230,45 @@ def _bounds(against: np.ndarray, size: int) -> Iterator[np.ndarray]:
         yield np.pad(bound, ((0, 0), (0, size - bound.shape[1])))
 
 
-@jax.jit(static_argnames=("estimate", "is_own"))
-def _rank_independent(
-    prior: NaiveBayes,
-    statistics: Statistics,
-    added: tuple[Any, ...],
-    x: tuple[Any, ...],
-    label: jax.Array,
-    y: jax.Array,
-    weight: jax.Array,
-    bounds: jax.Array,
-    likelihood: jax.Array,
-    estimate: Estimate,
-    is_own: bool,
-) -> jax.Array:
-    """Compute (2, M) ranks among n rows x of class `label`, if each of M rows `added` is counted in class y.
+class _Comparison(NamedTuple):
+    """Counted rows and the candidates that are compared with them.
 
-    `likelihood` (n, C) is log p(row | class) without the candidates. `is_own` says whether the rows x are among the
-    data of class y, and are left out.
+    Parameters
+    ----------
+    prior, statistics : NaiveBayes, Statistics
+        Prior, and statistics of all counted rows, padded.
+    added : tuple of statistics
+        Statistics of each block of columns, in which each of M candidates is a class.
+    x : tuple
+        Block of n counted rows.
+    likelihood : (n, C) array
+        log p(row | class) by the posterior without the row, unless classes share parameters.
+    label, y : int
+        Classes of the counted rows, and of the candidates.
+    weight : (n,) array
+        Replication counts of the counted rows.
+    bounds : (3, M) array
+        Log odds against the candidates, see `_bounds`.
     """
+
+    prior: NaiveBayes
+    statistics: Statistics
+    added: tuple[Any, ...]
+    x: tuple[Any, ...]
+    likelihood: Array
+    label: int
+    y: int
+    weight: Array
+    bounds: Array
+
+
+@jax.jit(static_argnames=("estimate", "is_own"))
+def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -> jax.Array:
+    """Compute (2, M) ranks if each candidate informs the parameters of class y only.
+
+    `is_own` says whether the counted rows are of class y, and are left out.
+    """
+    prior, statistics, added, x, likelihood, label, y, weight, bounds = compared
     n = bounds.shape[1]
 
     def repeat_class(tree: Any) -> Any:
@@ -261,7 +282,7 @@ def _rank_independent(
     model = replace(prior, class_prior=Known(jnp.zeros((1, n))), blocks=families, weights=weights)
     reading = model.read(estimate, jnp.full(n, -1.0) if is_own else None).prepare(x)
     # Without the barrier XLA would fuse the likelihood with the sums, and compute it along the wrong axis.
-    changed = jax.lax.optimization_barrier(reading.log_likelihood(x))
+    changed: jax.Array = jax.lax.optimization_barrier(reading.log_likelihood(x))  # type: ignore[no-untyped-call]
 
     indicator = jnp.eye(likelihood.shape[1])
     posterior = replace(prior, blocks=()).update_for_removal(Statistics(statistics.class_count, (), 0.0))
@@ -278,18 +299,9 @@ def _rank_independent(
 
 
 @jax.jit(static_argnames="estimate")
-def _rank_shared(
-    prior: NaiveBayes,
-    statistics: Statistics,
-    added: tuple[Any, ...],
-    x: tuple[Any, ...],
-    label: jax.Array,
-    y: jax.Array,
-    weight: jax.Array,
-    bounds: jax.Array,
-    estimate: Estimate,
-) -> jax.Array:
-    """Compute (2, M) ranks among rows of class `label`, with the parameters of all classes anew for each candidate."""
+def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
+    """Compute (2, M) ranks, with the parameters of all classes anew for each candidate."""
+    prior, statistics, added, x, _, label, y, weight, all_bounds = compared
     indicator = jnp.eye(jnp.shape(statistics.class_count)[0])
 
     def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
@@ -301,7 +313,7 @@ def _rank_shared(
         against = jax.nn.logsumexp(joint, axis=1, where=indicator[label] == 0) - joint[:, label]
         return _count_exceeding(jnp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
 
-    ranks: jax.Array = jax.lax.map(rank_candidate, (added, bounds.T))
+    ranks: jax.Array = jax.lax.map(rank_candidate, (added, all_bounds.T))
     return ranks.T
 
 

@@ -16,6 +16,7 @@ from bayesnb.fitted import Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import log_odds_against
 from bayesnb.prediction.weights import Weighed
+from bayesnb.selection.leave_one_out import CountedRows
 
 N_FOLDS = 10
 GUARANTEE = (
@@ -67,6 +68,42 @@ class CrossRanks:
     estimate: Estimate
     by_class: bool
 
+    @classmethod
+    def from_rows(
+        cls, nb: Weighed, X: object, y: object, counted: CountedRows, estimate: Estimate, seed: int, *, by_class: bool
+    ) -> CrossRanks:
+        """Fit a weighted classifier without each of ten folds of the rows, stratified by class.
+
+        Parameters
+        ----------
+        nb : fitted WeightedNB
+            Classifier of which copies are fitted.
+        X, y : array-likes
+            Rows and labels.
+        counted : CountedRows
+            The same rows, with the index of the class, and the replication count, of each row.
+        estimate : {"predictive", "mean", "map", "mle"}
+            Plug-in estimate of the parameters, or predictive.
+        seed : int
+            Seed of the folds.
+        by_class : bool
+            Whether a candidate is compared with rows of its own class only.
+        """
+        fold_of, folds = random_folds(counted.label, seed), []
+        with progress("conformal", N_FOLDS) as tick:
+            for k in range(N_FOLDS):
+                rows = np.flatnonzero((fold_of == k) & (counted.weight > 0))
+                # The fit to all rows has given the same warnings.
+                with warnings.catch_warnings(action="ignore", category=UserWarning):
+                    refitted = nb.refit(X, y, counted.weight * (fold_of != k))
+                    position = refitted.fitted_.encoding.classes.index(nb.classes_.tolist())
+                    fold = Fold(refitted.fitted_, position, np.empty(0), counted.label[rows], counted.weight[rows])
+                    against = _log_odds(fold, take_rows(X, rows), estimate)[np.arange(len(rows)), fold.label]
+                order = np.argsort(-against, kind="stable")
+                folds.append(Fold(fold.fitted, position, against[order], fold.label[order], fold.weight[order]))
+                tick()
+        return cls(folds, estimate, by_class)
+
     def ranks(self, X: object) -> np.ndarray:
         """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
 
@@ -88,51 +125,6 @@ class CrossRanks:
                 class_ranks.append((total[at_most], total[less]))
             ranks = ranks + np.moveaxis(np.array(class_ranks), 0, -1)
         return ranks
-
-
-def cross_ranks(
-    nb: Weighed,
-    X: object,
-    y: object,
-    label: np.ndarray,
-    weight: np.ndarray,
-    estimate: Estimate,
-    seed: int,
-    *,
-    by_class: bool,
-) -> CrossRanks:
-    """Fit a weighted classifier without each of ten folds of the rows, stratified by class.
-
-    Parameters
-    ----------
-    nb : fitted WeightedNB
-        Classifier of which copies are fitted.
-    X, y : array-likes
-        Rows and labels.
-    label, weight : (N,) arrays
-        Index of the class, and replication count, of each row.
-    estimate : {"predictive", "mean", "map", "mle"}
-        Plug-in estimate of the parameters, or predictive.
-    seed : int
-        Seed of the folds.
-    by_class : bool
-        Whether a candidate is compared with rows of its own class only.
-    """
-    fold_of, folds = random_folds(label, seed), []
-    with progress("conformal", N_FOLDS) as tick:
-        for k in range(N_FOLDS):
-            rows = np.flatnonzero((fold_of == k) & (weight > 0))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # The fit to all rows has given the same warnings.
-                refitted = nb.refit(X, y, weight * (fold_of != k))
-                known = {value: c for c, value in enumerate(refitted.classes_.tolist())}
-                position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
-                fold = Fold(refitted.fitted_, position, np.empty(0), label[rows], weight[rows])
-                against = _log_odds(fold, take_rows(X, rows), estimate)[np.arange(len(rows)), label[rows]]
-            order = np.argsort(-against, kind="stable")
-            folds.append(fold._replace(against=against[order], label=label[rows][order], weight=weight[rows][order]))
-            tick()
-    return CrossRanks(folds, estimate, by_class)
 
 
 def random_folds(label: np.ndarray, seed: int) -> np.ndarray:

@@ -16,13 +16,10 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
-from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Levels, Table, check_labels, check_weights
-from bayesnb.encoding.priors import class_distribution
-from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
 from bayesnb.prediction.terms import AVERAGE, term_names, terms
@@ -269,7 +266,7 @@ def cross_fit(
 
     def blocks() -> Iterator[TermBlock]:
         """Fit both halves of each split in turn, fits 2s and 2s + 1, and yield terms of the rows of the other half."""
-        fit_part, size = fit.fit_parts(X, y, weight), max(1, _CELLS_AT_ONCE // (n_classes * len(columns)))
+        fit_part, size = fit.fit_parts(X, y, weight), max(1, _CELLS_AT_ONCE // (n_classes * len(columns.names)))
         with progress("weights", 2 * n_splits) as tick:
             for k in range(2 * n_splits):
                 split, is_second = divmod(k, 2)
@@ -382,17 +379,15 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
     return best
 
 
-@float64
 def _log_class(fitted: Fitted) -> np.ndarray:
     """Return (C,) log P(class) by the counts of rows, also where predictions take a class prior that is given.
 
     Biases that were fitted under another class prior than the rows have would undo it.
     """
-    class_prior: Any = fitted.prior.class_prior
-    if class_prior.fixed:
-        class_prior = class_distribution(None, 1.0, len(fitted.encoding.classes))
-    posterior = class_prior.update(LevelCounts(fitted.statistics.class_count[None]))
-    return np.asarray(scoring.plug_in(posterior).log_theta[0])
+    if not fitted.prior.class_prior.fixed:
+        return fitted.class_log_prior
+    concentration = 1.0 + fitted.statistics.class_count
+    return np.asarray(np.log(concentration / concentration.sum()))
 
 
 def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:

@@ -76,7 +76,7 @@ class CrossTerms:
     row: Int[np.ndarray, "A"]
     fit: Int[np.ndarray, "A"]
     reference: Float[np.ndarray, "K C T"]
-    difference: tuple[np.ndarray | sp.csr_array, ...]
+    difference: tuple[sp.csr_array, ...]
 
     @classmethod
     def from_blocks(
@@ -103,30 +103,25 @@ class CrossTerms:
         row_fields : (A,) arrays
             The fields `log_length`, `label`, `weight`, `row` and `fit`.
         """
-        n_scored, n_terms = len(row_fields["label"]), len(of_draws)
-        log_class = np.empty((n_scored, n_classes))
-        dense = np.empty((n_classes, 0 if is_sparse else n_scored, n_terms))
-        references, entries = dict[int, np.ndarray](), list[tuple[np.ndarray, ...]]()
+        log_class = np.empty((len(row_fields["label"]), n_classes))
+        reference = np.zeros((int(row_fields["fit"].max()) + 1, n_classes, len(of_draws)))
+        has_reference, positions, by_block = set[int](), [], []
         for block in blocks:
             log_class[block.position] = block.log_class
-            if not is_sparse:
-                dense[:, block.position] = block.values.swapaxes(0, 1)
-                continue
-            if block.fit not in references:
+            if is_sparse and block.fit not in has_reference:
+                has_reference.add(block.fit)
                 middle = len(block.values) // 2
                 median = np.partition(block.values, middle, axis=0)[middle]
-                references[block.fit] = np.where(of_draws, 0.0, median)
-            difference = (block.values - references[block.fit]).swapaxes(1, 2)
-            row, term = np.nonzero(difference.any(axis=-1))
-            entries.append((block.position[row], term, difference[row, term]))
-        reference = np.zeros((int(row_fields["fit"].max()) + 1, n_classes, n_terms))
-        for k, values in references.items():
-            reference[k] = values
-        differences: Iterable[np.ndarray | sp.csr_array] = dense
-        if is_sparse:
-            row, term, by_class = map(np.concatenate, zip(*entries, strict=True))
-            differences = (sp.csr_array((values, (row, term)), (n_scored, n_terms)) for values in by_class.T)
-        return cls(**row_fields, log_class=log_class, reference=reference, difference=tuple(differences))
+                reference[block.fit] = np.where(of_draws, 0.0, median)
+            difference = block.values - reference[block.fit]
+            matrices, differs = difference.swapaxes(0, 1), difference.any(axis=1)
+            if is_sparse:
+                matrices = [sp.csr_array((d[differs], np.nonzero(differs)), d.shape) for d in matrices]
+            positions.append(block.position)
+            by_block.append(matrices)
+        stack, order = sp.vstack if is_sparse else np.concatenate, np.argsort(np.concatenate(positions))
+        by_class = tuple(stack(matrices)[order] for matrices in zip(*by_block, strict=True))
+        return cls(**row_fields, log_class=log_class, reference=reference, difference=by_class)
 
     @property
     def is_sparse(self) -> bool:

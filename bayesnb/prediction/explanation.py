@@ -134,7 +134,7 @@ def explain(
     class_prior: Any = posterior.class_prior
     class_variance = np.zeros(n_classes) if class_prior.fixed else polygamma(1, class_prior.concentration[0])
     class_odds, variances = _difference(log_class, c, k), class_variance[c] + class_variance[k]
-    lines = [(np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, variances)]
+    lines = [(np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, np.asarray(variances))]
     features = dict.fromkeys(j for columns in encoding.blocks if not columns.one_simplex for j in columns.index)
     position = {j: i for i, j in enumerate(features)}
     cells, (contribution, variance) = np.full((n, len(position)), None), np.zeros((2, n, len(position)))
@@ -145,7 +145,8 @@ def explain(
         if columns.one_simplex:
             log_theta = None if reading == "predictive" else likelihoods[b].log_theta
             words, family = column_names[list(columns.index)], fitted.posterior.blocks[b]
-            lines.append(_word_lines(rows[b], words, family, log_theta, power, exponent, c, k))
+            weight = power_of_length(rows[b].length(), power, exponent)
+            lines.append(_word_lines(rows[b], words, family, log_theta, weight, c, k))
             continue
         kernel, index = partial(_log_odds_variance, posterior.blocks[b]), [position[j] for j in columns.index]
         block_variance = scoring.map_rows((rows[b],), n, kernel, c, k, cells=n_classes * len(index))
@@ -191,8 +192,7 @@ def _word_lines(
     names: np.ndarray,
     family: Any,
     log_theta: np.ndarray | None,
-    power: Any,
-    exponent: float | None,
+    weight: np.ndarray,
     c: np.ndarray,
     k: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
@@ -208,8 +208,8 @@ def _word_lines(
         Posterior.
     log_theta : (C, L) array, optional
         Logarithms of the words' probabilities; default: parameters are integrated out.
-    power, exponent
-        Weight of rows of one draw, and exponent of its decrease with the number of draws, if any.
+    weight : (N,) array
+        Weight of each row.
     c, k : (N,) int arrays
         The two classes of each row.
     """
@@ -227,7 +227,7 @@ def _word_lines(
     def variance(label: np.ndarray) -> np.ndarray:
         return np.asarray(polygamma(1, alpha[label[row], word]) - polygamma(1, total[label])[row])
 
-    weight = power_of_length(length, power, exponent)[row]
+    weight = weight[row]
     with np.errstate(invalid="ignore"):  # A word that is impossible in both classes gives NaN.
         odds = np.where(weight == 0, 0.0, weight * (log_prob(c) - log_prob(k)))
     value = np.array([int(x) if x == int(x) else x for x in count.tolist()], object)

@@ -245,16 +245,15 @@ def estimate_prevalence(
         mode, gap = ShareModel.from_rows(log_likelihood, concentration).maximize(concentration - 1.0)
     tails = np.array([(1.0 - prob) / 2.0, (1.0 + prob) / 2.0])
     rng = np.random.default_rng(seed)
-    if given == "scores":
-        posterior = ShareModel.from_rows(log_likelihood, concentration).summarize(tails, draws, rng)
-    else:
-        batches, posteriors = np.array_split(np.arange(draws), min(draws, _PARAMETER_DRAWS)), []
-        drawn = _draw_log_likelihoods(nb.fitted_, X_unlabeled, len(log_likelihood), len(batches), rng)
-        with progress("draws of the parameters", len(batches)) as tick:
-            for values, batch in zip(drawn, batches, strict=True):
-                posteriors.append(ShareModel.from_rows(values, concentration).summarize(tails, len(batch), rng))
-                tick()
-        posterior = average(posteriors, tails)
+    posteriors, drawn, n_parameters = [], iter([log_likelihood]), 1
+    if given == "data":
+        n_parameters = min(draws, _PARAMETER_DRAWS)
+        drawn = _draw_log_likelihoods(nb.fitted_, X_unlabeled, len(log_likelihood), n_parameters, rng)
+    with progress("draws of the parameters", n_parameters) as tick:
+        for values, batch in zip(drawn, np.array_split(np.arange(draws), n_parameters), strict=True):
+            posteriors.append(ShareModel.from_rows(values, concentration).summarize(tails, len(batch), rng))
+            tick()
+    posterior = average(posteriors, tails)
     reason, effective = "The rows hardly tell some classes apart", posterior.effective_draws.min()
     if gap > _NEGLIGIBLE:
         warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")

@@ -172,9 +172,8 @@ class ShareModel:
                     shares = rng.dirichlet(alpha + labels + _draw_labels(rare, shares, rng))
                 kept[max(0, s - _BURN_IN)] = shares
                 tick()
-        return Shares(
-            kept.mean(axis=0), kept.std(axis=0), *np.quantile(kept, tails, axis=0), kept, effective_size(kept)
-        )
+        lower, upper = np.quantile(kept, tails, axis=0)
+        return Shares(kept.mean(axis=0), kept.std(axis=0), lower, upper, kept, effective_size(kept))
 
     def _responsibilities(self, shares: Float[np.ndarray, "C"]) -> Float[np.ndarray, "R C"]:
         """Return (R, C) P(class | row) for given class shares."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -41,7 +41,7 @@ _LARGEST_EXPONENT = 2.0
 _SPLITS_TOGETHER, _FOLDS = 3, 4
 _STEPS = 100
 # Gain of a step, in nats, below which no further step is taken: that one would gain about the square of this gain.
-_DECREMENT = 1e-8
+_SMALLEST_GAIN = 1e-8
 _SMALLEST_STEP = 1e-10
 # The curvature of the objective is at least 1, so that the optimum is not farther away than the gradient is large.
 _LBFGS = {"maxiter": 10_000, "maxfun": 20_000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-6}
@@ -169,14 +169,14 @@ class Optimum:
     log_evidence: float
 
 
-def penalized_score(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
-    """Compute the log score of parameters minus half of their squared distance from the prior mean, and its slope."""
+def penalized_loss(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
+    """Compute half of the squared distance from the prior mean, minus the log score; and the gradient of both."""
     deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
-    return float(value - deviation @ deviation / 2), prior.design.T @ gradient - deviation
+    return float(deviation @ deviation / 2 - value), deviation - prior.design.T @ gradient
 
 
 def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> Float[np.ndarray, "P P"]:
-    """Compute minus the Hessian of the penalised log score of dense terms."""
+    """Compute the Hessian of the penalised loss of dense terms."""
     design = prior.design.toarray()
     return np.asarray(design.T @ terms.curvature(*prior.point(theta)) @ design + np.eye(len(theta)))
 
@@ -184,25 +184,20 @@ def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> F
 def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
     """Find the parameters at the penalised optimum, from `start` = (b, w) on; default: the prior mean.
 
-    Steps of Newton's method are halved until the objective rises.
+    Steps of Newton's method are halved until the loss falls.
     """
-    theta = prior.mean if start is None else prior.parameters(*start)
+    loss, theta = partial(penalized_loss, terms, prior), prior.mean if start is None else prior.parameters(*start)
     if terms.is_sparse:
-
-        def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = penalized_score(terms, prior, theta)
-            return -value, -gradient
-
         return np.asarray(minimize(loss, theta, jac=True, method="L-BFGS-B", options=_LBFGS).x)
-    value, gradient = penalized_score(terms, prior, theta)
+    value, gradient = loss(theta)
     for _ in range(_STEPS):
-        step, size = np.linalg.solve(posterior_precision(terms, prior, theta), gradient), 1.0
-        decrement, after = gradient @ step, penalized_score(terms, prior, theta + step)
-        while after[0] < value - 1e-13 * abs(value) and size > _SMALLEST_STEP:
+        step, size = -np.linalg.solve(posterior_precision(terms, prior, theta), gradient), 1.0
+        gain, after = -gradient @ step, loss(theta + step)
+        while after[0] > value + 1e-13 * abs(value) and size > _SMALLEST_STEP:
             size /= 2
-            after = penalized_score(terms, prior, theta + size * step)
+            after = loss(theta + size * step)
         theta, (value, gradient) = theta + size * step, after
-        if decrement < _DECREMENT or size <= _SMALLEST_STEP:
+        if gain < _SMALLEST_GAIN or size <= _SMALLEST_STEP:
             break
     return theta
 

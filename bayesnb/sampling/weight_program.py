@@ -14,8 +14,8 @@ from numpyro import distributions as dist  # Not `import numpyro.distributions a
 from numpyro.infer import init_to_value
 
 from bayesnb.prediction.cross_terms import CrossTerms
-from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURES, WEIGHT
 from bayesnb.prediction.weight_optimum import Groups, Prior, find_parameters, posterior_precision
+from bayesnb.prediction.weights import CLASS_BIAS, TEMPERATURES, WEIGHT
 
 _DEVIATION = "deviation"
 
