@@ -106,9 +106,12 @@ def run_starts(
                 log_rows.append(log_row)
             expected, log_row = counting.finish(encoding, total), np.concatenate(log_rows)[: len(argument.weight)]
             value += argument.weight @ log_row + float(expected.log_base)
-            _require_finite(value, argument, log_row)
+            if not np.isfinite(log_row).all():
+                i = int(np.argmin(np.isfinite(log_row)))
+                raise _no_maximum(value, f" (row {argument.index[i]} of {argument.name}: log p(row) = {log_row[i]})")
             statistics = statistics.merge(expected)
-        _require_finite(value)
+        if not np.isfinite(value):
+            raise _no_maximum(value)
         return value, statistics
 
     runs = []
@@ -173,17 +176,11 @@ def _add_expected_counts(
     return total.observe_responsibilities(x, expected, log_base + kernel_log_base(total.blocks, x)), log_row
 
 
-def _require_finite(value: float, unlabeled: Unlabeled | None = None, log_row: np.ndarray | None = None) -> None:
-    if np.isfinite(value):
-        return
-    where = ""
-    if unlabeled is not None and log_row is not None and not np.isfinite(log_row).all():
-        i = int(np.argmax(~np.isfinite(log_row)))
-        where = f" (row {unlabeled.index[i]} of {unlabeled.name} has log p(row) = {log_row[i]})"
-    raise ValueError(
-        f"EM: the objective is {value}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no row of a "
-        "class has is impossible in the class, a variance may become zero, and a parameter without observed cells does "
-        "not exist. Use a proper prior."
+def _no_maximum(objective: float, where: str = "") -> ValueError:
+    return ValueError(
+        f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no "
+        "row of a class has is impossible in the class, a variance may become zero, and a parameter without observed "
+        "cells does not exist. Use a proper prior."
     )
 
 

@@ -25,7 +25,6 @@ from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks
 from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
-from bayesnb.families._types import Array
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
 from bayesnb.selection.leave_one_out import (
@@ -133,7 +132,7 @@ class FullRanks:
                 if self.by_class and label != y:
                     continue
                 for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
-                    compared = _Comparison(*model, added.blocks, x, likelihood, label, y, weight, bounds)
+                    compared = _Comparison._make((*model, added.blocks, x, likelihood, label, y, weight, bounds))
                     if self.is_shared:
                         ranks = _rank_shared(compared, self.estimate)
                     else:
@@ -255,11 +254,11 @@ class _Comparison(NamedTuple):
     statistics: Statistics
     added: tuple[Any, ...]
     x: tuple[Any, ...]
-    likelihood: Array
-    label: int
-    y: int
-    weight: Array
-    bounds: Array
+    likelihood: jax.Array
+    label: jax.Array
+    y: jax.Array
+    weight: jax.Array
+    bounds: jax.Array
 
 
 @jax.jit(static_argnames=("estimate", "is_own"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -129,30 +129,32 @@ def explain(
     log_class = np.broadcast_to(scoring.log_class(model, reading), (n, n_classes))
     odds = _difference(scoring.terms_of_rows(encoding, model, rows, n, reading), c, k)
     odds_by_block = np.split(odds, np.cumsum([len(columns.term_names) for columns in encoding.blocks])[:-1], axis=1)
-    likelihoods = scoring.read(encoding, replace(model, weights=None), reading).likelihoods
     # Given the class, features are independent, and so are the parameters of features: odds and variances add up.
     class_prior: Any = posterior.class_prior
     class_variance = np.zeros(n_classes) if class_prior.fixed else polygamma(1, class_prior.concentration[0])
     class_odds, variances = _difference(log_class, c, k), class_variance[c] + class_variance[k]
-    lines = [(np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, np.asarray(variances))]
+    class_lines = np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, variances
+    lines: list[tuple[np.ndarray, ...]] = [class_lines]
     features = dict.fromkeys(j for columns in encoding.blocks if not columns.one_simplex for j in columns.index)
     position = {j: i for i, j in enumerate(features)}
     cells, (contribution, variance) = np.full((n, len(position)), None), np.zeros((2, n, len(position)))
     for b in reversed(range(len(rows))):  # A column may be in several blocks; its cells are those of the first.
-        columns, power, exponent = encoding.blocks[b], 1.0, None
+        columns, block_rows, power, exponent = encoding.blocks[b], cast(Any, rows[b]), 1.0, None
         if (weights := posterior.weights) is not None:
             power, exponent = weights.blocks[b], weights.exponents[b]
         if columns.one_simplex:
-            log_theta = None if reading == "predictive" else likelihoods[b].log_theta
+            log_theta = None
+            if reading != "predictive":
+                log_theta = scoring.read(encoding, replace(model, weights=None), reading).likelihoods[b].log_theta
             words, family = column_names[list(columns.index)], fitted.posterior.blocks[b]
-            weight = power_of_length(rows[b].length(), power, exponent)
-            lines.append(_word_lines(rows[b], words, family, log_theta, weight, c, k))
+            weight = power_of_length(block_rows.length(), power, exponent)
+            lines.append(_word_lines(block_rows, words, family, log_theta, weight, c, k))
             continue
         kernel, index = partial(_log_odds_variance, posterior.blocks[b]), [position[j] for j in columns.index]
-        block_variance = scoring.map_rows((rows[b],), n, kernel, c, k, cells=n_classes * len(index))
+        block_variance = scoring.map_rows((block_rows,), n, kernel, c, k, cells=n_classes * len(index))
         contribution[:, index] += odds_by_block[b]
         variance[:, index] += block_variance * np.square(power)
-        cells[:, index] = _cell_values(columns, rows[b], column_names, table)
+        cells[:, index] = _cell_values(columns, block_rows, column_names, table)
     row = np.repeat(np.arange(n), len(position))
     names_of_cells = np.tile(column_names[list(position)], n)
     lines.insert(1, (row, names_of_cells, cells.ravel(), contribution.ravel(), variance.ravel()))
