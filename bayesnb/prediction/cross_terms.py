@@ -16,7 +16,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int, Num
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp
 
 MOST_TERMS = 500
 """Number of terms up to which terms are arrays, and Newton's method solves systems of that many equations."""
@@ -173,10 +173,14 @@ class CrossTerms:
         differences = np.stack([matrix @ weight for matrix in self.difference], axis=-1)
         return np.asarray(bias + self.log_class + (self.reference @ weight)[self.fit] + differences)
 
+    def log_proba(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
+        """Compute log P(c | x) at (b, w)."""
+        scores = self.scores(bias, weight)
+        return np.asarray(scores - np.logaddexp.reduce(scores, axis=-1, keepdims=True))
+
     def log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:
         """Compute log P(label | row) of each scored row at (b, w)."""
-        log_proba = log_softmax(self.scores(bias, weight), axis=-1)
-        return np.asarray(log_proba[np.arange(len(self.label)), self.label])
+        return np.asarray(self.log_proba(bias, weight)[np.arange(len(self.label)), self.label])
 
     def log_losses(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
         """Compute the mean of -log P(label | row) over the S fits at (b, w)."""
@@ -184,7 +188,7 @@ class CrossTerms:
 
     def log_score(self, bias: np.ndarray, weight: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
         """Compute Σ_i v_i log P(y_i | x_i) at (b, w), and its gradient."""
-        log_proba = log_softmax(self.scores(bias, weight), axis=-1)
+        log_proba = self.log_proba(bias, weight)
         is_label = self.label[:, None] == np.arange(len(bias))
         rest = self.weight[:, None] * (is_label - np.exp(log_proba))
         by_fit = np.stack([np.bincount(self.fit, r, len(self.reference)) for r in rest.T], axis=-1)
@@ -197,7 +201,7 @@ class CrossTerms:
         n_classes, n_terms = len(bias), len(weight)
         curvature = np.zeros((n_classes + n_terms, n_classes + n_terms))
         for block in self._blocks():
-            values, proba = block.values, np.exp(log_softmax(block.scores(bias, weight), axis=-1))
+            values, proba = block.values, np.exp(block.log_proba(bias, weight))
             mass = block.weight[:, None] * proba
             # Covariances under P(c | x) of the indicators of the classes and of the terms.
             centered = values - np.einsum("nc,nct->nt", proba, values)[:, None]
@@ -209,9 +213,9 @@ class CrossTerms:
             curvature[n_classes:, n_classes:] += root.T @ root
         return curvature
 
-    def curvature_by_term(self, scores: Float[np.ndarray, "A C"]) -> Float[np.ndarray, "T"]:
+    def curvature_by_term(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "T"]:
         """Compute Σ_i v_i Var(ℓ_ct) over c ~ P(c | x_i) of sparse terms: the diagonal of `curvature` for weights."""
-        proba, fit, row_weight = np.exp(log_softmax(scores, axis=-1)), self.fit, self.weight
+        proba, fit, row_weight = np.exp(self.log_proba(bias, weight)), self.fit, self.weight
         curvature = np.zeros(self.reference.shape[-1])
         for k, reference in enumerate(self.reference):  # At first, all rows are taken to have the reference.
             p, v = proba[fit == k], row_weight[fit == k]

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-import scipy.sparse as sp
 from jaxtyping import Bool, Float, Int
+from scipy.linalg import block_diag
 from scipy.optimize import minimize, minimize_scalar
 
 from bayesnb.prediction.cross_terms import CrossTerms
@@ -106,21 +106,14 @@ class Prior:
     n_classes: int
     biased: bool
 
-    @cached_property
-    def design(self) -> sp.csr_array:
-        """(C + T, P) linear map from the parameters (b, T, d) to (b, w).
+    @property
+    def tau(self) -> Float[np.ndarray, "T"]:
+        """(T,) τ of the group of each term."""
+        return self.shrinkage[self.groups.index]
 
-        Columns are 0 for b where classes have no bias, and for d_t where τ_g = 0: these parameters are 0 at the
-        optimum, and a factor of 1 in the evidence.
-        """
-        bias = sp.diags_array(np.full(self.n_classes, float(self.biased)))
-        common = sp.csr_array(np.eye(len(self.groups.mean))[self.groups.index])
-        weight = sp.hstack([common, sp.diags_array(self.shrinkage[self.groups.index])])
-        return sp.csr_array(sp.block_diag([bias, weight]))
-
-    @cached_property
+    @property
     def mean(self) -> Float[np.ndarray, "P"]:
-        """(P,) prior means of the parameters, whose prior variances are 1."""
+        """(P,) prior means of the parameters (b, T, d), whose prior variances are 1."""
         return np.concatenate([np.zeros(self.n_classes), self.groups.mean, np.zeros(len(self.groups.index))])
 
     @property
@@ -128,14 +121,29 @@ class Prior:
         """Positions of T among the parameters."""
         return slice(self.n_classes, self.n_classes + len(self.groups.mean))
 
+    @cached_property
+    def design(self) -> Float[np.ndarray, "Q P"]:
+        """(C + T, P) matrix by which `point` is the product with parameters.
+
+        Columns are 0 for b where classes have no bias, and for d_t where τ_g = 0: these parameters are 0 at the
+        optimum, and a factor of 1 in the evidence.
+        """
+        weight = np.hstack([np.eye(len(self.groups.mean))[self.groups.index], np.diag(self.tau)])
+        return np.asarray(block_diag(self.biased * np.eye(self.n_classes), weight))
+
     def point(self, theta: Float[np.ndarray, "P"]) -> Point:
-        """Return the biases (C,) and weights (T,) of parameters."""
-        bias, weight = np.split(self.design @ theta, [self.n_classes])
-        return bias, weight
+        """Return the biases b (C,) and weights w = T + τ d (T,) of parameters."""
+        bias, temperature, deviation = np.split(theta, [self.temperatures.start, self.temperatures.stop])
+        return self.biased * bias, temperature[self.groups.index] + self.tau * deviation
+
+    def chain(self, gradient: Float[np.ndarray, "Q"]) -> Float[np.ndarray, "P"]:
+        """Return the gradient by the parameters, from the gradient by biases and weights."""
+        bias, weight = np.split(gradient, [self.n_classes])
+        return np.concatenate([self.biased * bias, np.bincount(self.groups.index, weight), self.tau * weight])
 
     def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
         """Return the parameters of given biases and weights; where τ = 0, of the mean weight of the group."""
-        index, tau = self.groups.index, self.shrinkage[self.groups.index]
+        index, tau = self.groups.index, self.tau
         common = np.bincount(index, weight) / np.bincount(index)
         deviation = np.where(tau > 0, weight - common[index], 0.0) / np.where(tau > 0, tau, 1.0)
         return np.concatenate([bias, common, deviation])
@@ -172,13 +180,13 @@ class Optimum:
 def penalized_loss(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
     """Compute half of the squared distance from the prior mean, minus the log score; and the gradient of both."""
     deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
-    return float(deviation @ deviation / 2 - value), deviation - prior.design.T @ gradient
+    return float(deviation @ deviation / 2 - value), deviation - prior.chain(gradient)
 
 
 def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> Float[np.ndarray, "P P"]:
     """Compute the Hessian of the penalised loss of dense terms."""
-    design = prior.design.toarray()
-    return np.asarray(design.T @ terms.curvature(*prior.point(theta)) @ design + np.eye(len(theta)))
+    curvature = terms.curvature(*prior.point(theta))
+    return np.asarray(prior.design.T @ curvature @ prior.design + np.eye(len(theta)))
 
 
 def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
@@ -206,15 +214,16 @@ def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Opt
     """Find the penalised optimum, from `start` = (b, w) on, with standard deviations and evidence by its Hessian."""
     theta = find_parameters(terms, prior, start)
     (bias, weight), deviation, n_classes = prior.point(theta), theta - prior.mean, prior.n_classes
-    temperature, tau, index = theta[prior.temperatures], prior.shrinkage[prior.groups.index], prior.groups.index
+    temperature, tau, index = theta[prior.temperatures], prior.tau, prior.groups.index
     if terms.is_sparse:
         # The block of biases and temperatures needs the probabilities at the optimum: the scores of the deviations are
         # moved into log P(class).
-        scores, common = terms.scores(bias, weight), terms.sum_groups(index)
-        common = replace(common, log_class=scores - bias - common.values @ temperature)
+        common = terms.sum_groups(index)
+        rest = terms.scores(bias, weight) - common.scores(bias, temperature)
+        common = replace(common, log_class=common.log_class + rest)
         block = Prior(prior.groups.collapse(), np.zeros(len(temperature)), n_classes, prior.biased)
         precision = posterior_precision(common, block, block.parameters(bias, temperature))
-        by_term = 1 + tau**2 * terms.curvature_by_term(scores)
+        by_term = 1 + tau**2 * terms.curvature_by_term(bias, weight)
         temperature_variance = np.diagonal(np.linalg.inv(precision))[prior.temperatures]
         variance = temperature_variance[index] + tau**2 / by_term
         log_determinant = np.linalg.slogdet(precision)[1] + np.log(by_term).sum()
@@ -222,7 +231,7 @@ def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Opt
         precision = posterior_precision(terms, prior, theta)
         covariance, of_weights = np.linalg.inv(precision), prior.design[n_classes:]
         temperature_variance = np.diagonal(covariance)[prior.temperatures]
-        variance = ((of_weights @ covariance) * of_weights.toarray()).sum(axis=1)
+        variance = ((of_weights @ covariance) * of_weights).sum(axis=1)
         log_determinant = np.linalg.slogdet(precision)[1]
     log_score = terms.log_score(bias, weight)[0]
     return Optimum(

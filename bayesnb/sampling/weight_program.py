@@ -74,7 +74,7 @@ class WeightsGiven:
         start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
         if self.shrinkage.any():
             start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]
-        sites, is_sampled = tuple(start), np.asarray(abs(prior.design).sum(axis=0) > 0)
+        sites, is_sampled = tuple(start), prior.design.any(axis=0)
         covariance = np.linalg.inv(posterior_precision(self.terms, prior, theta))[np.ix_(is_sampled, is_sampled)]
         return {
             "init_strategy": init_to_value(values=start),
