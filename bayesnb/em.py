@@ -108,10 +108,12 @@ def run_starts(
             value += argument.weight @ log_row + float(expected.log_base)
             if not np.isfinite(log_row).all():
                 i = int(np.argmin(np.isfinite(log_row)))
-                raise _no_maximum(value, f" (row {argument.index[i]} of {argument.name}: log p(row) = {log_row[i]})")
+                raise _no_maximum_error(
+                    value, f" (row {argument.index[i]} of {argument.name}: log p(row) = {log_row[i]})"
+                )
             statistics = statistics.merge(expected)
         if not np.isfinite(value):
-            raise _no_maximum(value)
+            raise _no_maximum_error(value)
         return value, statistics
 
     runs = []
@@ -176,7 +178,7 @@ def _add_expected_counts(
     return total.observe_responsibilities(x, expected, log_base + kernel_log_base(total.blocks, x)), log_row
 
 
-def _no_maximum(objective: float, where: str = "") -> ValueError:
+def _no_maximum_error(objective: float, where: str = "") -> ValueError:
     return ValueError(
         f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no "
         "row of a class has is impossible in the class, a variance may become zero, and a parameter without observed "

@@ -217,9 +217,6 @@ def _draw_labels(
     likelihood: Float[np.ndarray, "C R"], shares: Float[np.ndarray, "C"], rng: np.random.Generator
 ) -> Int[np.ndarray, "C"]:
     """Draw a label for each row by the inverse distribution function, and count the labels of each class."""
-    below = rng.random(likelihood.shape[1]) * (shares @ likelihood)
-    cumulative, beyond = np.zeros_like(below), [len(below)]
-    for share, likelihood_of_class in zip(shares[:-1], likelihood[:-1], strict=True):
-        cumulative += share * likelihood_of_class
-        beyond.append(int(np.count_nonzero(below >= cumulative)))
-    return -np.diff([*beyond, 0])
+    cumulative, n_rows = np.cumsum(shares[:, None] * likelihood, axis=0), likelihood.shape[1]
+    beyond = np.count_nonzero(rng.random(n_rows) * cumulative[-1] >= cumulative[:-1], axis=1)
+    return -np.diff([n_rows, *beyond, 0])

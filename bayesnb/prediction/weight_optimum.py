@@ -109,7 +109,7 @@ class Prior:
     @property
     def tau(self) -> Float[np.ndarray, "T"]:
         """(T,) τ of the group of each term."""
-        return self.shrinkage[self.groups.index]
+        return np.asarray(self.shrinkage[self.groups.index])
 
     @property
     def mean(self) -> Float[np.ndarray, "P"]:
@@ -136,7 +136,7 @@ class Prior:
         bias, temperature, deviation = np.split(theta, [self.temperatures.start, self.temperatures.stop])
         return self.biased * bias, temperature[self.groups.index] + self.tau * deviation
 
-    def chain(self, gradient: Float[np.ndarray, "Q"]) -> Float[np.ndarray, "P"]:
+    def apply_chain_rule(self, gradient: Float[np.ndarray, "Q"]) -> Float[np.ndarray, "P"]:
         """Return the gradient by the parameters, from the gradient by biases and weights."""
         bias, weight = np.split(gradient, [self.n_classes])
         return np.concatenate([self.biased * bias, np.bincount(self.groups.index, weight), self.tau * weight])
@@ -180,7 +180,7 @@ class Optimum:
 def penalized_loss(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
     """Compute half of the squared distance from the prior mean, minus the log score; and the gradient of both."""
     deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
-    return float(deviation @ deviation / 2 - value), deviation - prior.chain(gradient)
+    return float(deviation @ deviation / 2 - value), deviation - prior.apply_chain_rule(gradient)
 
 
 def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> Float[np.ndarray, "P P"]:
@@ -219,8 +219,8 @@ def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Opt
         # The block of biases and temperatures needs the probabilities at the optimum: the scores of the deviations are
         # moved into log P(class).
         common = terms.sum_groups(index)
-        rest = terms.scores(bias, weight) - common.scores(bias, temperature)
-        common = replace(common, log_class=common.log_class + rest)
+        rest = terms.scores(bias, weight) - bias - common.values @ temperature
+        common = replace(common, log_class=rest)
         block = Prior(prior.groups.collapse(), np.zeros(len(temperature)), n_classes, prior.biased)
         precision = posterior_precision(common, block, block.parameters(bias, temperature))
         by_term = 1 + tau**2 * terms.curvature_by_term(bias, weight)
