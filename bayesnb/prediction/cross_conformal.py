@@ -89,18 +89,19 @@ class CrossRanks:
         by_class : bool
             Whether a candidate is compared with rows of its own class only.
         """
-        fold_of, folds = random_folds(counted.label, seed), []
+        label, weight = counted.label, counted.weight
+        fold_of, folds = random_folds(label, seed), []
         with progress("conformal", N_FOLDS) as tick:
             for k in range(N_FOLDS):
-                rows = np.flatnonzero((fold_of == k) & (counted.weight > 0))
+                rows = np.flatnonzero((fold_of == k) & (weight > 0))
                 # The fit to all rows has given the same warnings.
                 with warnings.catch_warnings(action="ignore", category=UserWarning):
-                    refitted = nb.refit(X, y, counted.weight * (fold_of != k))
-                    position = refitted.fitted_.encoding.classes.index(nb.classes_.tolist())
-                    fold = Fold(refitted.fitted_, position, np.empty(0), counted.label[rows], counted.weight[rows])
-                    against = _log_odds(fold, take_rows(X, rows), estimate)[np.arange(len(rows)), fold.label]
+                    fitted = nb.refit(X, y, weight * (fold_of != k)).fitted_
+                    position = fitted.encoding.classes.index(nb.classes_.tolist())
+                    against = _log_odds(fitted, position, take_rows(X, rows), estimate)
+                against = against[np.arange(len(rows)), label[rows]]
                 order = np.argsort(-against, kind="stable")
-                folds.append(Fold(fold.fitted, position, against[order], fold.label[order], fold.weight[order]))
+                folds.append(Fold(fitted, position, against[order], label[rows[order]], weight[rows[order]]))
                 tick()
         return cls(folds, estimate, by_class)
 
@@ -114,7 +115,7 @@ class CrossRanks:
         """
         ranks = np.zeros(())
         for fold in self.folds:
-            candidates = _log_odds(fold, X, self.estimate)
+            candidates = _log_odds(fold.fitted, fold.position, X, self.estimate)
             margin = _EQUAL * np.maximum(1.0, abs(np.where(np.isfinite(candidates), candidates, 0.0)))
             class_ranks = []
             for c in range(candidates.shape[1]):
@@ -135,7 +136,7 @@ def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
     return fold_of
 
 
-def _log_odds(fold: Fold, X: object, estimate: Estimate) -> np.ndarray:
+def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimate) -> np.ndarray:
     """Return (M, C) log odds against each class of the classifier, by the fit without a fold."""
-    joint = fold.fitted.score(X, scoring.joint, estimate)
-    return log_odds_against(np.where(fold.position < 0, -np.inf, joint[:, fold.position]))
+    joint = fitted.score(X, scoring.joint, estimate)
+    return log_odds_against(np.where(position < 0, -np.inf, joint[:, position]))
