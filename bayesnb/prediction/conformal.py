@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self, cast
+from typing import Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import AverageRanks, FullRanks
 from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks
-from bayesnb.prediction.weights import Weighed
 from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, require_average, require_leave_one_out
 
 Ties = Literal["conservative", "random"]
@@ -351,7 +350,7 @@ def conformal(
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()
     ranking: FullRanks | AverageRanks | CrossRanks
     if WEIGHTS in fitted.chosen:
-        ranking = CrossRanks.from_rows(cast(Weighed, nb), X, y, counted, estimate, int(seed), by_class=by_class)
+        ranking = CrossRanks.from_rows(nb, X, y, counted, estimate, int(seed), by_class=by_class)
         notes = (GUARANTEE,)
     else:
         positive = counted if counted.weight.all() else counted.take(counted.weight > 0, fitted.encoding)

@@ -12,10 +12,9 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import log_odds_against
-from bayesnb.prediction.weights import Weighed
 from bayesnb.selection.leave_one_out import CountedRows
 
 N_FOLDS = 10
@@ -70,7 +69,15 @@ class CrossRanks:
 
     @classmethod
     def from_rows(
-        cls, nb: Weighed, X: object, y: object, counted: CountedRows, estimate: Estimate, seed: int, *, by_class: bool
+        cls,
+        nb: Classifier,
+        X: object,
+        y: object,
+        counted: CountedRows,
+        estimate: Estimate,
+        seed: int,
+        *,
+        by_class: bool,
     ) -> CrossRanks:
         """Fit a weighted classifier without each of ten folds of the rows, stratified by class.
 

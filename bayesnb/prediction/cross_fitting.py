@@ -368,15 +368,11 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
         Index of the first model whose mean loss exceeds the least by .001 nats, or by one standard error of the
         difference, or less (Breiman et al., *Classification and Regression Trees*, 1984, section 3.4.3).
     """
-    means = [np.average(loss, weights=weight) for loss in losses]
+    means = np.average(losses, axis=1, weights=weight)
     best = int(np.argmin(means))
-    for k, loss in enumerate(losses):
-        excess = loss - losses[best]
-        mean = means[k] - means[best]
-        error = np.sqrt(np.average((excess - mean) ** 2, weights=weight) / weight.sum())
-        if mean <= max(error, NEGLIGIBLE):
-            return k
-    return best
+    excess, mean_excess = np.asarray(losses) - losses[best], means - means[best]
+    variance = np.average((excess - mean_excess[:, None]) ** 2, axis=1, weights=weight)
+    return int(np.argmax(mean_excess <= np.maximum(np.sqrt(variance / weight.sum()), NEGLIGIBLE)))
 
 
 def _log_class(fitted: Fitted) -> np.ndarray:
