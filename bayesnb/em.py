@@ -109,7 +109,7 @@ def run_starts(
             if not np.isfinite(log_row).all():
                 i = int(np.argmin(np.isfinite(log_row)))
                 raise _no_maximum_error(
-                    value, f" (row {argument.index[i]} of {argument.name}: log p(row) = {log_row[i]})"
+                    value, f" (row {argument.index[i]} of {argument.name} has log p(row) = {log_row[i]})"
                 )
             statistics = statistics.merge(expected)
         if not np.isfinite(value):

@@ -16,10 +16,13 @@ import numpy as np
 
 from bayesnb import scoring
 from bayesnb._util.arguments import shown
+from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Levels, Table, check_labels, check_weights
+from bayesnb.encoding.priors import class_distribution
+from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
 from bayesnb.prediction.terms import AVERAGE, term_names, terms
@@ -382,8 +385,9 @@ def _log_class(fitted: Fitted) -> np.ndarray:
     """
     if not fitted.prior.class_prior.fixed:
         return fitted.class_log_prior
-    concentration = 1.0 + fitted.statistics.class_count
-    return np.asarray(np.log(concentration / concentration.sum()))
+    uniform = class_distribution(None, 1.0, len(fitted.encoding.classes))
+    posterior = float64(uniform.update)(LevelCounts(fitted.statistics.class_count[None]))
+    return np.asarray(scoring.plug_in(posterior).log_theta[0])
 
 
 def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:
