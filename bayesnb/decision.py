@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from bayesnb._util.arguments import require_iterable, require_mapping, require_number, require_seed, shown
 from bayesnb._util.html import card, table
@@ -15,9 +16,6 @@ from bayesnb._util.warnings import warn
 from bayesnb.encoding import check_labels
 from bayesnb.fitted import Classifier, current_state, require_fitted
 from bayesnb.uncertainty.class_probabilities import Given, Method, choose_sampler, require_options
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 REJECT = "reject"
 _MOST_DISPLAYED_CLASSES = 12
@@ -92,12 +90,13 @@ class Decisions:
         >>> round(decisions.expected_risk, 2), decisions.observed_risk(["raw", "raw"])
         (0.25, 0.5)
         """
-        import pandas as pd
-
         labels, label = check_labels(y, len(self.action), "observed_risk")
-        truth = _positions(labels.values, self.loss.columns, "y has the label {!r}, for which there is no loss")[label]
+        truth = self.loss.columns.get_indexer(pd.Index(labels.values))
+        if (truth < 0).any():
+            unknown, known = labels.values[int(np.argmin(truth))], list(self.loss.columns)
+            raise ValueError(f"y has the label {unknown!r}, for which there is no loss; there are {known}.")
         action = self.loss.index.get_indexer(pd.Index(self.action))
-        return float(self.loss.to_numpy()[action, truth].mean())
+        return float(self.loss.to_numpy()[action, truth[label]].mean())
 
     def __repr__(self) -> str:
         known = f", mean P(optimal) {self.p_optimal.mean():.4g}, expected regret {self.regret.mean():.4g}"
@@ -109,16 +108,15 @@ class Decisions:
         )
 
     def _repr_html_(self) -> str:
-        taken = [(action, self.action == action) for action in self.loss.index]
-        rows = [
-            (action, int(rows.sum()), *((x[rows].mean() if rows.any() else "") for x in (self.risk, self.p_optimal)))
-            for action, rows in taken
-        ]
+        rows = []
+        for action in self.loss.index:
+            taken = self.action == action
+            means = [x[taken].mean() if taken.any() else "" for x in (self.risk, self.p_optimal)]
+            rows.append((action, int(taken.sum()), *means))
         total = [("expected risk", self.expected_risk), ("expected regret", float(self.regret.mean()))]
         actions = table(rows, ("action", "rows", "mean risk", "mean P(optimal)"))
         costs = self.loss.iloc[:, :_MOST_DISPLAYED_CLASSES]
-        loss_rows = [(a, *values) for a, values in zip(costs.index, costs.to_numpy().tolist(), strict=True)]
-        loss = table(loss_rows, ("loss[action, truth]", *map(str, costs.columns)))
+        loss = table(costs.itertuples(name=None), ("loss[action, truth]", *map(str, costs.columns)))
         return card("Decisions", f"{len(self.action)} rows", actions, table(total), loss, notes=[_MEANING])
 
 
@@ -200,8 +198,6 @@ def decide(
     require_fitted(nb, "decide")
     require_options(given, method)
     require_seed(seed)
-    fitted = None if nb.no_posterior else current_state(nb)
-    sampler = None if fitted is None else choose_sampler(fitted, given, method, draws, seed)
     table = _loss_table(loss, reject_cost, nb.classes_)
     costs = table.to_numpy()
 
@@ -212,16 +208,14 @@ def decide(
         best = excess <= 1e-12 * abs(costs).max()
         return np.stack([best.mean(axis=0), excess.mean(axis=0)], axis=1)
 
-    proba = nb.predict_proba(X) if fitted is None else np.exp(fitted.log_proba(X))
-    undefined = np.isnan(proba).any(axis=1)
-    if undefined.any():
-        proba[undefined] = np.exp(nb.class_log_prior_ if fitted is None else fitted.class_log_prior)
+    proba = nb.predict_proba(X)
+    proba = np.where(np.isnan(proba).any(axis=1, keepdims=True), np.exp(nb.class_log_prior_), proba)
     risk = proba @ costs.T
-    choice = risk.argmin(axis=1)
-    row = np.arange(len(choice))
-    summaries = np.full((len(choice), 2, len(costs)), np.nan)
-    if fitted is not None and sampler is not None:
-        summaries = sampler.map(fitted, X, summarize_draws)
+    choice, row = risk.argmin(axis=1), np.arange(len(risk))
+    summaries = np.full((len(row), 2, len(costs)), np.nan)
+    if not nb.no_posterior:
+        fitted = current_state(nb)
+        summaries = choose_sampler(fitted, given, method, draws, seed).map(fitted, X, summarize_draws)
     p_optimal, regret = summaries[row, :, choice].T
     return Decisions(table.index.to_numpy()[choice], risk[row, choice], p_optimal, regret, table)
 
@@ -248,8 +242,6 @@ def zero_one(classes: Sequence[Hashable]) -> pd.DataFrame:
     ham     0.0   1.0
     spam    1.0   0.0
     """
-    import pandas as pd
-
     require_iterable("classes", classes, "the labels, such as nb.classes_")
     labels = list(classes)
     return pd.DataFrame(1.0 - np.eye(len(labels)), pd.Index(labels, name="action"), pd.Index(labels, name="truth"))
@@ -304,8 +296,6 @@ def bayes_theorem(prior: Mapping[Hashable, Any], likelihood: Mapping[Hashable, A
 
 def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) -> pd.DataFrame:
     """Return the checked losses, actions × classes, classes in the order of `classes` and rejection last."""
-    import pandas as pd
-
     labels = np.asarray(classes).tolist()
     if isinstance(loss, pd.DataFrame):
         table = loss.T if loss.index.name == "truth" or loss.columns.name == "action" else loss
@@ -323,47 +313,33 @@ def _loss_table(loss: object, reject_cost: float | None, classes: np.ndarray) ->
                 f"{len(labels)} columns, one for each of the classes {labels}."
             )
         table = pd.DataFrame(values, labels if len(values) == len(labels) else range(len(values)), labels)
-    if not table.index.is_unique:
-        raise ValueError(f"loss names an action twice: {list(table.index)}.")
     if reject_cost is not None:
         require_number("reject_cost", reject_cost, "a finite number: what it costs not to decide", lambda _: True)
-        if REJECT in table.index:
-            raise ValueError(
-                f"loss has an action {REJECT!r} already, and reject_cost={shown(reject_cost)} would add it."
-            )
         table = pd.concat([table, pd.DataFrame(reject_cost, [REJECT], labels)])
+    if not table.index.is_unique:
+        raise ValueError(f"loss names an action twice: {list(table.index)}. `reject_cost` adds the action {REJECT!r}.")
     try:
-        table = table.astype(np.float64)
+        table = table.astype(np.float64).rename_axis(index="action", columns="truth")
     except (TypeError, ValueError):
         raise ValueError(f"loss must be numbers, and is\n{table}") from None
-    bad = ~np.isfinite(table.to_numpy())
-    if bad.any():
-        a, c = (int(i[0]) for i in np.nonzero(bad))
-        raise ValueError(
-            f"loss[{shown(table.index[a])}, {shown(table.columns[c])}] is {table.to_numpy()[a, c]}; every loss must be "
-            "finite. For an action that is out of the question give a loss larger than all others."
-        )
-    _warn_dominated(table)
-    return table.rename_axis(index="action", columns="truth")
-
-
-def _warn_dominated(table: pd.DataFrame) -> None:
     costs = table.to_numpy()
-    for a, dominated in enumerate(costs):
-        for b, better in enumerate(costs):
-            if (better <= dominated).all() and ((better < dominated).any() or b < a):
-                warn(
-                    f"loss: the action {shown(table.index[a])} is dominated: {shown(table.index[b])} never costs "
-                    "more, and will always be preferred."
-                )
-                break
-
-
-def _positions(labels: Sequence[Hashable], known: Any, message: str) -> np.ndarray:
-    position: np.ndarray = known.get_indexer(list(labels))
-    if (position < 0).any():
-        raise ValueError(message.format(labels[int(np.argmax(position < 0))]) + f"; there are {list(known)}.")
-    return position
+    if not np.isfinite(costs).all():
+        a, c = np.argwhere(~np.isfinite(costs))[0].tolist()
+        raise ValueError(
+            f"loss[{shown(table.index[a])}, {shown(table.columns[c])}] is {costs[a, c]}; every loss must be finite. "
+            "For an action that is out of the question give a loss larger than all others."
+        )
+    n_actions = len(costs)
+    dominates = (costs[:, None] <= costs).all(axis=2)
+    # Of two actions with equal losses the first is preferred.
+    dominates &= (costs[:, None] < costs).any(axis=2) | np.triu(np.ones((n_actions, n_actions), bool), 1)
+    for a in np.flatnonzero(dominates.any(axis=0)).tolist():
+        better = table.index[int(np.argmax(dominates[:, a]))]
+        warn(
+            f"loss: the action {shown(table.index[a])} is dominated: {shown(better)} never costs more, and will always "
+            "be preferred."
+        )
+    return table
 
 
 __all__ = ["REJECT", "Decisions", "bayes_theorem", "decide", "zero_one"]

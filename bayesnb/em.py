@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import jax
@@ -68,6 +69,7 @@ class Run:
     converged: bool
 
 
+@float64
 def run_starts(
     encoding: Encoding,
     prior: NaiveBayes,
@@ -79,49 +81,53 @@ def run_starts(
     tol: float,
 ) -> list[Run]:
     """Run EM from each of the statistics `starts`, which determine the first parameters."""
-    runs = []
-    with progress("EM: iterations", n_starts * max_iter) as tick:
-        for start in starts:
-            runs.append(_run(encoding, prior, labeled, unlabeled, start, max_iter, tol, tick))
-            tick(max_iter - len(runs[-1].objective))  # The bar counts iterations that were not needed as done.
-    return runs
-
-
-@float64
-def _run(
-    encoding: Encoding,
-    prior: NaiveBayes,
-    labeled: Statistics,
-    unlabeled: Sequence[Unlabeled],
-    start: Statistics,
-    max_iter: int,
-    tol: float,
-    tick: Callable[..., object],
-) -> Run:
-    batches = [list(map(jax.device_put, _batches(rows))) for rows in unlabeled]
+    n_classes, batches = len(encoding.classes), []
+    for argument in unlabeled:
+        for rows in argument.rows:
+            rows.require_finite()
+        blocks = counting.row_blocks(argument.rows, argument.weight)
+        batches.append([jax.device_put((x, weight, log_base)) for _, x, (weight,), log_base in blocks])
     least = tol * (labeled.class_count.sum() + sum(rows.weight.sum() for rows in unlabeled))
     padded, padded_labeled = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, labeled)
-    widths = [len(encoding.classes), *(s.count.shape[1] for s in labeled.blocks)]
-    statistics, objective = start, [-np.inf]
-    while len(objective) <= max_iter:
+    widths = [n_classes, *(s.count.shape[1] for s in labeled.blocks)]
+
+    def iterate(statistics: Statistics) -> tuple[float, Statistics]:
+        """Return the objective at the parameters of these statistics, and the statistics by the responsibilities."""
         parameters, log_labeled, penalties = _maximize(
             padded, padded_labeled, scoring.pad_statistics(encoding, statistics)
         )
-        value = float(log_labeled) + sum(
-            float(np.asarray(penalty)[..., :width].sum()) for penalty, width in zip(penalties, widths, strict=True)
-        )
+        value = float(log_labeled)
+        value += sum(float(np.asarray(p)[..., :width].sum()) for p, width in zip(penalties, widths, strict=True))
         statistics = labeled
-        for rows, row_batches in zip(unlabeled, batches, strict=True):
-            expected, log_row = _expect(encoding, rows, row_batches, parameters)
-            value += rows.weight @ log_row + float(expected.log_base)
-            _require_finite(value, rows, log_row)
+        for argument, row_batches in zip(unlabeled, batches, strict=True):
+            total, log_rows = counting.empty(argument.rows, n_classes), []
+            for batch in row_batches:
+                total, log_row = _add_expected_counts(total, parameters, *batch)
+                log_rows.append(log_row)
+            expected, log_row = counting.finish(encoding, total), np.concatenate(log_rows)[: len(argument.weight)]
+            value += argument.weight @ log_row + float(expected.log_base)
+            if not np.isfinite(log_row).all():
+                i = int(np.argmin(np.isfinite(log_row)))
+                raise _no_maximum_error(
+                    value, f" (row {argument.index[i]} of {argument.name} has log p(row) = {log_row[i]})"
+                )
             statistics = statistics.merge(expected)
-        _require_finite(value)
-        objective.append(value)
-        tick()
-        if objective[-1] - objective[-2] <= least:
-            return Run(statistics, np.array(objective[1:]), True)
-    return Run(statistics, np.array(objective[1:]), False)
+        if not np.isfinite(value):
+            raise _no_maximum_error(value)
+        return value, statistics
+
+    runs = []
+    with progress("EM: iterations", n_starts * max_iter) as tick:
+        for start in starts:
+            statistics, objective, gain = start, list[float](), np.inf
+            while gain > least and len(objective) < max_iter:
+                value, statistics = iterate(statistics)
+                gain = value - objective[-1] if objective else np.inf
+                objective.append(value)
+                tick()
+            runs.append(Run(statistics, np.array(objective), bool(gain <= least)))
+            tick(max_iter - len(objective))  # The bar counts iterations that were not needed as done.
+    return runs
 
 
 def random_start(encoding: Encoding, unlabeled: Sequence[Unlabeled], rng: np.random.Generator) -> Statistics:
@@ -142,13 +148,10 @@ def random_start(encoding: Encoding, unlabeled: Sequence[Unlabeled], rng: np.ran
         counting.expected_counts(encoding, rows.rows, weights)
         for rows, weights in zip(unlabeled, np.split(assigned, bounds), strict=True)
     ]
-    total = counted[0]
-    for statistics in counted[1:]:
-        total = total.merge(statistics)
-    return total
+    return reduce(Statistics.merge, counted)
 
 
-def check_options(max_iter: Any, tol: Any, seed: Any) -> None:
+def check_options(max_iter: object, tol: object, seed: object) -> None:
     """Raise ValueError unless the options of EM are a positive integer, a number of at least 0 and a seed."""
     require_integer("max_iter", max_iter)
     require_seed(seed)
@@ -164,17 +167,6 @@ def _maximize(
     return parameters, parameters.log_prob(labeled), prior.log_penalty(parameters)
 
 
-def _expect(
-    encoding: Encoding, unlabeled: Unlabeled, batches: Sequence[Any], parameters: JointLikelihood
-) -> tuple[Statistics, np.ndarray]:
-    """Do the E-step: return the expected counts of the rows, and (N,) log p(row | θ) without base measure."""
-    total, log_rows = counting.empty(unlabeled.rows, len(encoding.classes)), []
-    for batch in batches:
-        total, log_row = _add_expected_counts(total, parameters, *batch)
-        log_rows.append(log_row)
-    return counting.finish(encoding, total), np.concatenate(log_rows)[: len(unlabeled.weight)]
-
-
 @jax.jit(donate_argnums=0)
 def _add_expected_counts(
     total: Statistics, parameters: JointLikelihood, x: tuple[Any, ...], weight: jax.Array, log_base: jax.Array
@@ -186,23 +178,9 @@ def _add_expected_counts(
     return total.observe_responsibilities(x, expected, log_base + kernel_log_base(total.blocks, x)), log_row
 
 
-def _batches(unlabeled: Unlabeled) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
-    """Yield batches of rows, their weights, and their base measures, of the shapes that the kernels take."""
-    for rows in unlabeled.rows:
-        rows.require_finite()
-    for _, x, (weight,), log_base in counting.row_blocks(unlabeled.rows, unlabeled.weight):
-        yield x, weight, log_base
-
-
-def _require_finite(value: float, unlabeled: Unlabeled | None = None, log_row: np.ndarray | None = None) -> None:
-    if np.isfinite(value):
-        return
-    where = ""
-    if unlabeled is not None and log_row is not None and not np.isfinite(log_row).all():
-        i = int(np.argmax(~np.isfinite(log_row)))
-        where = f" (row {unlabeled.index[i]} of {unlabeled.name} has log p(row) = {log_row[i]})"
-    raise ValueError(
-        f"EM: the objective is {value}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no row of a "
-        "class has is impossible in the class, a variance may become zero, and a parameter without observed cells does "
-        "not exist. Use a proper prior."
+def _no_maximum_error(objective: float, where: str = "") -> ValueError:
+    return ValueError(
+        f"EM: the objective is {objective}{where}. Under an improper prior (alpha = 0, rate = 0) a value that no "
+        "row of a class has is impossible in the class, a variance may become zero, and a parameter without observed "
+        "cells does not exist. Use a proper prior."
     )

@@ -260,7 +260,7 @@ def test_decisions(nb):
     assert {action: int(n) for action, n in counts.items()} == {
         a: int((found.action == a).sum()) for a in found.loss.index
     }
-    assert "observed_risk(y) is what labels say" in page.text
+    assert "observed_risk(y) is the mean loss under labels" in page.text
 
 
 def test_decisions_that_are_never_taken_and_have_no_regret():

@@ -27,8 +27,7 @@ from bayesnb.fitted import Output, current_state
 from bayesnb.model import Estimate
 from bayesnb.prediction.cross_fitting import TooFewRowsError, choose_simplest, cross_fit, weigh_cross_fit
 from bayesnb.prediction.terms import term_names
-from bayesnb.prediction.weight_draws import read_weight_draws
-from bayesnb.prediction.weights import Weights
+from bayesnb.prediction.weights import Weights, read_weight_draws
 from bayesnb.selection.leave_one_out import WEIGHTS
 
 _KINDS = ("auto", "feature", "temperature")

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self, cast
+from typing import Literal, Self
 
 import numpy as np
+import pandas as pd
 
-from bayesnb import scoring
 from bayesnb._util.arguments import require_choice, require_flag, require_probability, require_seed
 from bayesnb._util.html import card, table
-from bayesnb._util.progress import progress
-from bayesnb._util.threads import map_in_threads
 from bayesnb.encoding import check_labels
-from bayesnb.fitted import Classifier, Fitted
+from bayesnb.fitted import Classifier
 from bayesnb.model import Estimate
-from bayesnb.prediction.conformity import Scores, conformity_scores, log_odds_against
-from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks, cross_ranks
-from bayesnb.prediction.weights import Weighed
+from bayesnb.prediction.conformity import AverageRanks, FullRanks
+from bayesnb.prediction.cross_conformal import GUARANTEE, CrossRanks
 from bayesnb.selection.leave_one_out import WEIGHTS, counted_rows, require_average, require_leave_one_out
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Ties = Literal["conservative", "random"]
 
@@ -135,8 +128,6 @@ class PredictionSets:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one line for each row: labels, size, credibility, confidence."""
-        import pandas as pd
-
         labels = [tuple(row_labels.tolist()) for row_labels in self.labels]
         columns = {"size": self.size, "credibility": self.credibility, "confidence": self.confidence}
         return pd.DataFrame({"labels": pd.Series(labels, dtype=object), **columns})
@@ -154,48 +145,6 @@ class PredictionSets:
         about = f"{len(self.members)} rows, coverage {self.coverage:g}"
         tables = table(sizes, ("sets with", "rows")), table(labels, ("label", "in sets"))
         return card("PredictionSets", about, *tables, notes=(_MEANING, *self.notes))
-
-
-@dataclass(frozen=True, eq=False)
-class FullRanks:
-    """Ranks of candidates among the counted rows, each candidate being among the data.
-
-    Parameters
-    ----------
-    fitted : Fitted
-        State of the classifier.
-    scores : Scores
-        Conformity scores of the counted rows.
-    estimate : {"predictive", "mean"}
-        Plug-in estimate of the parameters, or predictive.
-    """
-
-    fitted: Fitted
-    scores: Scores
-    estimate: Estimate
-
-    def ranks(self, X: object) -> np.ndarray:
-        """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (M, F)
-            Candidate rows, of which blocks are taken in parallel.
-        """
-        table = self.fitted.table(X)
-        against = log_odds_against(self.fitted.score(X, scoring.joint, self.estimate))
-        ranks, size = np.empty((2, *against.shape)), self.scores.size
-
-        def rank(part: slice) -> slice:
-            mask = np.zeros(len(against), bool)
-            mask[part] = True
-            ranks[:, part] = self.scores.ranks(table.take(mask), against[part])
-            return part
-
-        with progress("conformal", len(against), unit="row") as step:
-            for part in map_in_threads(rank, list(_slices(len(against), size))):
-                step(part.stop - part.start)
-        return ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,7 +186,7 @@ class Conformal:
     ties: Ties
     seed: int
     notes: tuple[str, ...]
-    _ranking: FullRanks | CrossRanks
+    _ranking: FullRanks | AverageRanks | CrossRanks
 
     def p_values(self, X: object) -> np.ndarray:
         """Compute the p-value of each label: the fraction of scores, that of the new row included, that are no better.
@@ -391,34 +340,24 @@ def conformal(
     require_flag("by_class", by_class)
     require_seed(seed)
     counted = counted_rows(fitted, X, y, sample_weight, "conformal")
-    label, weight = counted.label, counted.weight
-    broken = weight != np.floor(weight)
-    if broken.any():
-        i = int(np.argmax(broken))
+    if (counted.weight % 1 != 0).any():
+        i = int(np.argmax(counted.weight % 1 != 0))
         raise ValueError(
-            f"sample_weight is {weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is two, and "
-            "there is no part of a row. Pass rows with whole weights."
+            f"sample_weight is {counted.weight[i]} at row {i}: conformal counts rows, of which a row of weight 2 is "
+            "two, and there is no part of a row. Pass rows with whole weights."
         )
-    if (weight == 0).any():
-        counted = counted.take(weight > 0, fitted.encoding)
-    chosen, n_classes = " and ".join(fitted.chosen), len(fitted.encoding.classes)
+    chosen, classes = " and ".join(fitted.chosen), fitted.encoding.classes.array()
     notes = (f"Coverage is approximate: given {chosen}, chosen on these rows too.",) if chosen else ()
-    ranking: FullRanks | CrossRanks
+    ranking: FullRanks | AverageRanks | CrossRanks
     if WEIGHTS in fitted.chosen:
-        ranking = cross_ranks(cast(Weighed, nb), X, y, label, weight, estimate, int(seed), by_class=by_class)
+        ranking = CrossRanks.from_rows(nb, X, y, counted, estimate, int(seed), by_class=by_class)
         notes = (GUARANTEE,)
     else:
-        ranking = FullRanks(fitted, conformity_scores(nb, fitted, counted, estimate, by_class), estimate)
-    return Conformal(
-        fitted.encoding.classes.array(),
-        np.bincount(label, weight, n_classes) if by_class else np.full(n_classes, weight.sum()),
-        by_class,
-        ties,
-        int(seed),
-        notes,
-        ranking,
-    )
-
-
-def _slices(n: int, size: int) -> Iterator[slice]:
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
+        positive = counted if counted.weight.all() else counted.take(counted.weight > 0, fitted.encoding)
+        if fitted.average is not None:
+            ranking = AverageRanks(nb, positive, estimate, by_class)
+        else:
+            ranking = FullRanks.from_rows(fitted, positive, estimate, by_class)
+    n_rows = np.bincount(counted.label, counted.weight, len(classes))
+    n_rows = n_rows if by_class else np.full(len(classes), n_rows.sum())
+    return Conformal(classes, n_rows, by_class, ties, int(seed), notes, ranking)

@@ -9,9 +9,9 @@ probabilities, and nothing else: M candidate rows are one model of M classes, ea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,8 @@ import numpy as np
 
 from bayesnb import counting, scoring
 from bayesnb._util.precision import float64
+from bayesnb._util.progress import progress
+from bayesnb._util.threads import map_in_threads
 from bayesnb.counting import Counted
 from bayesnb.encoding import Encoding, Rows, Table, blocks
 from bayesnb.encoding.row_blocks import pad_rows
@@ -37,7 +39,6 @@ _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
 _MOST_ROWS = 64
 _MOST_CELLS = 2**21
-_PIECE = 64
 
 
 class ClassRows(NamedTuple):
@@ -52,50 +53,13 @@ class ClassRows(NamedTuple):
     weight : (n,) array
         Replication counts.
     likelihood : (n, C) array
-        log p(row | class) by the posterior without the row.
+        log p(row | class) by the posterior without the row; (n, 0) if classes share parameters.
     """
 
     label: int
     rows: tuple[Rows, ...]
     weight: np.ndarray
     likelihood: np.ndarray
-
-
-class Scores(Protocol):
-    """Conformity scores of the counted rows, which change with one more row."""
-
-    @property
-    def size(self) -> int:
-        """Number of candidate rows to take at a time."""
-        ...
-
-    def ranks(self, candidates: Table, against: np.ndarray) -> np.ndarray:
-        """Count (2, M, C) the rows whose score is at most, and less than, that of candidate m with label y.
-
-        Parameters
-        ----------
-        candidates : Table
-            M candidate rows.
-        against : (M, C) array
-            Log odds against label y of candidate m, given the counted rows.
-        """
-        ...
-
-
-def conformity_scores(
-    nb: Classifier, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool
-) -> Scores:
-    """Return the scores of the counted rows; with `by_class` candidates are compared with rows of their class only."""
-    if fitted.average is not None:
-        return AverageScores(nb, counted, estimate, by_class)
-    encoding, prior = fitted.encoding, fitted.empirical_prior
-    model = encoding, scoring.pad(encoding, prior), scoring.pad_statistics(encoding, fitted.statistics)
-    if scoring.update_for_removal(prior, fitted.statistics).classes_share_parameters:
-        return SharedClassScores(
-            *model, _group_by_class(encoding, counted, np.empty((len(counted.label), 0))), estimate, by_class
-        )
-    likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", _LIKELIHOODS)
-    return IndependentClassScores(*model, _group_by_class(encoding, counted, likelihood), estimate, by_class)
 
 
 def log_odds_against(joint: np.ndarray) -> np.ndarray:
@@ -108,118 +72,137 @@ def log_odds_against(joint: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentClassScores:
-    """Conformity scores if classes share no parameters: one model holds class y with each of M candidates."""
+class FullRanks:
+    """Ranks of candidates among the counted rows, each candidate being among the data.
 
-    encoding: Encoding
-    prior: NaiveBayes
-    statistics: Statistics
+    Parameters
+    ----------
+    fitted : Fitted
+        State of the classifier.
+    groups : sequence of ClassRows
+        Counted rows of each class.
+    is_shared : bool
+        Whether classes share parameters, or a prior that is derived from the data: then each score is computed by its
+        definition. Otherwise one model holds class y with each of M candidates.
+    estimate : {"predictive", "mean"}
+        Plug-in estimate of the parameters, or predictive.
+    by_class : bool
+        Whether candidates are compared with rows of their class only.
+    """
+
+    fitted: Fitted
     groups: Sequence[ClassRows]
+    is_shared: bool
     estimate: Estimate
     by_class: bool
 
-    @property
-    def size(self) -> int:
-        """Number of candidate rows whose posteriors fit into memory together."""
-        levels = sum(int(columns.sizes().sum()) for columns in self.encoding.blocks)
-        return max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
+    @classmethod
+    def from_rows(cls, fitted: Fitted, counted: CountedRows, estimate: Estimate, by_class: bool) -> FullRanks:
+        """Return the ranks among counted rows."""
+        is_shared = scoring.update_for_removal(fitted.empirical_prior, fitted.statistics).classes_share_parameters
+        likelihood, groups = np.empty((len(counted.label), 0)), []
+        if not is_shared:
+            likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", _LIKELIHOODS)
+        for c in np.flatnonzero(np.bincount(counted.label)):
+            taken = counted.take(mask := counted.label == c, fitted.encoding)
+            groups.append(ClassRows(int(c), taken.rows, taken.weight, likelihood[mask]))
+        return cls(fitted, groups, is_shared, estimate, by_class)
+
+    def ranks(self, X: object) -> np.ndarray:
+        """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataFrame of shape (M, F)
+            Candidate rows, of which blocks are taken in parallel.
+        """
+        levels = sum(int(columns.sizes().sum()) for columns in self.fitted.encoding.blocks)
+        size = 4 if self.is_shared else max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, levels)))
+        return _rank_in_threads(self.fitted, X, self.estimate, size, lambda rows, odds: self._rank(rows, odds, size))
 
     @float64
-    def ranks(self, candidates: Table, against: np.ndarray) -> np.ndarray:
-        """Count (2, M, C) the rows whose score is at most, and less than, that of each candidate."""
-        added, width = (
-            _count_singly(self.encoding, candidates, self.size),
-            self.encoding.n_terms if self.prior.weights else 1,
-        )
-        size, counts = len(added.class_count), np.zeros((2, *against.shape))
-        classes = replace(self.prior, blocks=()), self.statistics.class_count
-        for y, bounds in enumerate(_bounds(against, size)):
-            readings: dict[Any, JointLikelihood] = {}
-            for group in _compared_groups(self.groups, y, self.by_class):
-                is_own, arrays = group.label == y, (group.weight, group.likelihood)
-                for _, x, (weight, likelihood) in blocks(group.rows, len(group.weight), *arrays, cells=size * width):
-                    kind = is_own, jax.tree.structure(x)  # Rows with missing cells have another structure.
-                    if kind not in readings:
-                        model = self.prior, self.statistics, added.blocks
-                        readings[kind] = _with_each(*model, y, x, self.estimate, is_own)
-                    changed = _log_likelihood(readings[kind], x)
-                    ranks = _rank(*classes, likelihood, changed, group.label, y, weight, bounds, self.estimate, is_own)
-                    counts[:, :, y] += np.asarray(ranks)[:, : len(against)]
-        return counts
-
-
-@dataclass(frozen=True, eq=False)
-class SharedClassScores:
-    """Conformity scores if classes share parameters, or a prior that is derived from the data: by definition."""
-
-    encoding: Encoding
-    prior: NaiveBayes
-    statistics: Statistics
-    groups: Sequence[ClassRows]
-    estimate: Estimate
-    by_class: bool
-    size: int = 4
-
-    @float64
-    def ranks(self, candidates: Table, against: np.ndarray) -> np.ndarray:
-        """Count (2, M, C) the rows whose score is at most, and less than, that of each candidate."""
-        added, counts = _count_singly(self.encoding, candidates, self.size), np.zeros((2, *against.shape))
-        model = self.prior, self.statistics, added.blocks
+    def _rank(self, candidates: Table, against: np.ndarray, size: int) -> np.ndarray:
+        """Count (2, M, C) rows as `ranks` does, for at most `size` candidates with log odds `against` (M, C)."""
+        encoding, prior = self.fitted.encoding, self.fitted.empirical_prior
+        model = scoring.pad(encoding, prior), scoring.pad_statistics(encoding, self.fitted.statistics)
+        added, counts = _count_singly(encoding, candidates, size), np.zeros((2, *against.shape))
+        cells = 0 if self.is_shared else size * (encoding.n_terms if prior.weights else 1)
         for y, bounds in enumerate(_bounds(against, len(added.class_count))):
-            for group in _compared_groups(self.groups, y, self.by_class):
-                for _, x, (weight,) in blocks(group.rows, len(group.weight), group.weight):
-                    ranks = _rank_shared(*model, x, group.label, y, weight, bounds, self.estimate)
+            for label, rows, *arrays in self.groups:
+                if self.by_class and label != y:
+                    continue
+                for _, x, (weight, likelihood) in blocks(rows, len(arrays[0]), *arrays, cells=cells):
+                    compared = _Comparison._make((*model, added.blocks, x, likelihood, label, y, weight, bounds))
+                    if self.is_shared:
+                        ranks = _rank_shared(compared, self.estimate)
+                    else:
+                        ranks = _rank_independent(compared, self.estimate, is_own=label == y)
                     counts[:, :, y] += np.asarray(ranks)[:, : len(against)]
         return counts
 
 
 @dataclass(frozen=True, eq=False)
-class AverageScores:
-    """Conformity scores of an average of models: by definition, each candidate is counted, then each row left out."""
+class AverageRanks:
+    """Ranks of candidates for an average of models: by definition, each candidate is counted, then each row left out.
+
+    Parameters
+    ----------
+    nb : Classifier
+        Fitted classifier.
+    counted : CountedRows
+        Rows that candidates are compared with.
+    estimate : {"predictive", "mean"}
+        Plug-in estimate of the parameters, or predictive.
+    by_class : bool
+        Whether candidates are compared with rows of their class only.
+    """
 
     nb: Classifier
     counted: CountedRows
     estimate: Estimate
     by_class: bool
-    size: int = 1
 
-    def ranks(self, candidates: Table, against: np.ndarray) -> np.ndarray:
-        """Count (2, 1, C) the rows whose score is at most, and less than, that of one candidate."""
-        fitted, label = self.nb.fitted_, self.counted.label
-        rows, counts = fitted.encoding.rows(candidates, lambda columns, unknown: None), np.zeros((2, *against.shape))
+    def ranks(self, X: object) -> np.ndarray:
+        """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse."""
+        return _rank_in_threads(self.nb.fitted_, X, self.estimate, 1, self._rank)
+
+    def _rank(self, candidates: Table, against: np.ndarray) -> np.ndarray:
+        """Count (2, 1, C) rows as `ranks` does, for one candidate."""
+        (encoding, statistics), label = self.nb.fitted_.counted, self.counted.label
+        rows, counts = encoding.rows(candidates, lambda columns, unknown: None), np.zeros((2, *against.shape))
         for y, (bound, low, high) in enumerate(_bounds(against, 1)):
-            added = counting.count_rows(fitted.encoding, rows, np.full(1, y, np.int32), np.ones(1))
-            odds = self._log_odds_given(fitted.statistics.merge(added))[np.arange(len(label)), label]
+            added = counting.count_rows(encoding, rows, np.full(1, y, np.int32), np.ones(1))
+            fitted = self.nb.with_counts(Counted(encoding, statistics.merge(added))).fitted_
+            joint = leave_one_out_of_average(fitted, _with_unit_weights(self.counted), self.estimate, "derived")
+            odds = log_odds_against(joint)[np.arange(len(label)), label]
             weight = self.counted.weight * (label == y) if self.by_class else self.counted.weight
             with np.errstate(over="ignore"):
                 excess = np.exp(np.minimum(odds, _LARGE) - bound)
             counts[:, 0, y] = weight @ (excess >= low), weight @ (excess > high)
         return counts
 
-    def _log_odds_given(self, statistics: Statistics) -> np.ndarray:
-        """Compute (N, C) log odds of the counted rows against each class, given `statistics` without the row."""
-        fitted = self.nb.with_counts(Counted(self.nb.fitted_.encoding, statistics)).fitted_
-        joint = leave_one_out_of_average(fitted, _with_unit_weights(self.counted), self.estimate, "derived")
-        return log_odds_against(joint)
+
+def _rank_in_threads(
+    fitted: Fitted, X: object, estimate: Estimate, size: int, rank: Callable[[Table, np.ndarray], np.ndarray]
+) -> np.ndarray:
+    """Compute (2, M, C) ranks of the rows of X by `rank`, which takes `size` rows and their log odds at a time."""
+    table, against = fitted.table(X), log_odds_against(fitted.score(X, scoring.joint, estimate))
+    ranks, row = np.empty((2, *against.shape)), np.arange(len(against))
+
+    def rank_from(start: int) -> int:
+        part = slice(start, start + size)
+        ranks[:, part] = rank(table.take((row >= start) & (row < start + size)), against[part])
+        return len(row[part])
+
+    with progress("conformal", len(row), unit="row") as step:
+        for n_ranked in map_in_threads(rank_from, range(0, len(row), size)):
+            step(n_ranked)
+    return ranks
 
 
 def _with_unit_weights(counted: CountedRows) -> CountedRows:
     """Return the rows with weight 1: of a row that stands for several, one is left out while the others stay."""
     return counted._replace(weight=np.ones_like(counted.weight))
-
-
-def _group_by_class(encoding: Encoding, counted: CountedRows, likelihood: np.ndarray) -> list[ClassRows]:
-    """Return the counted rows class by class."""
-    groups = []
-    for c in np.flatnonzero(np.bincount(counted.label)):
-        taken = counted.take(mask := counted.label == c, encoding)
-        groups.append(ClassRows(int(c), taken.rows, taken.weight, likelihood[mask]))
-    return groups
-
-
-def _compared_groups(groups: Sequence[ClassRows], y: int, by_class: bool) -> list[ClassRows]:
-    """Return the rows that candidates of class y are compared with."""
-    return [group for group in groups if group.label == y or not by_class]
 
 
 def _count_singly(encoding: Encoding, candidates: Table, most: int) -> Statistics:
@@ -246,81 +229,78 @@ def _bounds(against: np.ndarray, size: int) -> Iterator[np.ndarray]:
         yield np.pad(bound, ((0, 0), (0, size - bound.shape[1])))
 
 
-@jax.jit(static_argnames=("estimate", "is_own"))
-def _with_each(
-    prior: NaiveBayes,
-    statistics: Statistics,
-    added: tuple[Any, ...],
-    y: jax.Array,
-    x: tuple[Any, ...],
-    estimate: Estimate,
-    is_own: bool,
-) -> JointLikelihood:
-    """Return the likelihood of M classes, each class y with one of M rows, prepared for rows like x.
+class _Comparison(NamedTuple):
+    """Counted rows and the candidates that are compared with them.
 
-    `is_own` says whether the rows x are among the data of class y, and are left out.
+    Parameters
+    ----------
+    prior, statistics : NaiveBayes, Statistics
+        Prior, and statistics of all counted rows, padded.
+    added : tuple of statistics
+        Statistics of each block of columns, in which each of M candidates is a class.
+    x : tuple
+        Block of n counted rows.
+    likelihood : (n, C) array
+        log p(row | class) by the posterior without the row, unless classes share parameters.
+    label, y : int
+        Classes of the counted rows, and of the candidates.
+    weight : (n,) array
+        Replication counts of the counted rows.
+    bounds : (3, M) array
+        Log odds against the candidates, see `_bounds`.
     """
-    n = jax.tree.leaves(added)[0].shape[0]
+
+    prior: NaiveBayes
+    statistics: Statistics
+    added: tuple[Any, ...]
+    x: tuple[Any, ...]
+    likelihood: jax.Array
+    label: jax.Array
+    y: jax.Array
+    weight: jax.Array
+    bounds: jax.Array
+
+
+@jax.jit(static_argnames=("estimate", "is_own"))
+def _rank_independent(compared: _Comparison, estimate: Estimate, is_own: bool) -> jax.Array:
+    """Compute (2, M) ranks if each candidate informs the parameters of class y only.
+
+    `is_own` says whether the counted rows are of class y, and are left out.
+    """
+    prior, statistics, added, x, likelihood, label, y, weight, bounds = compared
+    n = bounds.shape[1]
 
     def repeat_class(tree: Any) -> Any:
         # Fields with an axis of classes are (C, K); fields that all classes have in common, such as `group`, are not.
         return jax.tree.map(lambda v: jnp.broadcast_to(jnp.asarray(v)[y], (n, v.shape[1])) if v.ndim == 2 else v, tree)
 
+    # A model of M classes, each of them class y with one more row.
     parts = zip(repeat_class(prior.blocks), repeat_class(statistics.blocks), added, strict=True)
     families = tuple(posterior_for_removal(family, counted.merge(row)) for family, counted, row in parts)
     weights = None if prior.weights is None else replace(prior.weights, class_bias=jnp.zeros(n))
     model = replace(prior, class_prior=Known(jnp.zeros((1, n))), blocks=families, weights=weights)
-    return model.read(estimate, jnp.full(n, -1.0) if is_own else None).prepare(x)
+    reading = model.read(estimate, jnp.full(n, -1.0) if is_own else None).prepare(x)
+    # Without the barrier XLA would fuse the likelihood with the sums, and compute it along the wrong axis.
+    changed: jax.Array = jax.lax.optimization_barrier(reading.log_likelihood(x))  # type: ignore[no-untyped-call]
 
-
-@jax.jit
-def _log_likelihood(reading: JointLikelihood, x: tuple[Any, ...]) -> jax.Array:
-    # This is a kernel of its own: XLA would fuse it with the sums of `_rank`, and compute it along the wrong axis.
-    return reading.log_likelihood(x)
-
-
-@jax.jit(static_argnames=("estimate", "is_own"))
-def _rank(
-    class_prior: NaiveBayes,
-    class_count: jax.Array,
-    likelihood: jax.Array,
-    changed: jax.Array,
-    label: jax.Array,
-    y: jax.Array,
-    weight: jax.Array,
-    bounds: jax.Array,
-    estimate: Estimate,
-    is_own: bool,
-) -> jax.Array:
-    """Compute (2, M) ranks among n rows of class `label`; `changed` (n, M) is log p(row | class y with candidate m)."""
     indicator = jnp.eye(likelihood.shape[1])
-    posterior = class_prior.update_for_removal(Statistics(class_count, (), 0.0))
+    posterior = replace(prior, blocks=()).update_for_removal(Statistics(statistics.class_count, (), 0.0))
     log_class = posterior.read(estimate, indicator[y] - indicator[label]).log_class
     joint, changed = plus(likelihood, log_class), plus(changed, log_class[y])
     others = (indicator[label] == 0) & (indicator[y] == 0)
     rest = jax.nn.logsumexp(joint, axis=1, where=others, keepdims=True)
-    bound = bounds[0]
     if is_own:
-        excess = jnp.exp(_finite(rest - changed) - bound)
+        excess = jnp.exp(_finite(rest - changed) - bounds[0])
     else:
         label_joint = joint[:, label, None]
-        excess = jnp.exp(_finite(changed - label_joint) - bound) + jnp.exp(_finite(rest - label_joint) - bound)
+        excess = jnp.exp(_finite(changed - label_joint) - bounds[0]) + jnp.exp(_finite(rest - label_joint) - bounds[0])
     return _count_exceeding(excess, weight, bounds)
 
 
 @jax.jit(static_argnames="estimate")
-def _rank_shared(
-    prior: NaiveBayes,
-    statistics: Statistics,
-    added: tuple[Any, ...],
-    x: tuple[Any, ...],
-    label: jax.Array,
-    y: jax.Array,
-    weight: jax.Array,
-    bounds: jax.Array,
-    estimate: Estimate,
-) -> jax.Array:
-    """Compute (2, M) ranks among rows of class `label`, with the parameters of all classes anew for each candidate."""
+def _rank_shared(compared: _Comparison, estimate: Estimate) -> jax.Array:
+    """Compute (2, M) ranks, with the parameters of all classes anew for each candidate."""
+    prior, statistics, added, x, _, label, y, weight, all_bounds = compared
     indicator = jnp.eye(jnp.shape(statistics.class_count)[0])
 
     def rank_candidate(candidate: tuple[tuple[Any, ...], jax.Array]) -> jax.Array:
@@ -332,7 +312,7 @@ def _rank_shared(
         against = jax.nn.logsumexp(joint, axis=1, where=indicator[label] == 0) - joint[:, label]
         return _count_exceeding(jnp.exp(_finite(against)[:, None] - bounds[0]), weight, bounds[:, None])[:, 0]
 
-    ranks: jax.Array = jax.lax.map(rank_candidate, (added, bounds.T))
+    ranks: jax.Array = jax.lax.map(rank_candidate, (added, all_bounds.T))
     return ranks.T
 
 
@@ -342,13 +322,7 @@ def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) ->
     `excess` (n, M) is the quotient of the odds of row and candidate.
     """
     _, low, high = bounds
-
-    def total(which: jax.Array) -> jax.Array:
-        # Pieces of the rows are summed by several cores.
-        counted = jnp.where(which, weight[:, None], 0.0)
-        return jnp.sum(counted.reshape(-1, min(_PIECE, len(weight)), which.shape[1]).sum(axis=1), axis=0)
-
-    return jnp.stack([total(excess >= low), total(excess > high)])
+    return jnp.stack([weight @ (excess >= low), weight @ (excess > high)])
 
 
 def _finite(log_odds: jax.Array) -> jax.Array:

@@ -12,10 +12,10 @@ import numpy as np
 from bayesnb import scoring
 from bayesnb._util.progress import progress
 from bayesnb._util.rows import take_rows
-from bayesnb.fitted import Fitted
+from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate
 from bayesnb.prediction.conformity import log_odds_against
-from bayesnb.prediction.weights import Weighed
+from bayesnb.selection.leave_one_out import CountedRows
 
 N_FOLDS = 10
 GUARANTEE = (
@@ -67,6 +67,51 @@ class CrossRanks:
     estimate: Estimate
     by_class: bool
 
+    @classmethod
+    def from_rows(
+        cls,
+        nb: Classifier,
+        X: object,
+        y: object,
+        counted: CountedRows,
+        estimate: Estimate,
+        seed: int,
+        *,
+        by_class: bool,
+    ) -> CrossRanks:
+        """Fit a weighted classifier without each of ten folds of the rows, stratified by class.
+
+        Parameters
+        ----------
+        nb : fitted WeightedNB
+            Classifier of which copies are fitted.
+        X, y : array-likes
+            Rows and labels.
+        counted : CountedRows
+            The same rows, with the index of the class, and the replication count, of each row.
+        estimate : {"predictive", "mean", "map", "mle"}
+            Plug-in estimate of the parameters, or predictive.
+        seed : int
+            Seed of the folds.
+        by_class : bool
+            Whether a candidate is compared with rows of its own class only.
+        """
+        label, weight = counted.label, counted.weight
+        fold_of, folds = random_folds(label, seed), []
+        with progress("conformal", N_FOLDS) as tick:
+            for k in range(N_FOLDS):
+                rows = np.flatnonzero((fold_of == k) & (weight > 0))
+                # The fit to all rows has given the same warnings.
+                with warnings.catch_warnings(action="ignore", category=UserWarning):
+                    fitted = nb.refit(X, y, weight * (fold_of != k)).fitted_
+                    position = fitted.encoding.classes.index(nb.classes_.tolist())
+                    against = _log_odds(fitted, position, take_rows(X, rows), estimate)
+                against = against[np.arange(len(rows)), label[rows]]
+                order = np.argsort(-against, kind="stable")
+                folds.append(Fold(fitted, position, against[order], label[rows[order]], weight[rows[order]]))
+                tick()
+        return cls(folds, estimate, by_class)
+
     def ranks(self, X: object) -> np.ndarray:
         """Count (2, M, C) rows that fit at most as well as row m with label c, and rows that fit worse.
 
@@ -77,7 +122,7 @@ class CrossRanks:
         """
         ranks = np.zeros(())
         for fold in self.folds:
-            candidates = _log_odds(fold, X, self.estimate)
+            candidates = _log_odds(fold.fitted, fold.position, X, self.estimate)
             margin = _EQUAL * np.maximum(1.0, abs(np.where(np.isfinite(candidates), candidates, 0.0)))
             class_ranks = []
             for c in range(candidates.shape[1]):
@@ -90,51 +135,6 @@ class CrossRanks:
         return ranks
 
 
-def cross_ranks(
-    nb: Weighed,
-    X: object,
-    y: object,
-    label: np.ndarray,
-    weight: np.ndarray,
-    estimate: Estimate,
-    seed: int,
-    *,
-    by_class: bool,
-) -> CrossRanks:
-    """Fit a weighted classifier without each of ten folds of the rows, stratified by class.
-
-    Parameters
-    ----------
-    nb : fitted WeightedNB
-        Classifier of which copies are fitted.
-    X, y : array-likes
-        Rows and labels.
-    label, weight : (N,) arrays
-        Index of the class, and replication count, of each row.
-    estimate : {"predictive", "mean", "map", "mle"}
-        Plug-in estimate of the parameters, or predictive.
-    seed : int
-        Seed of the folds.
-    by_class : bool
-        Whether a candidate is compared with rows of its own class only.
-    """
-    fold_of, folds = random_folds(label, seed), []
-    with progress("conformal", N_FOLDS) as tick:
-        for k in range(N_FOLDS):
-            rows = np.flatnonzero((fold_of == k) & (weight > 0))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # The fit to all rows has given the same warnings.
-                refitted = nb.refit(X, y, weight * (fold_of != k))
-                known = {value: c for c, value in enumerate(refitted.classes_.tolist())}
-                position = np.array([known.get(value, -1) for value in nb.classes_.tolist()])
-                fold = Fold(refitted.fitted_, position, np.empty(0), label[rows], weight[rows])
-                against = _log_odds(fold, take_rows(X, rows), estimate)[np.arange(len(rows)), label[rows]]
-            order = np.argsort(-against, kind="stable")
-            folds.append(fold._replace(against=against[order], label=label[rows][order], weight=weight[rows][order]))
-            tick()
-    return CrossRanks(folds, estimate, by_class)
-
-
 def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
     """Draw the fold (N,) of each row, stratified by class."""
     order = np.random.default_rng(seed).permutation(len(label))
@@ -143,7 +143,7 @@ def random_folds(label: np.ndarray, seed: int) -> np.ndarray:
     return fold_of
 
 
-def _log_odds(fold: Fold, X: object, estimate: Estimate) -> np.ndarray:
+def _log_odds(fitted: Fitted, position: np.ndarray, X: object, estimate: Estimate) -> np.ndarray:
     """Return (M, C) log odds against each class of the classifier, by the fit without a fold."""
-    joint = fold.fitted.score(X, scoring.joint, estimate)
-    return log_odds_against(np.where(fold.position < 0, -np.inf, joint[:, fold.position]))
+    joint = fitted.score(X, scoring.joint, estimate)
+    return log_odds_against(np.where(position < 0, -np.inf, joint[:, position]))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -25,11 +24,9 @@ from bayesnb.encoding import Levels, Table, check_labels, check_weights
 from bayesnb.encoding.priors import class_distribution
 from bayesnb.families import LevelCounts
 from bayesnb.fitted import Classifier, Fitted
-from bayesnb.model import JointLikelihood, TermWeights
-from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
-from bayesnb.prediction.sparse_terms import SparseTerms
+from bayesnb.prediction.cross_terms import MOST_TERMS, CrossTerms, TermBlock
 from bayesnb.prediction.terms import AVERAGE, term_names, terms
-from bayesnb.prediction.weight_optimum import CrossTerms, Groups, Prior, TermBlock, optimize_weights
+from bayesnb.prediction.weight_optimum import Groups, Optimum, Prior, held_out_log_losses, optimize_weights
 from bayesnb.prediction.weights import WeightPath, Weights
 from bayesnb.selection.leave_one_out import FEWEST_EVENTS
 
@@ -44,25 +41,6 @@ _CELLS_AT_ONCE = 2**24
 
 class TooFewRowsError(ValueError):
     """Error raised if the rows are too few to fit weights to."""
-
-
-class RowSample(NamedTuple):
-    """Rows that weights are fitted to.
-
-    Parameters
-    ----------
-    position : (N,) int array
-        Positions of the rows among the user's rows.
-    label, weight : (N,) arrays
-        Index of the class, and replication count, of each of the N rows.
-    has_rows : (C,) array of bool
-        Whether the rows of a class take part; classes with a single row do not.
-    """
-
-    position: np.ndarray
-    label: np.ndarray
-    weight: np.ndarray
-    has_rows: np.ndarray
 
 
 def random_halves(label: np.ndarray, n_splits: int, seed: int) -> np.ndarray:
@@ -96,7 +74,7 @@ def random_halves(label: np.ndarray, n_splits: int, seed: int) -> np.ndarray:
 
 def sample_rows(
     classes: Levels, label: np.ndarray, weight: np.ndarray, max_rows: int, seed: int, name: str
-) -> RowSample:
+) -> tuple[np.ndarray, np.ndarray]:
     """Choose the rows that weights are fitted to: all, or a stratified sample of `max_rows`.
 
     Parameters
@@ -110,6 +88,13 @@ def sample_rows(
     name : str
         Name of the classifier, for messages.
 
+    Returns
+    -------
+    position : (N',) int array
+        Positions of the chosen rows.
+    has_rows : (C,) array of bool
+        Whether the rows of a class take part; classes with a single row do not.
+
     Raises
     ------
     TooFewRowsError
@@ -120,16 +105,15 @@ def sample_rows(
     UserWarning
         If a class has one row only, which does not take part: one of two halves would lack the class.
     """
-    n_classes, is_usable = len(classes), weight > 0
-    rows_per_class = np.bincount(label[is_usable], minlength=n_classes)
+    n_classes = len(classes)
+    rows_per_class = np.bincount(label[weight > 0], minlength=n_classes)
     has_rows = rows_per_class > 1
-    is_usable &= has_rows[label]
-    index = np.flatnonzero(is_usable)
-    if len(index) > max_rows:
-        order = np.random.default_rng(seed).permutation(index)
+    position = np.flatnonzero((weight > 0) & has_rows[label])
+    if len(position) > max_rows:
+        order = np.random.default_rng(seed).permutation(position)
         order = order[np.argsort(label[order], kind="stable")]
-        index = np.sort(order[np.linspace(0, len(order) - 1, max_rows).astype(int)])
-    counts = np.bincount(label[index], weight[index], minlength=n_classes)
+        position = np.sort(order[np.linspace(0, len(order) - 1, max_rows).astype(int)])
+    counts = np.bincount(label[position], weight[position], minlength=n_classes)
     if (events := counts.sum() - counts.max(initial=0.0)) < FEWEST_EVENTS:
         raise TooFewRowsError(
             f"only {events:g} rows are outside the largest class, and weights take {FEWEST_EVENTS} or more (rows alone "
@@ -140,7 +124,72 @@ def sample_rows(
             f"{name}: of classes {single} there is one row here, and halves would lack it: it does not enter the "
             "weights, and these classes have no bias."
         )
-    return RowSample(index, label[index], weight[index], has_rows)
+    return position, has_rows
+
+
+@dataclass(frozen=True, eq=False)
+class TermColumns:
+    """Columns of the array of terms: one for each term, or one for each set of terms with a common weight.
+
+    Parameters
+    ----------
+    names : (T,) tuple of str
+        Names of the classifier's terms.
+    column : (T,) int array
+        Which of the T' columns each term is added to.
+    groups : Groups
+        Groups of columns that share a temperature.
+    biased : bool
+        Whether classes have a bias, and terms weights of their own.
+    averaged : bool
+        Whether terms are models whose probabilities are averaged where they have no weights.
+    """
+
+    names: tuple[str, ...]
+    column: np.ndarray
+    groups: Groups
+    biased: bool
+    averaged: bool
+
+    @classmethod
+    def from_fitted(cls, fitted: Fitted, kind: Kind) -> TermColumns:
+        """Return the columns of a classifier's terms for this kind of weights."""
+        names, averaged = term_names(fitted), fitted.average is not None
+        has_common_weight = kind == "temperature" or len(names) == 1
+        if averaged and has_common_weight:
+            names = (AVERAGE,)
+        column, kinds = np.arange(len(names)), np.zeros((2, len(names)), bool) if averaged else _term_kinds(fitted)
+        if has_common_weight:
+            # The weight of rows of several draws from one simplex depends on their length, so that they have a column.
+            kinds, column = np.unique(kinds, axis=1, return_inverse=True)
+        of_draws, dependence = kinds
+        return cls(names, column, Groups.from_dependence(dependence, of_draws), not has_common_weight, averaged)
+
+    def __len__(self) -> int:
+        """Return the number of columns, T'."""
+        return len(self.groups.index)
+
+    def compute(self, half: Classifier, rows: object) -> np.ndarray:
+        """Compute (n, C, T') terms of rows by the fit to a half; 0 of terms that the half does not have."""
+        if self.names == (AVERAGE,):
+            joint, log_class = half.fitted_.score(rows, scoring.joint), scoring.log_class(*half.fitted_.read())
+            return np.asarray(joint - log_class)[..., None]
+        half_terms = terms(half, rows)
+        if self.biased:
+            position = {name: t for t, name in enumerate(half_terms.names)}
+            index = np.array([position.get(name, -1) for name in self.names])
+            return np.where(index < 0, 0.0, half_terms.values[..., index])
+        kinds = _term_kinds(half.fitted_)
+        columns = zip(self.groups.of_draws, self.groups.index, strict=True)
+        added = [(kinds == np.array(kind)[:, None]).all(axis=0) for kind in columns]
+        return np.stack([half_terms.values[..., is_added].sum(axis=-1) for is_added in added], axis=-1)
+
+
+def _term_kinds(fitted: Fitted) -> np.ndarray:
+    """Return (2, T) whether each term is of rows of several draws from one simplex, and whether it is a dependence."""
+    term_map, blocks = fitted.encoding.term_map, fitted.encoding.blocks
+    of_draws = np.repeat([b.one_simplex for b in blocks], [len(b.term_names) for b in blocks])
+    return np.array([term_map.gather(of_draws).astype(bool), term_map.dependence])
 
 
 class CrossFit(NamedTuple):
@@ -148,28 +197,16 @@ class CrossFit(NamedTuple):
 
     Parameters
     ----------
-    names : (T,) tuple of str
-        Names of the classifier's terms.
-    column : (T,) int array
-        Which of the T' columns of `terms` each of the T terms is added to.
+    columns : TermColumns
+        Columns of the terms.
     terms : CrossTerms
         Columns of terms of each row, by the fits to halves without the row.
-    groups : Groups
-        Groups of columns that share a temperature.
-    biased : bool
-        Whether classes have a bias.
-    averaged : bool
-        Whether terms are models whose probabilities are averaged where they have no weights.
     log_length : float
         Mean of log(t + 1) over rows of t draws from one simplex; 0 where there is no simplex.
     """
 
-    names: tuple[str, ...]
-    column: np.ndarray
+    columns: TermColumns
     terms: CrossTerms
-    groups: Groups
-    biased: bool
-    averaged: bool
     log_length: float
 
     @property
@@ -177,15 +214,11 @@ class CrossFit(NamedTuple):
         """(N,) replication counts of the rows."""
         return np.bincount(self.terms.row, self.terms.weight)
 
-    @property
-    def grid(self) -> Sequence[Sequence[float]]:
-        """Values of τ to compare, from those that shrink most to those that shrink least."""
-        return self.groups.grid if self.biased else self.groups.grid[:1]
-
     def terms_under(self, exponent: float, shrinkage: Sequence[float]) -> tuple[CrossTerms, Groups]:
         """Return the terms scaled by the exponent β of the length, with their groups; under τ = 0 a sum per group."""
-        scaled = self.terms.with_exponent(exponent, self.groups.of_draws)
-        return (scaled, self.groups) if any(shrinkage) else (scaled.sum_groups(self.groups), self.groups.collapse())
+        groups = self.columns.groups
+        scaled = self.terms.with_exponent(exponent, groups.of_draws)
+        return (scaled, groups) if any(shrinkage) else (scaled.sum_groups(groups.index), groups.collapse())
 
 
 def cross_fit(
@@ -222,78 +255,52 @@ def cross_fit(
     name, table = fit.fitted_.name, fit.fitted_.table(X)
     classes, label = check_labels(y, table.n_rows, name)
     weight = check_weights(sample_weight, table.n_rows)
-    columns = _TermColumns.from_fitted(fit.fitted_, kind)
-    representation: type[DenseTerms] | type[SparseTerms]
-    representation = SparseTerms if len(columns) > MOST_TERMS and fit.fitted_.average is None else DenseTerms
-    cells = len(classes) * representation.cells_per_row(len(columns), _n_deviating_cells(table))
-    sample = sample_rows(classes, label, weight, min(max_rows, max(1, _MOST_CELLS // cells)), seed, name)
-    n_rows = len(sample.position)
+    columns, n_classes = TermColumns.from_fitted(fit.fitted_, kind), len(classes)
+    is_sparse, cells_per_row = len(columns) > MOST_TERMS and not columns.averaged, len(columns)
+    if is_sparse:  # Cells that differ from what most rows have are stored.
+        cells_per_row = 1 + int(table.data.nnz) // max(1, table.n_rows) if table.is_sparse else len(table.names)
+    most_rows = min(max_rows, max(1, _MOST_CELLS // (n_classes * cells_per_row)))
+    position, has_rows = sample_rows(classes, label, weight, most_rows, seed, name)
+    n_rows = len(position)
     n_splits = max(N_SPLITS, min(_MOST_SPLITS, _MANY_ROWS // n_rows))
-    n_splits = n_splits if n_splits * n_rows * cells <= _MOST_CELLS else 1
+    n_splits = n_splits if n_splits * n_rows * n_classes * cells_per_row <= _MOST_CELLS else 1
     first_halves = np.zeros((n_splits, len(label)), bool)
     first_halves[:, weight > 0] = random_halves(label[weight > 0], n_splits, seed)
-    log_length = _log_lengths(fit.fitted_, table)[sample.position]
-    typical = float(np.average(log_length, weights=sample.weight))
-    crossed = representation.from_blocks(
-        _cross_blocks(fit, X, y, weight, first_halves, sample, columns, classes),
-        columns.groups,
-        len(classes),
+
+    def blocks() -> Iterator[TermBlock]:
+        """Fit both halves of each split in turn, fits 2s and 2s + 1, and yield terms of the rows of the other half."""
+        fit_part, size = fit.fit_parts(X, y, weight), max(1, _CELLS_AT_ONCE // (n_classes * len(columns.names)))
+        with progress("weights", 2 * n_splits) as tick:
+            for k in range(2 * n_splits):
+                split, is_second = divmod(k, 2)
+                half = first_halves[split] != is_second
+                others = np.flatnonzero(~half[position])
+                # The fit to all rows has given the same warnings.
+                with warnings.catch_warnings(action="ignore", category=UserWarning):
+                    fitted = fit_part(weight * half)
+                    log_class = np.where(has_rows, _log_class(fitted.fitted_), -np.inf)
+                for start in range(0, len(others), size):
+                    rows = others[start : start + size]
+                    with warnings.catch_warnings(action="ignore", category=UserWarning):
+                        values = columns.compute(fitted, take_rows(X, position[rows]))
+                    _require_finite(values, position[rows], columns, classes)
+                    yield TermBlock(split * n_rows + rows, k, log_class, values)
+                tick()
+
+    log_length = _log_lengths(fit.fitted_, table)[position]
+    typical = float(np.average(log_length, weights=weight[position]))
+    crossed = CrossTerms.from_blocks(
+        blocks(),
+        columns.groups.of_draws,
+        n_classes,
+        is_sparse=is_sparse,
         log_length=np.tile(log_length - typical, n_splits),
-        label=np.tile(sample.label, n_splits),
-        weight=np.tile(sample.weight / n_splits, n_splits),
+        label=np.tile(label[position], n_splits),
+        weight=np.tile(weight[position] / n_splits, n_splits),
         row=np.tile(np.arange(n_rows), n_splits),
-        fit=(2 * np.arange(n_splits)[:, None] + first_halves[:, sample.position]).ravel(),
+        fit=(2 * np.arange(n_splits)[:, None] + first_halves[:, position]).ravel(),
     )
-    return classes, CrossFit(
-        names=columns.names,
-        column=columns.column,
-        terms=crossed,
-        groups=columns.groups,
-        biased=columns.biased,
-        averaged=fit.fitted_.average is not None,
-        log_length=typical if columns.groups.of_draws.any() else 0.0,
-    )
-
-
-def _cross_blocks(
-    fit: Classifier,
-    X: object,
-    y: object,
-    weight: np.ndarray,
-    first_halves: np.ndarray,
-    sample: RowSample,
-    columns: _TermColumns,
-    classes: Levels,
-) -> Iterator[TermBlock]:
-    """Fit both halves of each split in turn, and yield the terms of the sampled rows of the other half, in blocks.
-
-    Fit 2s is to the first half of split s, fit 2s + 1 to the second; `first_halves` is (S, N).
-    """
-    n_rows, size = len(sample.position), max(1, _CELLS_AT_ONCE // (len(classes) * len(columns)))
-    fit_part = fit.fit_parts(X, y, weight)
-    with progress("weights", 2 * len(first_halves)) as tick:
-        for k in range(2 * len(first_halves)):
-            split, is_second = divmod(k, 2)
-            half = first_halves[split] != is_second
-            others = np.flatnonzero(~half[sample.position])
-            with _no_user_warnings():
-                fitted = fit_part(weight * half)
-                log_class = np.where(sample.has_rows, _log_class(fitted.fitted_), -np.inf)
-            for start in range(0, len(others), size):
-                rows = others[start : start + size]
-                with _no_user_warnings():
-                    values = columns.compute(fitted, take_rows(X, sample.position[rows]))
-                _require_finite(values, sample.position[rows], columns, classes)
-                yield TermBlock(split * n_rows + rows, k, log_class, values)
-            tick()
-
-
-@contextmanager
-def _no_user_warnings() -> Iterator[None]:
-    """Hide warnings that the fit to all rows has given already."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        yield
+    return classes, CrossFit(columns, crossed, typical if columns.groups.of_draws.any() else 0.0)
 
 
 def weigh_cross_fit(crossed: CrossFit, classes: Levels) -> tuple[Weights, np.ndarray]:
@@ -312,41 +319,38 @@ def weigh_cross_fit(crossed: CrossFit, classes: Levels) -> tuple[Weights, np.nda
     losses : (N,) array
         Expected log loss of each row on which weights are fitted to other rows, in nats.
     """
-    groups, column, crossed_terms = crossed.groups, crossed.column, crossed.terms
-    optima, chosen, exponent = optimize_weights(crossed_terms, groups, crossed.grid, biased=crossed.biased)
-    best, of_draws = optima[chosen], groups.of_draws[column]
+    columns, crossed_terms, log_length = crossed
+    groups, column = columns.groups, columns.column
+    grid = groups.grid if columns.biased else groups.grid[:1]
+    optima, chosen, exponent = optimize_weights(crossed_terms, groups, grid, biased=columns.biased)
+    best, of_draws, row_weight = optima[chosen], groups.of_draws[column], crossed.row_weight
     scaled = crossed_terms.with_exponent(exponent, groups.of_draws)
-    if crossed.averaged and isinstance(crossed_terms, DenseTerms):
-        plain_losses = crossed_terms.averaged().log_losses(np.zeros(len(classes)), np.ones(1))
-    else:
-        plain_losses = crossed_terms.log_losses(np.zeros(len(classes)), np.ones(len(groups.index)))
-    prior = Prior.from_groups(groups, best.shrinkage, len(classes), biased=crossed.biased)
-    weight, losses = crossed.row_weight, scaled.held_out_log_losses(prior, (best.bias, best.weight))
-    dependence = groups.index[column] == 1
+    prior = Prior(groups, best.shrinkage, len(classes), columns.biased)
+    losses = held_out_log_losses(scaled, prior, (best.bias, best.weight))
+    plain = crossed_terms.averaged() if columns.averaged else crossed_terms
+    plain_losses = plain.log_losses(np.zeros(len(classes)), np.ones(plain.reference.shape[-1]))
+    path = {field.name: np.array([getattr(optimum, field.name) for optimum in optima]) for field in fields(Optimum)}
+    path |= {name: path[name][:, column] for name in ("weight", "sd")}
+    # Without dependences there is one temperature.
+    temperature, dependence_temperature = (*best.temperature.tolist(), 0.0)[:2]
+    shrinkage, dependence_shrinkage = (*best.shrinkage.tolist(), 0.0)[:2]
     weights = Weights(
-        names=crossed.names,
-        weight=best.weight[column] * np.where(of_draws, np.exp(exponent * crossed.log_length), 1.0),
+        names=columns.names,
+        weight=best.weight[column] * np.where(of_draws, np.exp(exponent * log_length), 1.0),
         classes=classes,
         class_bias=best.bias,
-        temperature=float(best.temperature[0]),
-        shrinkage=float(best.shrinkage[0]),
+        temperature=temperature,
+        shrinkage=shrinkage,
         of_draws=of_draws,
         exponent=exponent,
-        log_length=crossed.log_length,
-        n_rows=len(weight),
-        log_loss=float(np.average(losses, weights=weight)),
-        plain_log_loss=float(np.average(plain_losses, weights=weight)),
-        path=WeightPath(
-            shrinkage=np.array([optimum.shrinkage for optimum in optima]),
-            log_evidence=np.array([optimum.log_evidence for optimum in optima]),
-            temperature=np.array([optimum.temperature for optimum in optima]),
-            temperature_sd=np.array([optimum.temperature_sd for optimum in optima]),
-            weight=np.array([optimum.weight[column] for optimum in optima]),
-            sd=np.array([optimum.sd[column] for optimum in optima]),
-        ),
-        dependence=dependence,
-        dependence_temperature=float(best.temperature[1]) if dependence.any() else 0.0,
-        dependence_shrinkage=float(best.shrinkage[1]) if dependence.any() else 0.0,
+        log_length=log_length,
+        n_rows=len(row_weight),
+        log_loss=float(np.average(losses, weights=row_weight)),
+        plain_log_loss=float(np.average(plain_losses, weights=row_weight)),
+        path=WeightPath(**{field.name: path[field.name] for field in fields(WeightPath)}),
+        dependence=groups.index[column] == 1,
+        dependence_temperature=dependence_temperature,
+        dependence_shrinkage=dependence_shrinkage,
     )
     return weights, losses
 
@@ -367,101 +371,22 @@ def choose_simplest(losses: Sequence[np.ndarray], weight: np.ndarray) -> int:
         Index of the first model whose mean loss exceeds the least by .001 nats, or by one standard error of the
         difference, or less (Breiman et al., *Classification and Regression Trees*, 1984, section 3.4.3).
     """
-    means = [np.average(loss, weights=weight) for loss in losses]
+    means = np.average(losses, axis=1, weights=weight)
     best = int(np.argmin(means))
-    for k, loss in enumerate(losses):
-        excess = loss - losses[best]
-        mean = means[k] - means[best]
-        error = np.sqrt(np.average((excess - mean) ** 2, weights=weight) / weight.sum())
-        if mean <= max(error, NEGLIGIBLE):
-            return k
-    return best
+    excess, mean_excess = np.asarray(losses) - losses[best], means - means[best]
+    variance = np.average((excess - mean_excess[:, None]) ** 2, axis=1, weights=weight)
+    return int(np.argmax(mean_excess <= np.maximum(np.sqrt(variance / weight.sum()), NEGLIGIBLE)))
 
 
-@dataclass(frozen=True, eq=False)
-class _TermColumns:
-    """Columns of the array of terms: one for each term, or one for each set of terms with a common weight.
-
-    Parameters
-    ----------
-    names : (T,) tuple of str
-        Names of the classifier's terms.
-    column : (T,) int array
-        Which of the T' columns each term is added to.
-    groups : Groups
-        Groups of the T' columns.
-    biased : bool
-        Whether classes have a bias, and terms weights of their own.
-    """
-
-    names: tuple[str, ...]
-    column: np.ndarray
-    groups: Groups
-    biased: bool
-
-    @classmethod
-    def from_fitted(cls, fitted: Fitted, kind: Kind) -> _TermColumns:
-        """Return the columns of a classifier's terms for this kind of weights."""
-        names = term_names(fitted)
-        has_common_weight = kind == "temperature" or len(names) == 1
-        if fitted.average is not None:
-            names = (AVERAGE,) if has_common_weight else names
-            of_draws = dependence = np.zeros(len(names), bool)
-        else:
-            term_map, blocks = fitted.encoding.term_map, fitted.encoding.blocks
-            of_draws = term_map.gather(np.repeat([b.one_simplex for b in blocks], [len(b.term_names) for b in blocks]))
-            of_draws, dependence = of_draws.astype(bool), term_map.dependence
-        column = np.arange(len(names))
-        if has_common_weight:
-            # The weight of rows of several draws from one simplex depends on their length, so that they have a column.
-            (of_draws, dependence), column = np.unique([of_draws, dependence], axis=1, return_inverse=True)
-        return cls(names, column, Groups.from_dependence(dependence, of_draws), not has_common_weight)
-
-    def __len__(self) -> int:
-        """Return the number of columns, T'."""
-        return len(self.groups.index)
-
-    def compute(self, half: Any, rows: Any) -> np.ndarray:
-        """Compute (n, C, T') terms of rows by the fit to a half; 0 of terms that the half does not have."""
-        if self.names == (AVERAGE,):
-            log_class = scoring.log_class(*half.fitted_.read())
-            return np.asarray(half.predict_joint_log_proba(rows) - log_class)[..., None]
-        if self.biased:
-            half_terms = terms(half, rows)
-            position = {name: t for t, name in enumerate(half_terms.names)}
-            index = np.array([position.get(name, -1) for name in self.names])
-            return np.where(index < 0, 0.0, half_terms.values[..., index])
-        fitted: Fitted = half.fitted_
-        half_columns, blocks = _TermColumns.from_fitted(fitted, "temperature"), fitted.encoding.blocks
-        model, reading = fitted.read()
-        encoded, n_rows = fitted.encode(rows)
-        sizes = [len(b.term_names) for b in blocks]
-        values = np.zeros((n_rows, model.n_classes, len(self)))
-        for t, (of_draws, group) in enumerate(zip(self.groups.of_draws, self.groups.index, strict=True)):
-            is_added = (half_columns.groups.of_draws == of_draws) & (half_columns.groups.index == group)
-            weight = fitted.encoding.term_map.spread(is_added[half_columns.column].astype(float))
-            weighted = replace(model, weights=TermWeights.split(np.zeros(model.n_classes), weight, sizes))
-            values[..., t] = scoring.terms_of_rows(
-                fitted.encoding, weighted, encoded, n_rows, reading, function=JointLikelihood.block_log_likelihoods
-            ).sum(axis=-1)
-        return values
-
-
-def _n_deviating_cells(table: Table) -> int:
-    """Return how many cells of a row differ from what most rows have, on average: those that a sparse matrix stores."""
-    return 1 + int(table.data.nnz) // max(1, table.n_rows) if table.is_sparse else len(table.names)
-
-
-@float64
 def _log_class(fitted: Fitted) -> np.ndarray:
     """Return (C,) log P(class) by the counts of rows, also where predictions take a class prior that is given.
 
     Biases that were fitted under another class prior than the rows have would undo it.
     """
-    class_prior: Any = fitted.prior.class_prior
-    if class_prior.fixed:
-        class_prior = class_distribution(None, 1.0, len(fitted.encoding.classes))
-    posterior = class_prior.update(LevelCounts(fitted.statistics.class_count[None]))
+    if not fitted.prior.class_prior.fixed:
+        return fitted.class_log_prior
+    uniform = class_distribution(None, 1.0, len(fitted.encoding.classes))
+    posterior = float64(uniform.update)(LevelCounts(fitted.statistics.class_count[None]))
     return np.asarray(scoring.plug_in(posterior).log_theta[0])
 
 
@@ -474,7 +399,7 @@ def _log_lengths(fitted: Fitted, table: Table) -> np.ndarray:
     return np.zeros(table.n_rows)
 
 
-def _require_finite(values: np.ndarray, rows: np.ndarray, columns: _TermColumns, classes: Levels) -> None:
+def _require_finite(values: np.ndarray, rows: np.ndarray, columns: TermColumns, classes: Levels) -> None:
     """Raise ValueError if a term is infinite or NaN."""
     if np.isfinite(values).all():
         return

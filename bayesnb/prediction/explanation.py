@@ -4,33 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any, cast
 
 import jax
-import jax.numpy as jnp
 import numpy as np
+import pandas as pd
+from scipy.special import polygamma
 
 from bayesnb import scoring
 from bayesnb._util.arguments import require_iterable, shown
 from bayesnb._util.level_pair_counts import require_memory
-from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Columns, Conditional, Rows, Table
-from bayesnb.families.protocol import Cumulants, LogOddsCumulants
+from bayesnb.families import Family
+from bayesnb.families.protocol import LogOddsCumulants
 from bayesnb.families.special import log_rising
 from bayesnb.families.weighted_likelihoods import power_of_length
 from bayesnb.fitted import Classifier, Fitted, require_posterior
-from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.uncertainty import CLASS
 from bayesnb.uncertainty.row_draws import padded_posterior
-from bayesnb.uncertainty.score_moments import class_cumulants
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def explain(
-    nb: Classifier, X: object, of: Any = None, against: object = None, *, names: Sequence[str] | None = None
+    nb: Classifier, X: object, of: object = None, against: object = None, *, names: Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Decompose the log odds of one class against another into contributions of the features, with their sd.
 
@@ -115,15 +112,13 @@ def explain(
     >>> nb.predict_proba([["sun", "wet"]]).round(3)  # in, out: log odds of .69, the sum of the three
     array([[0.333, 0.667]])
     """
-    import pandas as pd
-
     fitted = require_posterior(nb, "explain")
     posterior, encoding = padded_posterior(fitted), fitted.encoding
-    column_names = _column_names(fitted, names)
+    column_names = np.array(_column_names(fitted, names), object)
     table = fitted.table(X)
-    n = table.n_rows
+    n, n_classes = table.n_rows, posterior.n_classes
     require_memory(
-        n * (encoding.n_terms + 1) * len(encoding.classes),
+        n * (encoding.n_terms + 1) * n_classes,
         f"Contributions of {encoding.n_terms:,} columns to {n:,} rows",
         "Take some of the rows at a time.",
     )
@@ -131,99 +126,60 @@ def explain(
     rows = encoding.rows(table, lambda columns, unknown: None)  # Predictions have warned of unknown values.
     _require_no_sums(rows)
     model, reading = fitted.read()
+    log_class = np.broadcast_to(scoring.log_class(model, reading), (n, n_classes))
     odds = _difference(scoring.terms_of_rows(encoding, model, rows, n, reading), c, k)
-    log_class = np.broadcast_to(scoring.log_class(model, reading), (n, len(encoding.classes)))
-    all_lines = [_class_lines(posterior, _difference(log_class, c, k), c, k)]
-    first = 0
-    for b, (columns, block_rows) in enumerate(zip(encoding.blocks, rows, strict=True)):
-        block = _Block(
-            columns, block_rows, posterior.blocks[b], [column_names[j] for j in columns.index], posterior.n_classes
-        )
+    odds_by_block = np.split(odds, np.cumsum([len(columns.term_names) for columns in encoding.blocks])[:-1], axis=1)
+    # Given the class, features are independent, and so are the parameters of features: odds and variances add up.
+    class_prior: Any = posterior.class_prior
+    class_variance = np.zeros(n_classes) if class_prior.fixed else polygamma(1, class_prior.concentration[0])
+    class_odds, variances = _difference(log_class, c, k), class_variance[c] + class_variance[k]
+    class_lines = np.arange(n), np.full(n, CLASS, object), np.full(n, None), class_odds, variances
+    lines: list[tuple[np.ndarray, ...]] = [class_lines]
+    features = dict.fromkeys(j for columns in encoding.blocks if not columns.one_simplex for j in columns.index)
+    position = {j: i for i, j in enumerate(features)}
+    cells, (contribution, variance) = np.full((n, len(position)), None), np.zeros((2, n, len(position)))
+    for b in reversed(range(len(rows))):  # A column may be in several blocks; its cells are those of the first.
+        columns, block_rows, power, exponent = encoding.blocks[b], cast(Any, rows[b]), 1.0, None
         if (weights := posterior.weights) is not None:
-            block = block._replace(power=weights.blocks[b], exponent=weights.exponents[b])
+            power, exponent = weights.blocks[b], weights.exponents[b]
         if columns.one_simplex:
-            all_lines.append(_word_lines(block, model.blocks[b], reading, c, k))
-        else:
-            all_lines.append(_column_lines(block, odds[:, first : first + len(columns.index)], table, c, k))
-        first += len(columns.term_names)
-    lines = _merge(_Lines(*(np.concatenate(field) for field in zip(*all_lines, strict=True))))
-    of_features = np.arange(len(lines.row)) >= n
-    order = np.lexsort((-abs(lines.contribution), of_features, lines.row))
-    row, feature, value, contribution, variance = (field[order] for field in lines)
+            log_theta = None
+            if reading != "predictive":
+                log_theta = scoring.read(encoding, replace(model, weights=None), reading).likelihoods[b].log_theta
+            words, family = column_names[list(columns.index)], fitted.posterior.blocks[b]
+            weight = power_of_length(block_rows.length(), power, exponent)
+            lines.append(_word_lines(block_rows, words, family, log_theta, weight, c, k))
+            continue
+        kernel, index = partial(_log_odds_variance, posterior.blocks[b]), [position[j] for j in columns.index]
+        block_variance = scoring.map_rows((block_rows,), n, kernel, c, k, cells=n_classes * len(index))
+        contribution[:, index] += odds_by_block[b]
+        variance[:, index] += block_variance * np.square(power)
+        cells[:, index] = _cell_values(columns, block_rows, column_names, table)
+    row = np.repeat(np.arange(n), len(position))
+    names_of_cells = np.tile(column_names[list(position)], n)
+    lines.insert(1, (row, names_of_cells, cells.ravel(), contribution.ravel(), variance.ravel()))
+    row, feature, value, odds, variances = map(np.concatenate, zip(*lines, strict=True))
+    order = np.lexsort((-abs(odds), np.arange(len(row)) >= n, row))  # The first n lines are of the classes.
+    row = row[order]
     labels = encoding.classes.array()
     return pd.DataFrame(
         {
             "row": row_labels(X, row),
-            "feature": feature,
-            "value": pd.Series(value, dtype=object),
+            "feature": feature[order],
+            "value": pd.Series(value[order], dtype=object),
             "of": labels[c[row]],
             "against": labels[k[row]],
-            "contribution": contribution,
+            "contribution": odds[order],
             # Rounding may leave a variance that is 0 below it.
-            "sd": np.sqrt(np.maximum(variance, 0.0)),
+            "sd": np.sqrt(np.maximum(variances[order], 0.0)),
         }
     )
 
 
 def row_labels(X: object, row: np.ndarray) -> np.ndarray:
     """Return the labels of rows in the index of X; their numbers if X has none."""
-    import pandas as pd
-
     index = getattr(X, "index", None)  # The attribute `index` of a list is a method.
     return np.asarray(index.to_numpy()[row]) if isinstance(index, pd.Index) else row
-
-
-class _Lines(NamedTuple):
-    """Columns of the table of contributions, (E,) each."""
-
-    row: np.ndarray
-    feature: np.ndarray
-    value: np.ndarray
-    contribution: np.ndarray
-    variance: np.ndarray
-
-
-def _merge(lines: _Lines) -> _Lines:
-    """Add up lines of the same row and column: a column may be in several blocks."""
-    names = {name: i for i, name in enumerate(dict.fromkeys(lines.feature))}
-    key = lines.row * len(names) + np.array([names[name] for name in lines.feature])
-    _, first, group = np.unique(key, return_index=True, return_inverse=True)
-    if len(first) == len(lines.row):
-        return lines
-    sums = (np.bincount(group, field) for field in (lines.contribution, lines.variance))
-    merged = _Lines(lines.row[first], lines.feature[first], lines.value[first], *sums)
-    order = np.argsort(first)
-    return _Lines(*(field[order] for field in merged))
-
-
-class _Block(NamedTuple):
-    """Block of columns with its encoded rows.
-
-    Parameters
-    ----------
-    columns : Columns
-        Encoding of the block.
-    rows : Rows
-        Rows of X, encoded.
-    posterior : family
-        Posterior of the block, padded for kernels.
-    names : list of str
-        Names of the columns.
-    n_classes : int
-        Number of classes, C.
-    power : () or (T,) array
-        Weights of the terms; those of rows of t draws are multiplied by (t + 1)^-`exponent`, too.
-    exponent : float or None
-        Exponent of the length.
-    """
-
-    columns: Columns
-    rows: Rows
-    posterior: Any
-    names: list[str]
-    n_classes: int
-    power: Any = 1.0
-    exponent: Any = None
 
 
 def _difference(values: np.ndarray, c: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -233,103 +189,78 @@ def _difference(values: np.ndarray, c: np.ndarray, k: np.ndarray) -> np.ndarray:
         return np.asarray(values[row, c] - values[row, k])
 
 
-def _class_lines(posterior: NaiveBayes, odds: np.ndarray, c: np.ndarray, k: np.ndarray) -> _Lines:
-    """Return one line for each row, with the log odds of the classes before any feature."""
-    n, variance = len(c), _class_variance(replace(posterior, blocks=(), weights=None))
-    return _Lines(np.arange(n), np.full(n, CLASS, object), np.full(n, None), odds, variance[c] + variance[k])
+def _word_lines(
+    rows: Any,
+    names: np.ndarray,
+    family: Any,
+    log_theta: np.ndarray | None,
+    weight: np.ndarray,
+    c: np.ndarray,
+    k: np.ndarray,
+) -> tuple[np.ndarray, ...]:
+    """Return row, name, count, contribution and variance for each word of each row.
 
-
-def _column_lines(block: _Block, odds: np.ndarray, table: Table, c: np.ndarray, k: np.ndarray) -> _Lines:
-    """Return one line for each row and column, from the contributions `odds` (N, K)."""
-    n, width = odds.shape
-
-    def answer(x: tuple[Any, ...], *classes: np.ndarray) -> jax.Array:
-        values: jax.Array = _log_odds_variance(block.posterior, *x, *classes)
-        return values
-
-    variance = scoring.map_rows((block.rows,), n, answer, c, k, cells=block.n_classes * width)
-    variance = variance * np.square(block.power)
-    names = np.tile(np.array(block.names, object), n)
-    return _Lines(
-        np.repeat(np.arange(n), width), names, _cell_values(block, table).ravel(), odds.ravel(), variance.ravel()
-    )
-
-
-def _word_lines(block: _Block, family: Any, reading: Estimate, c: np.ndarray, k: np.ndarray) -> _Lines:
-    """Return one line for each word of each row; `family` is the posterior, and `reading` the estimate in use."""
-    rows: Any = block.rows
-    entries, length, level = rows.matrix.tocoo(), rows.length(), _level_cumulants(block.posterior)
+    Parameters
+    ----------
+    rows : rows of counts
+        Rows of X.
+    names : (L,) array
+        Words.
+    family : Dirichlet
+        Posterior.
+    log_theta : (C, L) array, optional
+        Logarithms of the words' probabilities; default: parameters are integrated out.
+    weight : (N,) array
+        Weight of each row.
+    c, k : (N,) int arrays
+        The two classes of each row.
+    """
+    entries, length = rows.matrix.tocoo(), rows.length()
     row, word = entries.coords
     count = entries.data.astype(np.float64)
-    if reading == "predictive":
-        alpha = np.asarray(family.concentration)
-        total = alpha.sum(axis=1)
+    alpha, total = family.concentration, family.concentration.sum(axis=1)
 
-        def log_prob(label: np.ndarray) -> np.ndarray:
-            normalizer = _log_rising(total[label], length)[row]
-            return np.asarray(_log_rising(alpha[label[row], word], count) - count / length[row] * normalizer)
-    else:
-        log_theta = np.asarray(_plugged_in(family, reading).log_theta)
-
-        def log_prob(label: np.ndarray) -> np.ndarray:
+    def log_prob(label: np.ndarray) -> np.ndarray:
+        if log_theta is not None:
             return np.asarray(count * log_theta[label[row], word])
+        normalizer = np.asarray(log_rising(total[label], length))[row]
+        return np.asarray(log_rising(alpha[label[row], word], count) - count / length[row] * normalizer)
 
-    power = power_of_length(length, block.power, block.exponent)[row]
+    def variance(label: np.ndarray) -> np.ndarray:
+        return np.asarray(polygamma(1, alpha[label[row], word]) - polygamma(1, total[label])[row])
+
+    weight = weight[row]
     with np.errstate(invalid="ignore"):  # A word that is impossible in both classes gives NaN.
-        odds = np.where(power == 0, 0.0, power * (log_prob(c) - log_prob(k)))
-    variance = level.variance[c[row], word] + level.variance[k[row], word]
+        odds = np.where(weight == 0, 0.0, weight * (log_prob(c) - log_prob(k)))
     value = np.array([int(x) if x == int(x) else x for x in count.tolist()], object)
-    return _Lines(row, np.array(block.names, object)[word], value, odds, (power * count) ** 2 * variance)
-
-
-def _log_rising(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Compute log Γ(a + x)/Γ(a)."""
-    return scoring.map_rows((), len(a), lambda _, *parts: _rising(*parts), a, x)
-
-
-_rising = jax.jit(log_rising)
-
-
-@float64
-@jax.jit(static_argnames="reading")
-def _plugged_in(family: Any, reading: Estimate) -> Any:
-    return family.mode() if reading == "map" else family.mean()
-
-
-@float64
-@jax.jit
-def _class_variance(model: NaiveBayes) -> jax.Array:
-    variance: jax.Array = class_cumulants(model.class_prior, jnp.zeros(model.n_classes)).variance
-    return variance
-
-
-@float64
-@jax.jit
-def _level_cumulants(family: Any) -> Cumulants:
-    cumulants: Cumulants = family.cumulants_of_levels()
-    return cumulants
+    return row, names[word], value, odds, (weight * count) ** 2 * (variance(c) + variance(k))
 
 
 @jax.jit
-def _log_odds_variance(family: Any, x: Any, c: jax.Array, k: jax.Array) -> jax.Array:
+def _log_odds_variance(family: Family, x: tuple[Any, ...], c: jax.Array, k: jax.Array) -> jax.Array:
     """Compute the (n, T) variance of log p(x_t | c, θ) - log p(x_t | k, θ)."""
-    variance: jax.Array = require_capability(family, LogOddsCumulants).log_odds_of_terms(x, c, k).variance
+    variance: jax.Array = require_capability(family, LogOddsCumulants).log_odds_of_terms(*x, c, k).variance
     return variance
 
 
-def _contrasts(fitted: Fitted, X: object, of: Any, against: object) -> tuple[np.ndarray, np.ndarray]:
+def _contrasts(fitted: Fitted, X: object, of: object, against: object) -> tuple[np.ndarray, np.ndarray]:
     """Return the indices (N,) of the two classes that are compared in each row."""
-    labels = fitted.encoding.classes.values
+    labels = list(fitted.encoding.classes.values)
     if len(labels) < 2:
         raise ValueError(f"explain is about one class against another, and {fitted.name} knows {labels[0]!r} only.")
-    first, second = (_class_index(name, label, labels) for name, label in (("of", of), ("against", against)))
+    chosen: list[int | None] = []
+    for name, label in (("of", of), ("against", against)):
+        if label is not None and not (isinstance(label, Hashable) and label in dict.fromkeys(labels)):
+            raise ValueError(f"{name}={shown(label)} is no class; nb.classes_ is {shown(labels)}.")
+        chosen.append(None if label is None else labels.index(label))
+    first, second = chosen
     if first is not None and first == second:
-        raise ValueError(f"of={shown(of)} and against={shown(against)} are one class; give two of {list(labels)[:12]}.")
+        raise ValueError(f"of={shown(of)} and against={shown(against)} are one class; give two of {labels[:12]}.")
     scores = fitted.log_proba(X)
     scores = np.where(np.isnan(scores), fitted.class_log_prior, scores)  # `predict` treats undefined rows so, too.
     order = np.argsort(-scores, axis=1, kind="stable")
 
-    def most_probable_except(excluded: Any) -> np.ndarray:
+    def most_probable_except(excluded: int | np.ndarray) -> np.ndarray:
         return np.where(order[:, 0] == excluded, order[:, 1], order[:, 0])
 
     c = np.full(len(order), first) if first is not None else most_probable_except(-1 if second is None else second)
@@ -337,22 +268,12 @@ def _contrasts(fitted: Fitted, X: object, of: Any, against: object) -> tuple[np.
     return c, k
 
 
-def _class_index(name: str, label: Any, labels: Sequence[Hashable]) -> int | None:
-    """Return the index of a class; raise ValueError, which names the argument `name`, if there is no such class."""
-    if label is None:
-        return None
-    if not (isinstance(label, Hashable) and label in dict.fromkeys(labels)):
-        raise ValueError(f"{name}={shown(label)} is no class; nb.classes_ is {shown(list(labels))}.")
-    return list(labels).index(label)
-
-
-def _column_names(fitted: Fitted, names: Any) -> list[str]:
+def _column_names(fitted: Fitted, names: Sequence[str] | None) -> list[str]:
     """Return the names of the columns of X: those given by the user, or those of the classifier."""
     if names is None:
         return fitted.encoding.feature_names
     require_iterable("names", names, "a text for each column of X")
-    texts = [str(name) for name in names]
-    if len(texts) != fitted.encoding.n_features:
+    if len(texts := [str(name) for name in names]) != fitted.encoding.n_features:
         raise ValueError(f"names has {len(texts)} entries, and X has {fitted.encoding.n_features} columns.")
     return texts
 
@@ -368,16 +289,15 @@ def _require_no_sums(rows: tuple[Rows, ...]) -> None:
             )
 
 
-def _cell_values(block: _Block, table: Table) -> np.ndarray:
+def _cell_values(columns: Columns, rows: Rows, names: np.ndarray, table: Table) -> np.ndarray:
     """Return the (N, K) cells of X, with the cells of their parents; None where a cell counts as missing."""
-    columns = block.columns
     cells = table.objects(columns.index)
     if (network := columns.network) is not None:
         position = {child: g for g, (child, *_) in enumerate(network.nodes)}
         originals = cells.copy()
         for g, (_, *parents) in enumerate(network.nodes):
             for i in range(len(cells)) if parents else ():
-                given = tuple((block.names[position[p]], originals[i, position[p]]) for p in parents)
+                given = tuple((names[columns.index[position[p]]], originals[i, position[p]]) for p in parents)
                 cells[i, g] = Conditional(originals[i, g], given)
-    cells[np.broadcast_to(block.rows.missing, cells.shape)] = None
+    cells[np.broadcast_to(rows.missing, cells.shape)] = None
     return cells

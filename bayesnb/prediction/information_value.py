@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
+import pandas as pd
 from jaxtyping import Float
+from scipy import stats
+from scipy.special import entr, log_softmax, ndtr, softmax
 
 from bayesnb import scoring
 from bayesnb._util.precision import float64
 from bayesnb._util.progress import progress
 from bayesnb.capabilities import require_capability
-from bayesnb.encoding import Columns, Encoding
+from bayesnb.encoding import Columns
 from bayesnb.encoding.levels import MISSING
-from bayesnb.families import Known, mixture_components
+from bayesnb.families import Family, Known, mixture_components
 from bayesnb.families.count_functions import weighted
 from bayesnb.families.protocol import PredictiveDistribution
 from bayesnb.fitted import Classifier, Fitted, require_posterior
@@ -24,15 +27,12 @@ from bayesnb.model import NaiveBayes, TermWeights
 from bayesnb.prediction.explanation import row_labels
 from bayesnb.uncertainty import require_proper
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 _NODES = np.linspace(-5.0, 5.0, 101)
 """Nodes of the predictive distribution of each class, as quantiles of a standard normal variate."""
 _MOST_CELLS = 2**21  # numbers in the largest arrays
 
 
-def value_of_information(nb: Classifier, X: object, *, features: Iterable[Any] | None = None) -> pd.DataFrame:
+def value_of_information(nb: Classifier, X: object, *, features: Iterable[str | int] | None = None) -> pd.DataFrame:
     """Compute the expected decrease of the entropy of the class if a missing cell becomes known, for each such cell.
 
     Parameters
@@ -100,9 +100,6 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[Any] |
     0    0       0   0.13   0.19
     1    0       1   0.00   0.00
     """
-    import pandas as pd
-    from scipy.special import entr
-
     fitted = require_posterior(nb, "value_of_information")
     encoding = fitted.encoding
     if any(encoding.repeats):
@@ -116,11 +113,15 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[Any] |
     log_proba = fitted.score(X, scoring.log_proba, "predictive")
     rows = encoding.rows(fitted.table(X), lambda columns, unknown: None)
     entropy = entr(np.exp(log_proba)).sum(axis=1)
-    lines: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
+    lines = [(np.zeros(0, int), np.zeros(0, object), np.zeros(0))]
     with progress("value of information", None, "cells") as step:
         for b, (columns, block_rows) in enumerate(zip(encoding.blocks, rows, strict=True)):
-            for k, index, answers in _missing_cells(fitted, b, block_rows, wanted):
-                value = entropy[index] - _expected_entropy(log_proba[index], answers)
+            if not isinstance(missing := block_rows.missing, np.ndarray):
+                continue
+            asked = [k for k in np.flatnonzero(missing.any(axis=0)).tolist() if columns.index[k] in wanted]
+            compute_answers = _table_answers if columns.network is None else _node_answers
+            for k, index, proba, gain in compute_answers(fitted, b, block_rows, asked):
+                value = entropy[index] - _expected_entropy(log_proba[index], proba, gain)
                 lines.append((index, np.full(len(index), columns.names[k], object), value))
                 step(len(index))
     row, feature, value = map(np.concatenate, zip(*lines, strict=True))
@@ -130,141 +131,103 @@ def value_of_information(nb: Classifier, X: object, *, features: Iterable[Any] |
     return pd.DataFrame({"row": row_labels(X, row), "feature": feature, "value": value, "share": share})
 
 
-class _Answers(NamedTuple):
-    """Distribution of the V possible values of a cell, for n rows; n = 1 if all rows have the same.
-
-    Parameters
-    ----------
-    proba : (n, V, C) array
-        P(v | class, row).
-    gain : (n, V, C) array
-        Increase of the score of each class by the value v.
-    """
-
-    proba: Float[np.ndarray, "n V C"]
-    gain: Float[np.ndarray, "n V C"]
+Answers = Iterator[tuple[int, np.ndarray, Float[np.ndarray, "n V C"], Float[np.ndarray, "n V C"]]]
+"""Columns k of a block, n rows in which the cell is missing, P(v | class, row) of the V values v of the cell, and the
+increase of the score of each class by v; the last two of a single row if they are the same for all rows."""
 
 
-def _expected_entropy(log_proba: np.ndarray, answers: _Answers) -> np.ndarray:
-    """Compute (n,) Σ_v P(v | row) H(class | row, v)."""
-    from scipy.special import entr, softmax
-
-    proba, expected = np.exp(log_proba), []
-    size = max(1, _MOST_CELLS // max(1, answers.gain[0].size))
-    for start in range(0, len(proba), size):
-        part = slice(start, start + size)
-        answer_proba, gain = (v if len(v) == 1 else v[part] for v in answers)
-        class_proba = proba[part, None]
-        weight = np.sum(np.where(class_proba == 0, 0.0, class_proba * answer_proba), axis=2)
+def _expected_entropy(log_proba: np.ndarray, answer_proba: np.ndarray, gain: np.ndarray) -> np.ndarray:
+    """Compute (n,) Σ_v P(v | row) H(class | row, v); see `Answers`."""
+    expected, size = [], max(1, _MOST_CELLS // max(1, gain[0].size))
+    for start in range(0, len(log_proba), size):
+        part = slice(start, start + size) if len(gain) > 1 else slice(None)
+        log_class = log_proba[start : start + size, None]
+        class_proba = np.exp(log_class)
+        weight = np.sum(np.where(class_proba == 0, 0.0, class_proba * answer_proba[part]), axis=2)
         with np.errstate(invalid="ignore"):  # An answer that is impossible in every class gives NaN, and has weight 0.
-            after = entr(softmax(log_proba[part, None] + gain, axis=2)).sum(axis=2)
+            after = entr(softmax(log_class + gain[part], axis=2)).sum(axis=2)
         expected.append(np.sum(np.where(weight == 0, 0.0, weight * after), axis=1))
     return np.concatenate(expected)
 
 
-def _missing_cells(fitted: Fitted, b: int, rows: Any, wanted: set[int]) -> Iterator[tuple[int, np.ndarray, _Answers]]:
-    """Yield columns of block b, the rows in which the cell of the column is missing, and the cell's distribution."""
-    columns, model, missing = fitted.encoding.blocks[b], fitted.posterior, rows.missing
-    if missing is False:
-        return
-    asked = [k for k in np.flatnonzero(missing.any(axis=0)).tolist() if columns.index[k] in wanted]
-    if columns.network is not None:
-        for k in asked:
-            yield from _node_answers(fitted.encoding, model, b, rows, k, np.flatnonzero(missing[:, k]))
-        return
-    family, weight = model.blocks[b], 1.0 if model.weights is None else model.weights.blocks[b]
-    weight = np.broadcast_to(weight, len(columns.index))
-    distributions = _number_distributions if columns.axis()[1] is None else _level_distributions
-    for k, (proba, log_prob) in zip(asked, distributions(columns, family, asked), strict=True):
-        answers = _Answers(proba[None], _weight_log_prob(weight[k], log_prob)[None])
-        yield k, np.flatnonzero(missing[:, k]), answers
-
-
-def _level_distributions(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (V, C) P(v | class) and log P(v | class) of the levels v of each column in `asked`."""
-    log_theta, sizes = scoring.plug_in(family).log_theta, columns.sizes()
-    end = np.cumsum(sizes)
+def _table_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answers:
+    """Yield the answers to columns without parents, which are the same in all rows."""
+    columns, model = fitted.encoding.blocks[b], fitted.posterior
+    weight = np.broadcast_to(1.0 if model.weights is None else model.weights.blocks[b], len(columns.index))
+    distribution = _number_distribution if columns.axis()[1] is None else _level_distribution
     for k in asked:
-        log_prob = log_theta[:, end[k] - sizes[k] : end[k]].T
-        # Where no level is known, every answer counts as missing: there is one answer, without information.
-        log_prob = log_prob if len(log_prob) else np.zeros((1, len(log_theta)))
-        yield np.exp(log_prob), log_prob
+        proba, log_prob = distribution(columns, model.blocks[b], k)
+        yield k, np.flatnonzero(rows.missing[:, k]), proba[None], _raise(weight[k], log_prob)[None]
 
 
-def _number_distributions(columns: Columns, family: Any, asked: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (V, C) P(v | class) and log p(v | class) of V nodes v for each column in `asked`.
+def _level_distribution(columns: Columns, family: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (V, C) P(v | class) and log P(v | class) of the levels v of column k."""
+    sizes = columns.sizes()
+    start = int(sizes[:k].sum())
+    log_prob = scoring.plug_in(family).log_theta[:, start : start + sizes[k]].T
+    # Where no level is known, every answer counts as missing: there is one answer, without information.
+    log_prob = log_prob if len(log_prob) else np.zeros((1, log_prob.shape[1]))
+    return np.exp(log_prob), log_prob
+
+
+def _number_distribution(columns: Columns, family: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (V, C) P(v | class) and log p(v | class) of V nodes v for column k.
 
     The nodes are quantiles of the predictive distributions, and each stands for the numbers that are nearest to it.
     """
-    from scipy import stats
-    from scipy.special import ndtr
-
-    for k in asked:
-        column, components = family.restrict(np.arange(len(columns.index)) == k), []
-        for weight, component in mixture_components(column):
-            name, arguments = require_capability(component, PredictiveDistribution).predictive_distribution()
-            components.append((weight, getattr(stats, name)(**arguments)))
-        nodes = np.sort(np.concatenate([component.ppf(ndtr(_NODES)).ravel() for _, component in components]))
-        nodes = nodes[np.isfinite(nodes)]
-        edges = 0.5 * nodes[1:] + 0.5 * nodes[:-1]
-        # The mass of a count on an edge is divided equally between the two sides.
-        sides = edges, np.nextafter(edges, -np.inf)
-        below = sum(0.5 * weight * component.cdf(side) for weight, component in components for side in sides)
-        yield np.diff(below, axis=1, prepend=0.0, append=1.0).T, _log_predictive(column, nodes[:, None])[..., 0]
+    column, components = family.restrict(np.arange(len(columns.index)) == k), []
+    for weight, component in mixture_components(column):
+        name, arguments = require_capability(component, PredictiveDistribution).predictive_distribution()
+        components.append((weight, getattr(stats, name)(**arguments)))
+    nodes = np.sort(np.concatenate([component.ppf(ndtr(_NODES)).ravel() for _, component in components]))
+    nodes = nodes[np.isfinite(nodes)]
+    edges = 0.5 * nodes[1:] + 0.5 * nodes[:-1]
+    # The mass of a count on an edge is divided equally between the two sides.
+    sides = edges, np.nextafter(edges, -np.inf)
+    below = sum(0.5 * weight * component.cdf(side) for weight, component in components for side in sides)
+    return np.diff(below, axis=1, prepend=0.0, append=1.0).T, _log_predictive(column, nodes[:, None])[..., 0]
 
 
-@float64
-@jax.jit
-def _weight_log_prob(weight: Any, log_prob: Any) -> Any:
-    return weighted(weight, log_prob)
+_raise = float64(jax.jit(weighted))
 
 
 @float64
 @jax.jit
-def _log_predictive(family: Any, x: Any) -> Any:
+def _log_predictive(family: Family, x: np.ndarray) -> jax.Array:
     return family.predictive().terms(x)
 
 
-def _node_answers(
-    encoding: Encoding, model: NaiveBayes, b: int, rows: Any, k: int, asked: np.ndarray
-) -> Iterator[tuple[int, np.ndarray, _Answers]]:
-    """Yield the missing cells of column k of a network and their distributions, some rows at a time.
+def _node_answers(fitted: Fitted, b: int, rows: Any, asked: list[int]) -> Answers:
+    """Yield the answers to columns of a network, some rows at a time.
 
     P(v | class, row) is proportional to the joint probability of the row in which the cell is v.
     """
-    from scipy.special import log_softmax
+    columns, model = fitted.encoding.blocks[b], fitted.posterior
+    encoding, n_classes, weights = replace(fitted.encoding, blocks=(columns,)), model.n_classes, model.weights
+    no_classes = np.zeros((1, n_classes))
+    plain = NaiveBayes(Known(no_classes), (model.blocks[b],))
+    raised = plain
+    if weights is not None:
+        block_weights = TermWeights(no_classes[0], (weights.blocks[b],), (weights.exponents[b],))
+        raised = replace(plain, weights=block_weights)
 
-    columns, n_classes = encoding.blocks[b], model.n_classes
-    child = columns.network.nodes[k][0]
-    n_levels = int(columns.base.sizes()[child])
-    if not n_levels:
-        nothing = np.zeros((1, 1, n_classes))
-        yield k, asked, _Answers(np.exp(nothing), nothing)
-        return
-    block_encoding = replace(encoding, blocks=(columns,))
-    plain, weighted_model = _block_models(model, b)
-
-    def score(scored_model: NaiveBayes, index: np.ndarray, level: Any) -> np.ndarray:
+    def score(scored_model: NaiveBayes, index: np.ndarray, child: int, level: Any) -> np.ndarray:
         cells = rows.replace_cells(index, child, level)
-        return scoring.score_rows(block_encoding, scored_model, (cells,), len(index), "predictive", scoring.joint)
+        return scoring.score_rows(encoding, scored_model, (cells,), len(index), "predictive", scoring.joint)
 
-    size = max(1, _MOST_CELLS // max(1, n_levels * max(n_classes, len(columns.index))))
-    for start in range(0, len(asked), size):
-        index = asked[start : start + size]
-        repeated, level = np.repeat(index, n_levels), np.tile(np.arange(n_levels), len(index))
-        shape = len(index), n_levels, n_classes
-        log_proba = log_softmax(score(plain, repeated, level).reshape(shape), axis=1)
-        gain = log_proba
-        if weighted_model is not None:
-            without = score(weighted_model, index, MISSING)[:, None]
-            gain = score(weighted_model, repeated, level).reshape(shape) - without
-        yield k, index, _Answers(np.exp(log_proba), gain)
-
-
-def _block_models(model: NaiveBayes, b: int) -> tuple[NaiveBayes, NaiveBayes | None]:
-    """Return models of block b under equal class probabilities: without weights, and with weights if there are any."""
-    log_class = np.zeros((1, model.n_classes))
-    plain = NaiveBayes(Known(log_class), (model.blocks[b],))
-    if (weights := model.weights) is None:
-        return plain, None
-    return plain, replace(plain, weights=TermWeights(log_class[0], (weights.blocks[b],), (weights.exponents[b],)))
+    for k in asked:
+        child, missing = columns.network.nodes[k][0], np.flatnonzero(rows.missing[:, k])
+        n_levels = int(columns.base.sizes()[child])
+        if not n_levels:
+            yield k, missing, np.ones((1, 1, n_classes)), np.zeros((1, 1, n_classes))
+            continue
+        size = max(1, _MOST_CELLS // (n_levels * max(n_classes, len(columns.index))))
+        for start in range(0, len(missing), size):
+            index = missing[start : start + size]
+            cells = np.repeat(index, n_levels), child, np.tile(np.arange(n_levels), len(index))
+            shape = len(index), n_levels, n_classes
+            log_proba = log_softmax(score(plain, *cells).reshape(shape), axis=1)
+            gain = log_proba
+            if weights is not None:
+                gain = score(raised, *cells).reshape(shape) - score(raised, index, child, MISSING)[:, None]
+            yield k, index, np.exp(log_proba), gain

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import jax
 import numpy as np
+import pandas as pd
 from sklearn.base import is_classifier
 
 from bayesnb._util.arguments import (
@@ -23,13 +24,10 @@ from bayesnb._util.html import card, table
 from bayesnb._util.progress import progress
 from bayesnb._util.warnings import warn
 from bayesnb.fitted import Classifier, Fitted, require_fitted
-from bayesnb.prediction import share_posterior
+from bayesnb.prediction.share_posterior import ShareModel, average
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.given_draws import read_parameters
 from bayesnb.uncertainty.row_draws import GivenSampler
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _LEAST_SIZE = 50  # effective draws; fewer leave one or two beyond each end of a 90% interval
 _NEGLIGIBLE = 0.01  # nats: less than .15 posterior standard deviations
@@ -103,8 +101,6 @@ class Prevalence:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a table with one row for each class: training, mode, mean, sd, lower, upper."""
-        import pandas as pd
-
         index = pd.Index(self.classes, name="class")
         return pd.DataFrame({name: getattr(self, name) for name in _COLUMNS}, index)
 
@@ -228,28 +224,44 @@ def estimate_prevalence(
             f"estimate_prevalence: given='data' averages over the posterior, and {nb.no_posterior} Pass "
             "given='scores', which takes the scores for certain: intervals are too narrow after few labelled rows."
         )
-    fitted = nb.fitted_ if given == "data" else None
     n_classes = len(nb.classes_)
-    concentration = _concentration(alpha, n_classes)
-    log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=_uniform(n_classes)))
-    _require_defined(log_likelihood)
+    concentration = to_numbers("alpha", alpha)
+    if concentration.shape not in ((), (n_classes,)):
+        shape = concentration.shape
+        raise ValueError(f"alpha has shape {shape}; expected a scalar or shape {(n_classes,)}, one a class.")
+    if not (np.isfinite(concentration) & (concentration > 0)).all():
+        raise ValueError(f"alpha={shown(alpha)} must be finite and above 0: the shares' prior is Dirichlet(alpha).")
+    concentration = np.broadcast_to(concentration, n_classes)
+    log_likelihood = compute_dask(nb.predict_log_proba(X_unlabeled, class_prior=np.full(n_classes, 1.0 / n_classes)))
+    undefined = np.isnan(log_likelihood).any(axis=1)
+    if undefined.any():
+        raise ValueError(
+            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate, "
+            f"and say nothing of the shares (first: row {int(np.argmax(undefined))}). Take a classifier with "
+            "estimate='predictive', under which every row has some, or leave these rows out."
+        )
     mode, gap = np.full(n_classes, np.nan), 0.0
     if (concentration >= 1).all():
-        mode, gap = share_posterior.maximize(*share_posterior.count_distinct(log_likelihood), concentration - 1.0)
+        mode, gap = ShareModel.from_rows(log_likelihood, concentration).maximize(concentration - 1.0)
     tails = np.array([(1.0 - prob) / 2.0, (1.0 + prob) / 2.0])
     rng = np.random.default_rng(seed)
-    if fitted is None:
-        posterior = share_posterior.compute_posterior(log_likelihood, concentration, tails, draws, rng)
-    else:
-        batches = np.array_split(np.arange(draws), min(draws, _PARAMETER_DRAWS))
-        drawn = _draw_log_likelihoods(fitted, X_unlabeled, len(log_likelihood), len(batches), rng)
-        posteriors = []
-        with progress("draws of the parameters", len(batches)) as tick:
-            for values, batch in zip(drawn, batches, strict=True):
-                posteriors.append(share_posterior.compute_posterior(values, concentration, tails, len(batch), rng))
-                tick()
-        posterior = share_posterior.average(posteriors, tails)
-    _warn_of_overlap(gap, posterior.effective_draws, draws)
+    posteriors, drawn, n_parameters = [], iter([log_likelihood]), 1
+    if given == "data":
+        n_parameters = min(draws, _PARAMETER_DRAWS)
+        drawn = _draw_log_likelihoods(nb.fitted_, X_unlabeled, len(log_likelihood), n_parameters, rng)
+    with progress("draws of the parameters", n_parameters) as tick:
+        for values, batch in zip(drawn, np.array_split(np.arange(draws), n_parameters), strict=True):
+            posteriors.append(ShareModel.from_rows(values, concentration).summarize(tails, len(batch), rng))
+            tick()
+    posterior = average(posteriors, tails)
+    reason, effective = "The rows hardly tell some classes apart", posterior.effective_draws.min()
+    if gap > _NEGLIGIBLE:
+        warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
+    if effective < min(_LEAST_SIZE, draws / 2):
+        warn(
+            f"{reason}: {draws} draws are worth {effective:.0f} independent ones, and means and intervals are as "
+            "uncertain. Take more draws, or features that tell more of the class."
+        )
     return Prevalence(
         classes=nb.classes_,
         training=np.exp(nb.class_log_prior_),
@@ -257,13 +269,8 @@ def estimate_prevalence(
         prob=prob,
         n_rows=len(log_likelihood),
         given=given,
-        **vars(posterior),
+        **posterior._asdict(),
     )
-
-
-def _uniform(n_classes: int) -> np.ndarray:
-    """Return equal class probabilities, under which P(c | row) is p(row | c) up to a factor per row."""
-    return np.full(n_classes, 1.0 / n_classes)
 
 
 def _draw_log_likelihoods(
@@ -275,40 +282,6 @@ def _draw_log_likelihoods(
     size = max(1, min(n, _MOST_CELLS // cells))
     for start in range(0, n, size):
         draws = draw_posterior(fitted, min(size, n - start), int(rng.integers(2**32)))
-        drawn = read_parameters(fitted, draws).known_classes(_uniform(n_classes))
-        yield from (
-            GivenSampler(drawn, "data").map(fitted, X, lambda log_proba, _: log_proba.swapaxes(0, 1)).swapaxes(0, 1)
-        )
-
-
-def _concentration(alpha: object, n_classes: int) -> np.ndarray:
-    """Return the (C,) concentrations of the shares' prior; raise ValueError unless the prior is proper."""
-    values = to_numbers("alpha", alpha)
-    if values.shape not in ((), (n_classes,)):
-        raise ValueError(f"alpha has shape {values.shape}; expected a scalar or shape {(n_classes,)}, one a class.")
-    if not (np.isfinite(values) & (values > 0)).all():
-        raise ValueError(f"alpha={shown(alpha)} must be finite and above 0: the shares' prior is Dirichlet(alpha).")
-    return np.broadcast_to(values, n_classes)
-
-
-def _require_defined(log_likelihood: np.ndarray) -> None:
-    """Raise ValueError if a row has no class probabilities."""
-    undefined = np.isnan(log_likelihood).any(axis=1)
-    if undefined.any():
-        raise ValueError(
-            f"X_unlabeled: {undefined.sum()} of {len(undefined)} rows have no class probabilities under this estimate, "
-            f"and say nothing of the shares (first: row {int(np.argmax(undefined))}). Take a classifier with "
-            "estimate='predictive', under which every row has some, or leave these rows out."
-        )
-
-
-def _warn_of_overlap(gap: float, effective_draws: np.ndarray, n_draws: int) -> None:
-    """Warn if EM did not converge, or if the draws are worth few independent ones."""
-    reason = "The rows hardly tell some classes apart"
-    if gap > _NEGLIGIBLE:
-        warn(f"{reason}: the mode is where EM stopped, up to {gap:.2g} nats below the maximum.")
-    if effective_draws.min() < min(_LEAST_SIZE, n_draws / 2):
-        warn(
-            f"{reason}: {n_draws} draws are worth {effective_draws.min():.0f} independent ones, and "
-            "means and intervals are as uncertain. Take more draws, or features that tell more of the class."
-        )
+        drawn = read_parameters(fitted, draws).known_classes(np.full(n_classes, 1.0 / n_classes))
+        by_row = GivenSampler(drawn, "data").map(fitted, X, lambda log_proba, _: log_proba.swapaxes(0, 1))
+        yield from by_row.swapaxes(0, 1)

@@ -1,17 +1,15 @@
-"""Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c).
-
-Distinct rows are given by `likelihood` (R, C), p(x_i | c) up to a factor per row, and by their multiplicities `count`
-(R,).
-"""
+"""Posterior of class shares π given unlabelled rows: p(π | U) ∝ Dir(π | α) Π_i Σ_c π_c p(x_i | c)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.special import expit, log_expit
 
 from bayesnb._util.progress import progress
 
@@ -24,8 +22,7 @@ _MOST_SWEEPS = 50  # for one draw
 _FEW = 4  # multiplicity up to which labels are drawn row by row, which is faster
 
 
-@dataclass(frozen=True, eq=False)
-class Shares:
+class Shares(NamedTuple):
     """Posterior of class shares: moments, intervals and draws.
 
     Parameters
@@ -46,166 +43,142 @@ class Shares:
     effective_draws: np.ndarray
 
 
-def maximize(
-    likelihood: Float[np.ndarray, "R C"], count: Int[np.ndarray, "R"], exponent: Float[np.ndarray, "C"]
-) -> tuple[Float[np.ndarray, "C"], float]:
-    """Find the shares π of greatest posterior density by EM, and the largest possible gap to the maximum, in nats.
-
-    The density is f(π) = Σ_c a_c log π_c + Σ_i n_i log Σ_c π_c p(x_i | c), with a = `exponent`. A step of EM is
-    π_c ← π_c ∂f/∂π_c / (Σa + Σn). As f is concave, the maximum is at most max_c ∂f/∂π_c - (Σa + Σn) above f(π). Two
-    steps are followed by an extrapolation by SQUAREM (Varadhan & Roland, *Scand. J. Stat.* 35, 2008) if f rises:
-    classes that are hard to tell from each other would take EM thousands of steps.
-    """
-    total = exponent.sum() + count.sum()
-    is_positive = exponent > 0
-
-    def value(shares: np.ndarray) -> float:
-        log_prior = exponent[is_positive] @ np.log(shares[is_positive])
-        return float(log_prior + count @ np.log(likelihood @ shares))
-
-    def step(shares: np.ndarray) -> tuple[np.ndarray, float]:
-        slope = (count / (likelihood @ shares)) @ likelihood
-        slope[is_positive] += exponent[is_positive] / shares[is_positive]
-        return shares * slope / total, max(0.0, float(slope.max() - total))
-
-    shares, steps = np.full(likelihood.shape[1], 1.0 / likelihood.shape[1]), 0
-    after_one, gap = step(shares)
-    while gap > _TOLERANCE * total and steps < _MOST_STEPS:
-        after_two, _ = step(after_one)
-        first, second = after_one - shares, after_two - 2.0 * after_one + shares
-        stretch = max(1.0, float(np.linalg.norm(first)) / max(float(np.linalg.norm(second)), 1e-300))
-        extrapolated = np.maximum(shares + 2.0 * stretch * first + stretch**2 * second, 0.01 * after_two)
-        extrapolated /= extrapolated.sum()
-        shares = extrapolated if value(extrapolated) >= value(after_two) else after_two
-        (after_one, gap), steps = step(shares), steps + 2
-    return after_one, gap
-
-
-def compute_posterior(
-    log_likelihood: Float[np.ndarray, "N C"],
-    alpha: Float[np.ndarray, "C"],
-    tails: Float[np.ndarray, "2"],
-    draws: int,
-    rng: np.random.Generator,
-) -> Shares:
-    """Compute the posterior of the shares, by quadrature for two classes, by Gibbs sampling for other numbers.
-
-    Parameters
-    ----------
-    log_likelihood : (N, C) array
-        log p(x_i | c) of each row, up to a number per row.
-    alpha : (C,) array
-        Concentration of the Dirichlet prior.
-    tails : (2,) array
-        Posterior probabilities below the two ends of an interval.
-    draws : int
-        Number of draws.
-    rng : Generator
-        Source of random numbers.
-    """
-    method = integrate if len(alpha) == 2 else sample
-    return method(*count_distinct(log_likelihood), alpha, tails, draws, rng)
-
-
-def count_distinct(log_likelihood: Float[np.ndarray, "N C"]) -> tuple[Float[np.ndarray, "R C"], Int[np.ndarray, "R"]]:
-    """Return the distinct rows of likelihoods, and how often each occurs."""
-    return np.unique(np.exp(log_likelihood), axis=0, return_counts=True)
-
-
-def integrate(
-    likelihood: Float[np.ndarray, "R 2"],
-    count: Int[np.ndarray, "R"],
-    alpha: Float[np.ndarray, "2"],
-    tails: Float[np.ndarray, "2"],
-    draws: int,
-    rng: np.random.Generator,
-) -> Shares:
-    """Compute the posterior of two shares by quadrature, with independent draws; arguments as for `sample`.
-
-    Moments have about ten digits, quantiles an error of a thousandth of the sd. Over the log odds u of the second class
-    the density is exp f(u), with f as in `maximize` and exponents α; f has one maximum û. The nodes are
-    u = û + sinh(v)/√-f''(û) with v equally spaced. For these the trapezoidal rule is accurate whether the posterior is
-    narrow or has the tails of Beta(α) alone. As f is concave in π, shares with log π_c < log π̂_c - k/α_c - 1 lie k
-    nats below the maximum.
-    """
-    from scipy.special import expit, log_expit
-
-    peak, _ = maximize(likelihood, count, alpha)
-    responsibility = _responsibilities(likelihood, peak)
-    curvature = (alpha.sum() + count.sum()) * peak.prod() - count @ responsibility.prod(axis=1)
-    centre, scale = np.log(peak[1] / peak[0]), 1.0 / np.sqrt(curvature)
-    first, second = np.log(peak) - _NEGLIGIBLE / alpha - 1.0
-    v = np.linspace(np.arcsinh((second - centre) / scale), np.arcsinh((-first - centre) / scale), _NODES)
-    log_odds = centre + scale * np.sinh(v)
-    share = expit(np.stack([-log_odds, log_odds]))
-    log_density = alpha @ log_expit(np.stack([-log_odds, log_odds])) + np.log(np.cosh(v))
-    rows = max(1, 2**20 // _NODES)
-    with np.errstate(divide="ignore"):
-        for start in range(0, len(count), rows):
-            block = slice(start, start + rows)
-            log_density += count[block] @ np.log(likelihood[block] @ share)
-    density = np.exp(log_density - log_density.max())
-    density /= density.sum()
-    below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
-    low, high = np.interp(tails, below / below[-1], log_odds)
-    drawn = np.interp(rng.random(draws), below / below[-1], log_odds)
-    mean = share @ density
-    return Shares(
-        mean,
-        np.sqrt((share - mean[:, None]) ** 2 @ density),
-        expit(np.array([-high, low])),
-        expit(np.array([-low, high])),
-        expit(np.stack([-drawn, drawn], axis=1)),
-        np.full(2, float(draws)),
-    )
-
-
-def sample(
-    likelihood: Float[np.ndarray, "R C"],
-    count: Int[np.ndarray, "R"],
-    alpha: Float[np.ndarray, "C"],
-    tails: Float[np.ndarray, "2"],
-    draws: int,
-    rng: np.random.Generator,
-) -> Shares:
-    """Compute the posterior of the shares by Gibbs sampling.
-
-    Given π, the labels of equal rows are multinomial counts; given n_c rows in each class, π has Dir(α + n). With λ the
-    largest eigenvalue of `_missing_information`, correlations fall by the factor λ per sweep (Liu, *JASA* 89, 1994),
-    and one draw is kept of (1 + λ)/(1 - λ) sweeps, at most of 50. Rows of low multiplicity have their labels drawn one
-    by one, which is ten times as fast.
+@dataclass(frozen=True, eq=False)
+class ShareModel:
+    """Posterior density of class shares π given unlabelled rows.
 
     Parameters
     ----------
     likelihood : (R, C) array
-        p(x_i | c) of distinct rows, up to a factor per row.
+        p(x_i | c) of the R distinct rows, up to a factor per row.
     count : (R,) int array
         Multiplicity of each distinct row.
     alpha : (C,) array
         Concentration of the Dirichlet prior.
-    tails : (2,) array
-        Posterior probabilities below the two ends of an interval.
-    draws : int
-        Number of draws to keep.
-    rng : Generator
-        Source of random numbers.
     """
-    shares, _ = maximize(likelihood, count, alpha)
-    slowest = min(0.99, np.linalg.eigvals(_missing_information(likelihood, count, alpha, shares)).real.max())
-    sweeps = min(_MOST_SWEEPS, ceil((1.0 + slowest) / (1.0 - slowest)))
-    is_frequent = count > _FEW
-    frequent, frequency = likelihood[is_frequent], count[is_frequent]
-    rare = np.ascontiguousarray(np.repeat(likelihood[~is_frequent], count[~is_frequent], axis=0).T)
-    kept = np.empty((draws, len(alpha)))
-    with progress("Gibbs sampling", _BURN_IN + draws, "draws") as tick:
-        for s in range(_BURN_IN + draws):
-            for _ in range(sweeps):
-                labels = rng.multinomial(frequency, _responsibilities(frequent, shares)).sum(axis=0)
-                shares = rng.dirichlet(alpha + labels + _draw_labels(rare, shares, rng))
-            kept[max(0, s - _BURN_IN)] = shares
-            tick()
-    low, high = np.quantile(kept, tails, axis=0)
-    return Shares(kept.mean(axis=0), kept.std(axis=0), low, high, kept, effective_size(kept))
+
+    likelihood: Float[np.ndarray, "R C"]
+    count: Int[np.ndarray, "R"]
+    alpha: Float[np.ndarray, "C"]
+
+    @classmethod
+    def from_rows(cls, log_likelihood: Float[np.ndarray, "N C"], alpha: Float[np.ndarray, "C"]) -> ShareModel:
+        """Return the posterior given rows with log p(x_i | c), up to a number per row."""
+        return cls(*np.unique(np.exp(log_likelihood), axis=0, return_counts=True), alpha)
+
+    def maximize(self, exponent: Float[np.ndarray, "C"]) -> tuple[Float[np.ndarray, "C"], float]:
+        """Find the shares π of greatest density by EM, and the largest possible gap to the maximum, in nats.
+
+        The density is f(π) = Σ_c a_c log π_c + Σ_i n_i log Σ_c π_c p(x_i | c), with a = `exponent`. A step of EM is
+        π_c ← π_c ∂f/∂π_c / (Σa + Σn). As f is concave, the maximum is at most max_c ∂f/∂π_c - (Σa + Σn) above f(π). Two
+        steps are followed by an extrapolation by SQUAREM (Varadhan & Roland, *Scand. J. Stat.* 35, 2008) if f rises:
+        classes that are hard to tell from each other would take EM thousands of steps.
+        """
+        total = exponent.sum() + self.count.sum()
+        is_positive = exponent > 0
+
+        def value(shares: np.ndarray) -> float:
+            log_prior = exponent[is_positive] @ np.log(shares[is_positive])
+            return float(log_prior + self.count @ np.log(self.likelihood @ shares))
+
+        def step(shares: np.ndarray) -> tuple[np.ndarray, float]:
+            slope = (self.count / (self.likelihood @ shares)) @ self.likelihood
+            slope[is_positive] += exponent[is_positive] / shares[is_positive]
+            return shares * slope / total, max(0.0, float(slope.max() - total))
+
+        shares, steps = np.full(len(exponent), 1.0 / len(exponent)), 0
+        after_one, gap = step(shares)
+        while gap > _TOLERANCE * total and steps < _MOST_STEPS:
+            after_two, _ = step(after_one)
+            first, second = after_one - shares, after_two - 2.0 * after_one + shares
+            stretch = max(1.0, float(np.linalg.norm(first)) / max(float(np.linalg.norm(second)), 1e-300))
+            extrapolated = np.maximum(shares + 2.0 * stretch * first + stretch**2 * second, 0.01 * after_two)
+            extrapolated /= extrapolated.sum()
+            shares = extrapolated if value(extrapolated) >= value(after_two) else after_two
+            (after_one, gap), steps = step(shares), steps + 2
+        return after_one, gap
+
+    def summarize(self, tails: Float[np.ndarray, "2"], draws: int, rng: np.random.Generator) -> Shares:
+        """Compute moments, intervals and draws, by quadrature for two classes, by Gibbs sampling for other numbers.
+
+        Parameters
+        ----------
+        tails : (2,) array
+            Posterior probabilities below the two ends of an interval.
+        draws : int
+            Number of draws.
+        rng : Generator
+            Source of random numbers.
+        """
+        return (self._integrate if len(self.alpha) == 2 else self._sample)(tails, draws, rng)
+
+    def _integrate(self, tails: Float[np.ndarray, "2"], draws: int, rng: np.random.Generator) -> Shares:
+        """Compute the posterior of two shares by quadrature, with independent draws.
+
+        Moments have about ten digits, quantiles an error of a thousandth of the sd. Over the log odds u of the second
+        class the density is exp f(u), with f as in `maximize` and exponents α; f has one maximum û. The nodes are
+        u = û + sinh(v)/√-f''(û) with v equally spaced. For these the trapezoidal rule is accurate whether the posterior
+        is narrow or has the tails of Beta(α) alone. As f is concave in π, shares with log π_c < log π̂_c - k/α_c - 1 lie
+        k nats below the maximum.
+        """
+        peak, _ = self.maximize(self.alpha)
+        total = self.alpha.sum() + self.count.sum()
+        curvature = total * peak.prod() - self.count @ self._responsibilities(peak).prod(axis=1)
+        centre, scale = np.log(peak[1] / peak[0]), 1.0 / np.sqrt(curvature)
+        first, second = np.log(peak) - _NEGLIGIBLE / self.alpha - 1.0
+        v = np.linspace(np.arcsinh((second - centre) / scale), np.arcsinh((-first - centre) / scale), _NODES)
+        log_odds = centre + scale * np.sinh(v)
+        share = expit(np.stack([-log_odds, log_odds]))
+        log_density = self.alpha @ log_expit(np.stack([-log_odds, log_odds])) + np.log(np.cosh(v))
+        rows = max(1, 2**20 // _NODES)
+        with np.errstate(divide="ignore"):
+            for start in range(0, len(self.count), rows):
+                block = slice(start, start + rows)
+                log_density += self.count[block] @ np.log(self.likelihood[block] @ share)
+        density = np.exp(log_density - log_density.max())
+        density /= density.sum()
+        below = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+        low, high = np.interp(tails, below / below[-1], log_odds)
+        drawn = np.interp(rng.random(draws), below / below[-1], log_odds)
+        mean = share @ density
+        sd = np.sqrt((share - mean[:, None]) ** 2 @ density)
+        lower, upper = expit(np.array([[-high, low], [-low, high]]))
+        return Shares(mean, sd, lower, upper, expit(np.stack([-drawn, drawn], axis=1)), np.full(2, float(draws)))
+
+    def _sample(self, tails: Float[np.ndarray, "2"], draws: int, rng: np.random.Generator) -> Shares:
+        """Compute the posterior of the shares by Gibbs sampling.
+
+        Given π, the labels of equal rows are multinomial counts; given n_c rows in each class, π has Dir(α + n). With λ
+        the largest eigenvalue of the fraction of information that missing labels hold, which is the derivative of an EM
+        step at its fixed point, correlations fall by the factor λ per sweep (Liu, *JASA* 89, 1994), and one draw is
+        kept of (1 + λ)/(1 - λ) sweeps, at most of 50. Rows of low multiplicity have their labels drawn one by one,
+        which is ten times as fast.
+        """
+        likelihood, count, alpha = self.likelihood, self.count, self.alpha
+        shares, _ = self.maximize(alpha)
+        responsibility = self._responsibilities(shares)
+        within = (responsibility * count[:, None]).T @ responsibility
+        missing = (np.diag(count @ responsibility) - within) / shares / (alpha.sum() + count.sum())
+        slowest = min(0.99, np.linalg.eigvals(missing).real.max())
+        sweeps = min(_MOST_SWEEPS, ceil((1.0 + slowest) / (1.0 - slowest)))
+        is_frequent = count > _FEW
+        frequent = ShareModel(likelihood[is_frequent], count[is_frequent], alpha)
+        rare = np.ascontiguousarray(np.repeat(likelihood[~is_frequent], count[~is_frequent], axis=0).T)
+        kept = np.empty((draws, len(alpha)))
+        with progress("Gibbs sampling", _BURN_IN + draws, "draws") as tick:
+            for s in range(_BURN_IN + draws):
+                for _ in range(sweeps):
+                    labels = rng.multinomial(frequent.count, frequent._responsibilities(shares)).sum(axis=0)
+                    shares = rng.dirichlet(alpha + labels + _draw_labels(rare, shares, rng))
+                kept[max(0, s - _BURN_IN)] = shares
+                tick()
+        lower, upper = np.quantile(kept, tails, axis=0)
+        return Shares(kept.mean(axis=0), kept.std(axis=0), lower, upper, kept, effective_size(kept))
+
+    def _responsibilities(self, shares: Float[np.ndarray, "C"]) -> Float[np.ndarray, "R C"]:
+        """Return (R, C) P(class | row) for given class shares."""
+        joint = self.likelihood * shares
+        return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
 def average(posteriors: Sequence[Shares], tails: Float[np.ndarray, "2"]) -> Shares:
@@ -218,10 +191,10 @@ def average(posteriors: Sequence[Shares], tails: Float[np.ndarray, "2"]) -> Shar
     draws = np.concatenate([shares.draws for shares in posteriors])
     mean = np.mean([shares.mean for shares in posteriors], axis=0)
     variance = np.mean([shares.sd**2 + (shares.mean - mean) ** 2 for shares in posteriors], axis=0)
-    low, high = np.quantile(draws, tails, axis=0)
     error = np.var([shares.draws.mean(axis=0) for shares in posteriors], axis=0, ddof=1) / len(posteriors)
     effective = np.minimum(variance / np.where(error > 0, error, 1.0), len(draws))
-    return Shares(mean, np.sqrt(variance), low, high, draws, np.where(error > 0, effective, len(draws)))
+    lower, upper = np.quantile(draws, tails, axis=0)
+    return Shares(mean, np.sqrt(variance), lower, upper, draws, np.where(error > 0, effective, len(draws)))
 
 
 def effective_size(chain: Float[np.ndarray, "S K"]) -> Float[np.ndarray, "K"]:
@@ -244,27 +217,6 @@ def _draw_labels(
     likelihood: Float[np.ndarray, "C R"], shares: Float[np.ndarray, "C"], rng: np.random.Generator
 ) -> Int[np.ndarray, "C"]:
     """Draw a label for each row by the inverse distribution function, and count the labels of each class."""
-    below = rng.random(likelihood.shape[1]) * (shares @ likelihood)
-    cumulative, beyond = np.zeros_like(below), [len(below)]
-    for share, likelihood_of_class in zip(shares[:-1], likelihood[:-1], strict=True):
-        cumulative += share * likelihood_of_class
-        beyond.append(int(np.count_nonzero(below >= cumulative)))
-    return -np.diff([*beyond, 0])
-
-
-def _responsibilities(likelihood: Float[np.ndarray, "R C"], shares: Float[np.ndarray, "C"]) -> Float[np.ndarray, "R C"]:
-    """Return (R, C) P(class | row) for given class shares."""
-    joint = likelihood * shares
-    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
-
-def _missing_information(
-    likelihood: Float[np.ndarray, "R C"],
-    count: Int[np.ndarray, "R"],
-    alpha: Float[np.ndarray, "C"],
-    shares: Float[np.ndarray, "C"],
-) -> Float[np.ndarray, "C C"]:
-    """Return the derivative of an EM step at its fixed point: the fraction of information that missing labels hold."""
-    responsibility = _responsibilities(likelihood, shares)
-    within = (responsibility * count[:, None]).T @ responsibility
-    return np.asarray((np.diag(count @ responsibility) - within) / shares / (alpha.sum() + count.sum()))
+    cumulative, n_rows = np.cumsum(shares[:, None] * likelihood, axis=0), likelihood.shape[1]
+    beyond = np.count_nonzero(rng.random(n_rows) * cumulative[-1] >= cumulative[:-1], axis=1)
+    return -np.diff([n_rows, *beyond, 0])

@@ -13,7 +13,6 @@ from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.leave_one_out import (
     TERMS,
-    CountedRows,
     PriorOf,
     counted_rows,
     leave_one_out,
@@ -107,17 +106,14 @@ def terms(nb: Classifier, X: object, *, estimate: Estimate | None = None) -> Ter
             [-0.29,  0.  ]]])
     """
     fitted = require_leave_one_out(nb, "terms")
+    log_class = fitted.log_class(estimate)
     if fitted.average is not None:
-        joint = fitted.score_members(X, estimate, each=True)
-        return _terms_of_members(fitted, joint, np.broadcast_to(fitted.log_class(estimate), joint.shape[:2]))
+        return _weighted_terms(fitted, fitted.score_members(X, estimate, each=True), log_class)
     model, reading = fitted.read(estimate)
     rows, n = fitted.encode(X)
     _require_memory(n, fitted)
     values = scoring.terms_of_rows(fitted.encoding, _model_of_blocks(fitted, model), rows, n, reading)
-    log_class = np.broadcast_to(scoring.log_class(model, reading), values.shape[:2])
-    return Terms(
-        _combine_blocks(fitted, values), log_class, fitted.encoding.term_map.names, fitted.encoding.classes.array()
-    )
+    return _weighted_terms(fitted, values, log_class)
 
 
 def loo_terms(
@@ -175,20 +171,12 @@ def loo_terms(
     estimate = require_average(fitted.estimate if estimate is None else estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "loo_terms")
     _require_memory(len(counted.label), fitted)
-    return loo_terms_of(fitted, counted, estimate, prior)
-
-
-def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior: PriorOf = "derived") -> Terms:
-    """Compute exact leave-one-out terms of rows that are known to be counted."""
-    log_class, average, encoding = log_class_without(fitted, counted), fitted.average, fitted.encoding
-    if average is not None:
-        return _terms_of_members(
-            fitted, leave_one_out_of_members(average, counted, estimate, prior, each=True), log_class
-        )
-    by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
-    values = leave_one_out(by_blocks, counted, estimate, prior, TERMS)
-    classes = encoding.classes.array()
-    return Terms(_combine_blocks(fitted, values), _add_bias(fitted, log_class), encoding.term_map.names, classes)
+    if fitted.average is not None:
+        values = leave_one_out_of_members(fitted.average, counted, estimate, prior, each=True)
+    else:
+        by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
+        values = leave_one_out(by_blocks, counted, estimate, prior, TERMS)
+    return _weighted_terms(fitted, values, log_class_without(fitted, counted))
 
 
 def term_names(fitted: Fitted) -> tuple[str, ...]:
@@ -197,31 +185,34 @@ def term_names(fitted: Fitted) -> tuple[str, ...]:
 
 
 def _model_of_blocks(fitted: Fitted, model: NaiveBayes) -> NaiveBayes:
-    """Return the model whose terms `_combine_blocks` takes: without weights, where terms are combined before."""
+    """Return the model whose terms `_weighted_terms` takes: without weights, where terms are combined before."""
     return model if fitted.encoding.term_map.is_identity else replace(model, weights=None)
 
 
-def _combine_blocks(fitted: Fitted, values: np.ndarray) -> np.ndarray:
-    """Return (N, C, T) weighted terms of the classifier from the terms of its blocks."""
-    term_map, weights = fitted.encoding.term_map, fitted.prior.weights
-    combined = term_map.combine(values)
-    if term_map.is_identity or weights is None:
-        return combined
-    sizes = [len(columns.term_names) for columns in fitted.encoding.blocks]
-    return np.asarray(combined * term_map.gather(weights.term_weights(sizes)))
+def _weighted_terms(fitted: Fitted, values: np.ndarray, log_class: np.ndarray) -> Terms:
+    """Return the terms of a classifier.
 
-
-def _terms_of_members(fitted: Fitted, joint: np.ndarray, log_class: np.ndarray) -> Terms:
-    """Return the terms of an average of M models, from log p(class, row) (N, C, M) of each model."""
-    values = joint - log_class[..., None]
-    if fitted.weights is not None:
-        values = values * fitted.weights.blocks[0]
-    return Terms(values, _add_bias(fitted, log_class), term_names(fitted), fitted.encoding.classes.array())
-
-
-def _add_bias(fitted: Fitted, log_class: np.ndarray) -> np.ndarray:
-    """Add the bias of the classes to log P(class), if terms are weighted."""
-    return log_class if fitted.prior.weights is None else log_class + fitted.prior.weights.class_bias
+    Parameters
+    ----------
+    fitted : Fitted
+        State of the classifier.
+    values : (N, C, R) array
+        Terms of its blocks, by `_model_of_blocks`, or log p(class, row) of each member of an average.
+    log_class : (C,) or (N, C) array
+        log P(class), without the biases of weights.
+    """
+    encoding, weights = fitted.encoding, fitted.weights
+    log_class = np.broadcast_to(log_class, values.shape[:2])
+    if fitted.average is not None:
+        values = values - log_class[..., None]
+        values = values if weights is None else values * weights.blocks[0]
+    elif not encoding.term_map.is_identity:
+        values = encoding.term_map.combine(values)
+        if weights is not None:
+            sizes = [len(columns.term_names) for columns in encoding.blocks]
+            values = values * encoding.term_map.gather(weights.term_weights(sizes))
+    log_class = log_class if weights is None else log_class + weights.class_bias
+    return Terms(values, log_class, term_names(fitted), encoding.classes.array())
 
 
 def _require_memory(n_rows: int, fitted: Fitted) -> None:

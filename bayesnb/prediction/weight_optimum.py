@@ -8,19 +8,25 @@ is t draws from one simplex is ℓ ((t + 1)/(t₀ + 1))^-β, t₀ that of a typi
 is half normal of scale ½, as rows whose labels are told nearly without error do not bound it.
 
 Each row is scored S times, by S fits to random halves of the rows without it, each time with 1/S of its weight.
+
+Newton's method finds the optimum of dense terms, L-BFGS that of sparse ones. In the evidence of sparse terms the
+deviations d are taken for independent of each other and of biases and temperatures: minus the Hessian consists of a
+block for biases and temperatures, and of a diagonal. By Fischer's inequality the determinant of that matrix is not
+below the exact one, so that τ is chosen too small rather than too large.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from functools import cached_property, partial
 
 import numpy as np
-import scipy.sparse as sp
-from jaxtyping import Bool, Float, Int, Num
-from scipy.special import log_softmax
+from jaxtyping import Bool, Float, Int
+from scipy.linalg import block_diag
+from scipy.optimize import minimize, minimize_scalar
+
+from bayesnb.prediction.cross_terms import CrossTerms
 
 GRID = ((0.0,), (0.03,), (0.1,), (0.3,), (1.0,))
 GRID_OF_TWO = (
@@ -33,6 +39,12 @@ _STRONG = np.log(10.0)
 _PRECISION_OF_EXPONENT = 4.0
 _LARGEST_EXPONENT = 2.0
 _SPLITS_TOGETHER, _FOLDS = 3, 4
+_STEPS = 100
+# Gain of a step, in nats, below which no further step is taken: that one would gain about the square of this gain.
+_SMALLEST_GAIN = 1e-8
+_SMALLEST_STEP = 1e-10
+# The curvature of the objective is at least 1, so that the optimum is not farther away than the gradient is large.
+_LBFGS = {"maxiter": 10_000, "maxfun": 20_000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-6}
 
 Point = tuple[np.ndarray, np.ndarray]
 """Biases (C,) and weights (T,)."""
@@ -67,15 +79,10 @@ class Groups:
         """Values of τ to compare, from those that shrink most."""
         return GRID if len(self.mean) == 1 else GRID_OF_TWO
 
-    def sum_terms(self, values: Float[np.ndarray, "*N T"]) -> Float[np.ndarray, "*N G"]:
-        """Return the sum of the terms of each group."""
-        return np.stack([values[..., self.index == g].sum(axis=-1) for g in range(len(self.mean))], axis=-1)
-
     def collapse(self) -> Groups:
-        """Return G groups of one term each: the groups of what `sum_terms` returns."""
+        """Return G groups of one term each: the groups of the sums of the terms of each group."""
         n = len(self.mean)
-        draws = np.array([self.of_draws[self.index == g].any() for g in range(n)])
-        return Groups(np.arange(n), self.mean, draws)
+        return Groups(np.arange(n), self.mean, np.bincount(self.index, self.of_draws, n) > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,210 +95,58 @@ class Prior:
         Groups of the T terms.
     shrinkage : (G,) array
         τ of each group.
-    design : (C + T, P) sparse array
-        Linear map from the P free parameters to (b, w). The free parameters are (b, T, d), without b where classes have
-        no bias, and with d_t only where τ_g > 0.
-    mean : (P,) array
-        Prior means of the free parameters, whose prior variances are 1.
-    temperatures : slice
-        Positions of T among the free parameters.
+    n_classes : int
+        Number of classes, C.
+    biased : bool
+        Whether classes have a bias; otherwise b = 0.
     """
 
     groups: Groups
     shrinkage: Float[np.ndarray, "G"]
-    design: sp.csr_array
-    mean: Float[np.ndarray, "P"]
-    temperatures: slice
-
-    @classmethod
-    def from_groups(cls, groups: Groups, shrinkage: np.ndarray, n_classes: int, *, biased: bool) -> Prior:
-        """Return the prior under τ = `shrinkage` (G,); without biases b = 0."""
-        n_terms, n_groups, tau = len(groups.index), len(groups.mean), shrinkage[groups.index]
-        bias = sp.eye_array(n_classes, n_classes * biased)
-        common = sp.csr_array((np.ones(n_terms), (np.arange(n_terms), groups.index)), (n_terms, n_groups))
-        deviations = sp.diags_array(tau).tocsc()[:, tau > 0]
-        mean = np.zeros(n_classes * biased + n_groups + deviations.shape[1])
-        temperatures = slice(n_classes * biased, n_classes * biased + n_groups)
-        mean[temperatures] = groups.mean
-        design = sp.block_diag([bias, sp.hstack([common, deviations])], format="csr")
-        return cls(groups, shrinkage, sp.csr_array(design), mean, temperatures)
-
-    def point(self, theta: Float[np.ndarray, "P"]) -> Point:
-        """Return the biases (C,) and weights (T,) of free parameters."""
-        values = self.design @ theta
-        n_classes = len(values) - len(self.groups.index)
-        return values[:n_classes], values[n_classes:]
-
-    def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
-        """Return the free parameters of given biases and weights; where τ = 0, of the mean weight of the group."""
-        index, tau = self.groups.index, self.shrinkage[self.groups.index]
-        common = np.bincount(index, weight) / np.bincount(index)
-        free = tau > 0
-        return np.concatenate([bias[: self.temperatures.start], common, (weight - common[index])[free] / tau[free]])
-
-
-class TermBlock(NamedTuple):
-    """Terms of n scored rows by one fit.
-
-    Parameters
-    ----------
-    position : (n,) int array
-        Positions of the rows among all A scored rows.
-    fit : int
-        Number of the fit, from 0 on.
-    log_class : (C,) array
-        log P(class) in nats, by this fit.
-    values : (n, C, T) array
-        log p(x_t | class) in nats, by this fit.
-    """
-
-    position: Int[np.ndarray, "n"]
-    fit: int
-    log_class: Float[np.ndarray, "C"]
-    values: Float[np.ndarray, "n C T"]
-
-
-@dataclass(frozen=True, eq=False)
-class CrossTerms(ABC):
-    """Terms of N rows, each scored by S fits that do not know the row; abstract: how the terms are stored.
-
-    There are A = S·N scored rows, those of the first split first.
-
-    Parameters
-    ----------
-    log_class : (A, C) array
-        log P(class) in nats.
-    log_length : (A,) array
-        log((t + 1)/(t₀ + 1)) of a row that is t draws from one simplex, t₀ the length of a typical row; else 0.
-    label : (A,) int array
-        Index of the class of each row.
-    weight : (A,) array
-        Replication counts, divided by S.
-    row : (A,) int array
-        Position of each row among the N rows.
-    fit : (A,) int array
-        Number of the fit, of 2S, that has scored each row.
-    """
-
-    log_class: Float[np.ndarray, "A C"]
-    log_length: Float[np.ndarray, "A"]
-    label: Int[np.ndarray, "A"]
-    weight: Num[np.ndarray, "A"]
-    row: Int[np.ndarray, "A"]
-    fit: Int[np.ndarray, "A"]
-
-    @staticmethod
-    @abstractmethod
-    def cells_per_row(n_terms: int, n_deviating: int) -> int:
-        """Return how many numbers are stored for each row and class.
-
-        Parameters
-        ----------
-        n_terms : int
-            Number of terms of a row, T.
-        n_deviating : int
-            Number of cells of a row that differ from what most rows have.
-        """
-
-    @classmethod
-    @abstractmethod
-    def from_blocks(cls, blocks: Iterable[TermBlock], groups: Groups, n_classes: int, **row_fields: np.ndarray) -> Self:
-        """Read the terms of all scored rows.
-
-        Parameters
-        ----------
-        blocks : iterable of TermBlock
-            Blocks of scored rows, each row in one block.
-        groups : Groups
-            Groups of the terms.
-        n_classes : int
-            Number of classes, C.
-        row_fields : (A,) arrays
-            The fields `log_length`, `label`, `weight`, `row` and `fit`.
-        """
-
-    @abstractmethod
-    def take(self, index: np.ndarray | slice) -> Self:
-        """Return some of the scored rows."""
-
-    @abstractmethod
-    def scores(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A C"]:
-        """Compute s_c(x) at (b, w)."""
-
-    @abstractmethod
-    def with_exponent(self, exponent: float, of_draws: np.ndarray) -> Self:
-        """Return a copy whose terms of draws are multiplied by ((t + 1)/(t₀ + 1))^-β; `of_draws` (T,) says which."""
-
-    @abstractmethod
-    def sum_groups(self, groups: Groups) -> CrossTerms:
-        """Return a copy with G terms, each the sum of the terms of a group."""
-
-    @abstractmethod
-    def find_parameters(self, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
-        """Find the free parameters at the penalised optimum, from `start` = (b, w) on; default: the prior mean."""
-
-    @abstractmethod
-    def optimum_at(self, prior: Prior, theta: Float[np.ndarray, "P"]) -> Optimum:
-        """Return the optimum at free parameters that maximise the score, with standard deviations and evidence."""
-
-    def maximize(self, prior: Prior, start: Point | None = None) -> Optimum:
-        """Find the penalised optimum, from `start` = (b, w) on; default: the prior mean."""
-        return self.optimum_at(prior, self.find_parameters(prior, start))
+    n_classes: int
+    biased: bool
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows, N."""
-        return int(self.row.max()) + 1
+    def tau(self) -> Float[np.ndarray, "T"]:
+        """(T,) τ of the group of each term."""
+        return np.asarray(self.shrinkage[self.groups.index])
 
-    def log_losses(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "N"]:
-        """Compute the mean of -log P(label | row) over the S fits at (b, w)."""
-        return np.asarray(np.mean(-self._log_proba_of_label(bias, weight).reshape(-1, self.n_rows), axis=0))
+    @property
+    def mean(self) -> Float[np.ndarray, "P"]:
+        """(P,) prior means of the parameters (b, T, d), whose prior variances are 1."""
+        return np.concatenate([np.zeros(self.n_classes), self.groups.mean, np.zeros(len(self.groups.index))])
 
-    def log_score(self, bias: np.ndarray, weight: np.ndarray) -> float:
-        """Compute Σ_i v_i log P(y_i | x_i) at (b, w)."""
-        return float(self.weight @ self._log_proba_of_label(bias, weight))
+    @property
+    def temperatures(self) -> slice:
+        """Positions of T among the parameters."""
+        return slice(self.n_classes, self.n_classes + len(self.groups.mean))
 
-    def held_out_log_losses(self, prior: Prior, start: Point) -> Float[np.ndarray, "N"]:
-        """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
+    @cached_property
+    def design(self) -> Float[np.ndarray, "Q P"]:
+        """(C + T, P) matrix by which `point` is the product with parameters.
 
-        Not only are weights fitted to the row: half of the fits that score other rows know its label, too. So weights
-        for the row are fitted to the scores of other rows by those fits alone that score the row. Rows which the same
-        fits score are held out a quarter at a time; of six splits three are taken together. Halves are stratified, so
-        that the proportion of a class in a half tells of the row: log P(its class) is lowered as if the row were not
-        in the data.
-
-        Parameters
-        ----------
-        prior : Prior
-            Prior of biases and weights.
-        start : (b, w)
-            Optimum of all rows, where the search begins.
+        Columns are 0 for b where classes have no bias, and for d_t where τ_g = 0: these parameters are 0 at the
+        optimum, and a factor of 1 in the evidence.
         """
-        fit, losses = self.fit.reshape(-1, self.n_rows), np.zeros(self.n_rows)
-        class_weight, row_weight = np.bincount(self.label, self.weight), np.bincount(self.row, self.weight)
-        shift = np.log1p(-row_weight / (class_weight[self.label[: self.n_rows]] + 1))
-        batches = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
-        for splits in batches:
-            patterns, pattern_index = np.unique(fit[splits], axis=1, return_inverse=True)
-            for k, pattern in enumerate(patterns.T):
-                rows = np.flatnonzero(pattern_index == k)
-                rows = rows[np.argsort(self.label[rows], kind="stable")]
-                for held_out in (rows[i::_FOLDS] for i in range(min(_FOLDS, len(rows)))):
-                    others = self.take(np.flatnonzero(np.isin(self.fit, pattern) & ~np.isin(self.row, held_out)))
-                    if len(others.weight):  # There may be none if rows are two or three, of high weights.
-                        others = replace(others, weight=others.weight * (self.weight.sum() / others.weight.sum()))
-                    point = prior.point(others.find_parameters(prior, start))
-                    scored = self.take((splits[:, None] * self.n_rows + held_out).ravel())
-                    log_class = scored.log_class.copy()
-                    log_class[np.arange(len(log_class)), scored.label] += shift[scored.row]
-                    log_proba = replace(scored, log_class=log_class)._log_proba_of_label(*point)
-                    losses[held_out] -= log_proba.reshape(len(splits), -1).mean(axis=0)
-        return losses / len(batches)
+        weight = np.hstack([np.eye(len(self.groups.mean))[self.groups.index], np.diag(self.tau)])
+        return np.asarray(block_diag(self.biased * np.eye(self.n_classes), weight))
 
-    def _log_proba_of_label(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "A"]:
-        """Compute log P(label | row) of each scored row at (b, w)."""
-        log_proba = np.asarray(log_softmax(self.scores(bias, weight), axis=-1))
-        return np.take_along_axis(log_proba, self.label[:, None], axis=-1)[:, 0]
+    def point(self, theta: Float[np.ndarray, "P"]) -> Point:
+        """Return the biases b (C,) and weights w = T + τ d (T,) of parameters."""
+        bias, temperature, deviation = np.split(theta, [self.temperatures.start, self.temperatures.stop])
+        return self.biased * bias, temperature[self.groups.index] + self.tau * deviation
+
+    def apply_chain_rule(self, gradient: Float[np.ndarray, "Q"]) -> Float[np.ndarray, "P"]:
+        """Return the gradient by the parameters, from the gradient by biases and weights."""
+        bias, weight = np.split(gradient, [self.n_classes])
+        return np.concatenate([self.biased * bias, np.bincount(self.groups.index, weight), self.tau * weight])
+
+    def parameters(self, bias: np.ndarray, weight: np.ndarray) -> Float[np.ndarray, "P"]:
+        """Return the parameters of given biases and weights; where τ = 0, of the mean weight of the group."""
+        index, tau = self.groups.index, self.tau
+        common = np.bincount(index, weight) / np.bincount(index)
+        deviation = np.where(tau > 0, weight - common[index], 0.0) / np.where(tau > 0, tau, 1.0)
+        return np.concatenate([bias, common, deviation])
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +161,8 @@ class Optimum:
         b, T and w.
     sd, temperature_sd : (T,) and (G,) arrays
         Posterior standard deviations of the weights and temperatures, by Laplace's approximation.
+    log_score : float
+        Σ_i v_i log P(y_i | x_i).
     log_evidence : float
         Laplace's approximation, up to a constant that all τ share.
     """
@@ -316,7 +173,115 @@ class Optimum:
     weight: Float[np.ndarray, "T"]
     sd: Float[np.ndarray, "T"]
     temperature_sd: Float[np.ndarray, "G"]
+    log_score: float
     log_evidence: float
+
+
+def penalized_loss(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> tuple[float, Float[np.ndarray, "P"]]:
+    """Compute half of the squared distance from the prior mean, minus the log score; and the gradient of both."""
+    deviation, (value, gradient) = theta - prior.mean, terms.log_score(*prior.point(theta))
+    return float(deviation @ deviation / 2 - value), deviation - prior.apply_chain_rule(gradient)
+
+
+def posterior_precision(terms: CrossTerms, prior: Prior, theta: np.ndarray) -> Float[np.ndarray, "P P"]:
+    """Compute the Hessian of the penalised loss of dense terms."""
+    curvature = terms.curvature(*prior.point(theta))
+    return np.asarray(prior.design.T @ curvature @ prior.design + np.eye(len(theta)))
+
+
+def find_parameters(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Float[np.ndarray, "P"]:
+    """Find the parameters at the penalised optimum, from `start` = (b, w) on; default: the prior mean.
+
+    Steps of Newton's method are halved until the loss falls.
+    """
+    loss, theta = partial(penalized_loss, terms, prior), prior.mean if start is None else prior.parameters(*start)
+    if terms.is_sparse:
+        return np.asarray(minimize(loss, theta, jac=True, method="L-BFGS-B", options=_LBFGS).x)
+    value, gradient = loss(theta)
+    for _ in range(_STEPS):
+        step, size = -np.linalg.solve(posterior_precision(terms, prior, theta), gradient), 1.0
+        gain, after = -gradient @ step, loss(theta + step)
+        while after[0] > value + 1e-13 * abs(value) and size > _SMALLEST_STEP:
+            size /= 2
+            after = loss(theta + size * step)
+        theta, (value, gradient) = theta + size * step, after
+        if gain < _SMALLEST_GAIN or size <= _SMALLEST_STEP:
+            break
+    return theta
+
+
+def maximize(terms: CrossTerms, prior: Prior, start: Point | None = None) -> Optimum:
+    """Find the penalised optimum, from `start` = (b, w) on, with standard deviations and evidence by its Hessian."""
+    theta = find_parameters(terms, prior, start)
+    (bias, weight), deviation, n_classes = prior.point(theta), theta - prior.mean, prior.n_classes
+    temperature, tau, index = theta[prior.temperatures], prior.tau, prior.groups.index
+    if terms.is_sparse:
+        # The block of biases and temperatures needs the probabilities at the optimum: the scores of the deviations are
+        # moved into log P(class).
+        common = terms.sum_groups(index)
+        rest = terms.scores(bias, weight) - bias - common.values @ temperature
+        common = replace(common, log_class=rest)
+        block = Prior(prior.groups.collapse(), np.zeros(len(temperature)), n_classes, prior.biased)
+        precision = posterior_precision(common, block, block.parameters(bias, temperature))
+        by_term = 1 + tau**2 * terms.curvature_by_term(bias, weight)
+        temperature_variance = np.diagonal(np.linalg.inv(precision))[prior.temperatures]
+        variance = temperature_variance[index] + tau**2 / by_term
+        log_determinant = np.linalg.slogdet(precision)[1] + np.log(by_term).sum()
+    else:
+        precision = posterior_precision(terms, prior, theta)
+        covariance, of_weights = np.linalg.inv(precision), prior.design[n_classes:]
+        temperature_variance = np.diagonal(covariance)[prior.temperatures]
+        variance = ((of_weights @ covariance) * of_weights).sum(axis=1)
+        log_determinant = np.linalg.slogdet(precision)[1]
+    log_score = terms.log_score(bias, weight)[0]
+    return Optimum(
+        shrinkage=prior.shrinkage,
+        bias=bias,
+        temperature=temperature,
+        weight=weight,
+        sd=np.sqrt(variance),
+        temperature_sd=np.sqrt(temperature_variance),
+        log_score=log_score,
+        log_evidence=log_score - float(deviation @ deviation + log_determinant) / 2,
+    )
+
+
+def held_out_log_losses(terms: CrossTerms, prior: Prior, start: Point) -> Float[np.ndarray, "N"]:
+    """Compute the mean log loss of each row over the S fits, under weights that do not know its label.
+
+    Not only are weights fitted to the row: half of the fits that score other rows know its label, too. So weights for
+    the row are fitted to the scores of other rows by those fits alone that score the row. Rows which the same fits
+    score are held out a quarter at a time; of six splits three are taken together. Halves are stratified, so that the
+    proportion of a class in a half tells of the row: log P(its class) is lowered as if the row were not in the data.
+
+    Parameters
+    ----------
+    terms : CrossTerms
+        Terms of rows.
+    prior : Prior
+        Prior of biases and weights.
+    start : (b, w)
+        Optimum of all rows, where the search begins.
+    """
+    fit, losses = terms.fit.reshape(-1, terms.n_rows), np.zeros(terms.n_rows)
+    class_weight, row_weight = np.bincount(terms.label, terms.weight), np.bincount(terms.row, terms.weight)
+    shift = np.log1p(-row_weight[terms.row] / (class_weight[terms.label] + 1))
+    is_label = terms.label[:, None] == np.arange(terms.log_class.shape[1])
+    lowered = replace(terms, log_class=terms.log_class + is_label * shift[:, None])
+    batches = np.array_split(np.arange(len(fit)), -(-len(fit) // _SPLITS_TOGETHER))
+    for splits in batches:
+        patterns, pattern_index = np.unique(fit[splits], axis=1, return_inverse=True)
+        for k, pattern in enumerate(patterns.T):
+            rows = np.flatnonzero(pattern_index == k)
+            rows = rows[np.argsort(terms.label[rows], kind="stable")]
+            for held_out in (rows[i::_FOLDS] for i in range(min(_FOLDS, len(rows)))):
+                others = terms.take(np.flatnonzero(np.isin(terms.fit, pattern) & ~np.isin(terms.row, held_out)))
+                if len(others.weight):  # There may be none if rows are two or three, of high weights.
+                    others = replace(others, weight=others.weight * (terms.weight.sum() / others.weight.sum()))
+                point = prior.point(find_parameters(others, prior, start))
+                scored = lowered.take((splits[:, None] * terms.n_rows + held_out).ravel())
+                losses[held_out] -= scored.log_proba_of_label(*point).reshape(len(splits), -1).mean(axis=0)
+    return losses / len(batches)
 
 
 def optimize_weights(
@@ -347,8 +312,8 @@ def optimize_weights(
     exponent = _find_exponent(terms, groups, biased=biased) if groups.of_draws.any() else 0.0
     scaled, optima = terms.with_exponent(exponent, groups.of_draws), list[Optimum]()
     for tau in grid:
-        prior = Prior.from_groups(groups, np.asarray(tau, float), terms.log_class.shape[-1], biased=biased)
-        optima.append(scaled.maximize(prior, (optima[-1].bias, optima[-1].weight) if optima else None))
+        prior = Prior(groups, np.asarray(tau, float), terms.log_class.shape[-1], biased)
+        optima.append(maximize(scaled, prior, (optima[-1].bias, optima[-1].weight) if optima else None))
     best = max(optimum.log_evidence for optimum in optima)
     chosen = next(k for k, optimum in enumerate(optima) if optimum.log_evidence >= best - _STRONG)
     return optima, chosen, exponent
@@ -356,18 +321,15 @@ def optimize_weights(
 
 def _find_exponent(terms: CrossTerms, groups: Groups, *, biased: bool) -> float:
     """Find β at the penalised optimum under τ = 0."""
-    from scipy.optimize import minimize_scalar
-
-    prior = Prior.from_groups(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased=biased)
+    prior = Prior(groups, np.zeros(len(groups.mean)), terms.log_class.shape[-1], biased)
     start: Point | None = None
 
     def loss(exponent: float) -> float:
         nonlocal start
-        scaled = terms.with_exponent(exponent, groups.of_draws)
-        optimum = scaled.maximize(prior, start)
+        optimum = maximize(terms.with_exponent(exponent, groups.of_draws), prior, start)
         start = optimum.bias, optimum.weight
         excess = optimum.temperature - groups.mean
         penalty = (optimum.bias @ optimum.bias + excess @ excess + _PRECISION_OF_EXPONENT * exponent**2) / 2
-        return float(penalty - scaled.log_score(optimum.bias, optimum.weight))
+        return float(penalty - optimum.log_score)
 
     return float(minimize_scalar(loss, bounds=(0.0, _LARGEST_EXPONENT), method="bounded", options={"xatol": 1e-8}).x)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
+import pandas as pd
+from scipy.special import ndtr, ndtri
 
 from bayesnb._util.arguments import require_probability
 from bayesnb.fitted import Classifier
-from bayesnb.prediction.weight_draws import TEMPERATURES, read_weight_draws
-from bayesnb.prediction.weights import require_weights
-
-if TYPE_CHECKING:
-    import pandas as pd
+from bayesnb.prediction.weights import TEMPERATURES, read_weight_draws, require_weights
 
 
-def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.DataFrame:
+def weight_table(nb: Classifier, prob: float = 0.9, draws: object = None) -> pd.DataFrame:
     """Return the weights of terms with intervals, and the loss of log score if a term is left out.
 
     Parameters
@@ -86,8 +82,6 @@ def weight_table(nb: Classifier, prob: float = 0.9, draws: Any = None) -> pd.Dat
     1    1    0.50  0.47
     2    2    0.99  0.05
     """
-    import pandas as pd
-
     weights = require_weights(nb, "weight_table")
     require_probability("prob", prob)
     if (path := weights.path) is None:
@@ -126,8 +120,6 @@ def _mixture_quantiles(prob: np.ndarray, weight: np.ndarray, mean: np.ndarray, s
 
     Bisection starts from the quantiles of the components, between which those of the mixture lie.
     """
-    from scipy.special import ndtr, ndtri
-
     quantiles = mean[:, None] + sd[:, None] * ndtri(prob)[:, None]
     low, high = quantiles.min(axis=0), quantiles.max(axis=0)
     for _ in range(100):

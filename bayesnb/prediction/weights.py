@@ -1,18 +1,26 @@
-"""Weights of the terms of a classifier, and the evidence for them."""
+"""Weights of the terms of a classifier, the evidence for them, and draws of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
+from bayesnb import scoring
 from bayesnb.counting import require_numbers
-from bayesnb.encoding import Levels
-from bayesnb.fitted import Classifier, Fitted, require_fitted
-from bayesnb.model import TermWeights
+from bayesnb.encoding import Encoding, Levels
+from bayesnb.fitted import Classifier, Fitted, Output, require_fitted
+from bayesnb.model import Estimate, TermWeights
 from bayesnb.prediction.terms import AVERAGE, term_names
-from bayesnb.prediction.weight_optimum import Groups
+from bayesnb.uncertainty.given_draws import read_sites, require_sites
+
+CLASS_BIAS, WEIGHT = "class_bias", "weight"
+TEMPERATURES = "temperature", "dependence_temperature"
+_NUMBERS = (
+    "temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss",
+    "dependence_temperature", "dependence_shrinkage",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +53,12 @@ class WeightPath:
 
     def check(self, n_terms: int, has_dependence: bool) -> None:
         """Raise ValueError unless the arrays fit together."""
-        n, n_groups = np.size(self.log_evidence), 1 + bool(has_dependence)
-        shapes: dict[str, tuple[int, ...]] = {"log_evidence": (n,)}
-        shapes |= dict.fromkeys(("shrinkage", "temperature", "temperature_sd"), (n, n_groups))
-        shapes |= dict.fromkeys(("weight", "sd"), (n, n_terms))
-        for name, shape in shapes.items():
-            require_numbers(f"weights_.path.{name}", np.asarray(getattr(self, name)), shape)
+        n, n_groups = np.size(self.log_evidence), 1 + has_dependence
+        require_numbers("weights_.path.log_evidence", self.log_evidence, (n,))
+        for name in ("shrinkage", "temperature", "temperature_sd"):
+            require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_groups))
+        for name in ("weight", "sd"):
+            require_numbers(f"weights_.path.{name}", getattr(self, name), (n, n_terms))
         if n == 0 or (self.sd < 0).any() or (self.temperature_sd < 0).any():
             raise ValueError("weights_.path must have one τ or more, and standard deviations of at least 0.")
 
@@ -140,28 +148,20 @@ class Weights:
         """Raise ValueError unless the parts fit together."""
         self.classes.check()
         n_terms = len(self.names)
-        shapes = {"weight": (n_terms,), "class_bias": (len(self.classes),)}
-        for name, shape in shapes.items():
-            require_numbers(f"weights_.{name}", np.asarray(getattr(self, name)), shape)
+        require_numbers("weights_.weight", self.weight, (n_terms,))
+        require_numbers("weights_.class_bias", self.class_bias, (len(self.classes),))
         for name in ("of_draws", "dependence"):
             if (mask := getattr(self, name)).dtype != bool or mask.shape != (n_terms,):
                 raise ValueError(f"weights_.{name} is {mask.dtype} {mask.shape}.")
-        numbers = ["temperature", "shrinkage", "exponent", "log_length", "log_loss", "plain_log_loss"]
-        numbers += ["dependence_temperature", "dependence_shrinkage"]
+        for name in _NUMBERS:
+            require_numbers(f"weights_.{name}", np.float64(getattr(self, name)), ())
         if self.path is not None:
             self.path.check(n_terms, bool(self.dependence.any()))
-        if not all(np.isfinite(getattr(self, name)) for name in numbers):
-            raise ValueError(f"weights_ has numbers that are not finite: {[getattr(self, name) for name in numbers]}.")
 
     @property
     def biased(self) -> bool:
         """Whether classes have a bias, or terms weights that differ from the temperature."""
         return bool(self.shrinkage) or bool(self.class_bias.any())
-
-    @property
-    def groups(self) -> Groups:
-        """Groups of terms that share a temperature."""
-        return Groups.from_dependence(self.dependence, self.of_draws)
 
     @property
     def typical(self) -> np.ndarray:
@@ -194,35 +194,95 @@ class Weights:
         bias = self.align_bias(encoding.classes, self.class_bias)
         if is_average:
             return TermWeights(bias, (self.weight if names != (AVERAGE,) else self.weight[0],), (None,))
+        return self.split(encoding, bias, encoding.term_map.spread(self.weight))
+
+    def split(self, encoding: Encoding, bias: np.ndarray, weight: np.ndarray) -> TermWeights:
+        """Return weights (R,) of the terms of blocks in the layout of a model, with the exponent of these weights."""
         sizes = [len(columns.term_names) for columns in encoding.blocks]
         exponents = [self.exponent if columns.one_simplex else None for columns in encoding.blocks]
-        return TermWeights.split(bias, encoding.term_map.spread(self.weight), sizes, exponents)
+        return TermWeights.split(bias, weight, sizes, exponents)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightDraws:
+    """S draws of the weights of terms.
+
+    Parameters
+    ----------
+    weights : Weights
+        Weights that were fitted, with the names of terms and classes.
+    class_bias : (S, C) array
+        Draws of the biases.
+    weight : (S, T) array
+        Draws of T + τ d: weights of a row of typical length, where rows are several draws from one simplex.
+    """
+
+    weights: Weights
+    class_bias: np.ndarray
+    weight: np.ndarray
+
+    def score(
+        self, fitted: Fitted, X: object, output: Output, estimate: Estimate | None = None, class_prior: object = None
+    ) -> np.ndarray:
+        """Apply `output` to (N, C) logarithms of the average of P(class | row) over the draws, for the rows of X.
+
+        P(c | x) = 1/S Σ_s softmax(b_s + log π + Σ_t w_st ℓ_t(x))_c.
+        """
+        encoding, bias = fitted.encoding, self.weights.align_bias(fitted.encoding.classes, self.class_bias)
+        is_common = (self.weight == self.weight[:, :1]).all()
+        weight = self.weight[:, :1] if is_common else self.weight
+        if fitted.average is not None:
+            each = fitted.weights is not None and fitted.weights.has_members
+            joint = fitted.score_members(X, estimate, class_prior, each=each)
+            log_class = fitted.log_class(estimate, class_prior)
+            values = joint.reshape(*joint.shape[:2], -1) - log_class[:, None]
+            return scoring.average_of_terms(values, log_class, bias, weight, output)
+        model, reading = fitted.read(estimate, class_prior)
+        of_draws = np.repeat([b.one_simplex for b in encoding.blocks], [len(b.term_names) for b in encoding.blocks])
+        typical = np.where(of_draws, 1 / self.weights.typical.min(), 1)
+        units = self.weights.split(encoding, np.zeros(len(encoding.classes)), typical)
+        if not encoding.term_map.is_identity:
+            weight = encoding.term_map.spread(self.weight)
+        rows, n = fitted.encode(X)
+        model = replace(model, weights=units)
+        return scoring.average_over_weights(encoding, model, rows, n, reading, bias, weight, output)
+
+
+def read_weight_draws(weights: Weights, draws: object) -> WeightDraws | None:
+    """Read draws of weights, chains one after the other; None if the draws are of parameters.
+
+    Parameters
+    ----------
+    weights : Weights
+        Weights that were fitted.
+    draws : ArviZ data or dict
+        Draws by `run_nuts` of a `WeightedNB`, or a dict of its sites "class_bias" (S, C) and "weight" (S, T).
+
+    Raises
+    ------
+    ValueError
+        If the draws are of other terms or classes.
+    """
+    sites = read_sites(draws)
+    if WEIGHT not in sites:
+        return None
+    shapes = {CLASS_BIAS: (len(weights.classes),), WEIGHT: (len(weights.names),)}
+    values = require_sites(sites, shapes)
+    return WeightDraws(weights, values[CLASS_BIAS], values[WEIGHT])
 
 
 class Weighed(Classifier, Protocol):
     """Classifier whose terms are weighted, around a classifier without weights."""
 
     weights_: Weights
+    weight_: np.ndarray
+    term_names_: tuple[str, ...]
     max_rows: int
     seed: int
-
     model_: Classifier
     """Fitted classifier whose terms are weighted; columns with parents have a margin and a dependence."""
-
-    @property
-    def estimator_(self) -> Classifier:
-        """Fitted classifier without weights."""
-        ...
-
-    @property
-    def term_names_(self) -> tuple[str, ...]:
-        """(T,) names of the terms."""
-        ...
-
-    @property
-    def weight_(self) -> np.ndarray:
-        """(T,) weights of the terms."""
-        ...
+    estimator_: Classifier
+    """Fitted classifier without weights."""
 
 
 def require_weights(nb: Classifier, who: str) -> Weights:

@@ -19,7 +19,7 @@ from bayesnb.families.protocol import Condensable
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.inference_data import assemble, assemble_weights
 from bayesnb.prediction.cross_fitting import Kind, TooFewRowsError, cross_fit
-from bayesnb.prediction.dense_terms import MOST_TERMS, DenseTerms
+from bayesnb.prediction.cross_terms import MOST_TERMS
 from bayesnb.prediction.weights import Weighed, require_weights
 from bayesnb.uncertainty import require_proper, site_names
 from bayesnb.uncertainty.draws import feature_masks
@@ -280,9 +280,9 @@ def _run_for_weights(
         _, crossed = cross_fit(nb.model_, X, y, sample_weight, kind, nb.max_rows, nb.seed)
     except TooFewRowsError as reason:
         raise ValueError(f"run_nuts: {reason}") from None
-    shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.groups.mean)]
+    shrinkage = (weights.shrinkage, weights.dependence_shrinkage)[: len(crossed.columns.groups.mean)]
     terms, groups = crossed.terms_under(weights.exponent, shrinkage)
-    if not isinstance(terms, DenseTerms):
+    if terms.is_sparse:
         raise ValueError(
             f"run_nuts: {type(nb).__name__} has {len(weights.names):,} weights, and draws are of at most {MOST_TERMS}. "
             "weight_table has intervals of all, by Laplace's approximation."

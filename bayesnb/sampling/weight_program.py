@@ -13,9 +13,9 @@ import numpyro
 from numpyro import distributions as dist  # Not `import numpyro.distributions as dist`: see `run_nuts`.
 from numpyro.infer import init_to_value
 
-from bayesnb.prediction.dense_terms import DenseTerms
-from bayesnb.prediction.weight_draws import CLASS_BIAS, TEMPERATURES, WEIGHT
-from bayesnb.prediction.weight_optimum import Groups, Prior
+from bayesnb.prediction.cross_terms import CrossTerms
+from bayesnb.prediction.weight_optimum import Groups, Prior, find_parameters, posterior_precision
+from bayesnb.prediction.weights import CLASS_BIAS, TEMPERATURES, WEIGHT
 
 _DEVIATION = "deviation"
 
@@ -29,8 +29,8 @@ class WeightsGiven:
 
     Parameters
     ----------
-    terms : DenseTerms
-        Terms of rows of typical length, or under τ = 0 the sum of those of each group.
+    terms : CrossTerms
+        Dense terms of rows of typical length, or under τ = 0 the sum of those of each group.
     groups : Groups
         Groups of these terms.
     shrinkage : (G,) array
@@ -39,14 +39,15 @@ class WeightsGiven:
         Whether classes have a bias.
     """
 
-    terms: DenseTerms
+    terms: CrossTerms
     groups: Groups
     shrinkage: np.ndarray
     biased: bool
 
     def program(self) -> None:
         """Sample "temperature", and where the model has them "class_bias", "dependence_temperature" and "weight"."""
-        _, n_classes, n_terms = self.terms.values.shape
+        values = self.terms.values
+        _, n_classes, n_terms = values.shape
         bias = numpyro.sample(CLASS_BIAS, _normal(n_classes)) if self.biased else 0.0
         names = zip(TEMPERATURES, self.groups.mean, strict=False)
         temperature = jnp.stack([numpyro.sample(name, dist.Normal(mean, 1.0)) for name, mean in names])
@@ -55,7 +56,7 @@ class WeightsGiven:
             deviation = numpyro.sample(_DEVIATION, _normal(int(self._free.sum())))
             scaled = jnp.zeros(n_terms).at[self._free].set(self.shrinkage[self.groups.index][self._free] * deviation)
             weight = numpyro.deterministic(WEIGHT, weight + scaled)
-        joint = bias + self.terms.log_class + self.terms.values @ weight
+        joint = bias + self.terms.log_class + values @ weight
         is_label = jnp.asarray(self.terms.label)[:, None] == jnp.arange(n_classes)
         log_proba = jnp.sum(jnp.where(is_label, joint, 0.0), axis=-1) - jax.nn.logsumexp(joint, axis=-1)
         numpyro.factor("labels", log_proba @ self.terms.weight)
@@ -67,17 +68,18 @@ class WeightsGiven:
 
     def options(self) -> dict[str, Any]:
         """Return options of NUTS: start at the optimum, with the covariance at the optimum as inverse mass matrix."""
-        prior = Prior.from_groups(self.groups, self.shrinkage, self.terms.log_class.shape[-1], biased=self.biased)
-        theta = self.terms.find_parameters(prior)
+        prior = Prior(self.groups, self.shrinkage, self.terms.log_class.shape[-1], self.biased)
+        theta = find_parameters(self.terms, prior)
         start: dict[str, Any] = {CLASS_BIAS: prior.point(theta)[0]} if self.biased else {}
         start |= dict(zip(TEMPERATURES, theta[prior.temperatures], strict=False))
         if self.shrinkage.any():
-            start[_DEVIATION] = theta[prior.temperatures.stop :]
-        sites = tuple(start)
+            start[_DEVIATION] = theta[prior.temperatures.stop :][self._free]
+        sites, is_sampled = tuple(start), prior.design.any(axis=0)
+        covariance = np.linalg.inv(posterior_precision(self.terms, prior, theta))[np.ix_(is_sampled, is_sampled)]
         return {
             "init_strategy": init_to_value(values=start),
             "dense_mass": [sites],
-            "inverse_mass_matrix": {sites: self.terms.covariance(prior, theta)},
+            "inverse_mass_matrix": {sites: covariance},
             "target_accept_prob": 0.95,  # The density has a steep side if the terms tell nearly all labels.
         }
 

@@ -6,9 +6,8 @@ import scipy.sparse as sp
 
 import bayesnb as bnb
 from bayesnb.prediction import cross_fitting, weight_optimum
-from bayesnb.prediction.dense_terms import DenseTerms
-from bayesnb.prediction.sparse_terms import SparseTerms
-from bayesnb.prediction.weight_optimum import Groups, Prior, TermBlock
+from bayesnb.prediction.cross_terms import CrossTerms, TermBlock
+from bayesnb.prediction.weight_optimum import Groups, Prior, held_out_log_losses, maximize
 from tests.refusals import refused
 
 N, T, C, FITS = 24, 9, 3, 4
@@ -34,7 +33,7 @@ def both():
         row=np.tile(np.arange(N), 2),
         fit=fit,
     )
-    return tuple(kind.from_blocks(blocks, GROUPS, C, **fields) for kind in (DenseTerms, SparseTerms))
+    return tuple(CrossTerms.from_blocks(blocks, GROUPS.of_draws, C, is_sparse=k, **fields) for k in (False, True))
 
 
 def test_sparse_terms_are_the_dense_ones(both):
@@ -44,7 +43,8 @@ def test_sparse_terms_are_the_dense_ones(both):
     for exponent in (0.0, 0.7):
         one, other = (terms.with_exponent(exponent, GROUPS.of_draws) for terms in both)
         np.testing.assert_allclose(other.scores(bias, weight), one.scores(bias, weight), rtol=1e-12)
-        np.testing.assert_allclose(other.sum_groups(GROUPS).values, one.sum_groups(GROUPS).values, rtol=1e-10)
+        sums = (terms.sum_groups(GROUPS.index).values for terms in (other, one))
+        np.testing.assert_allclose(*sums, rtol=1e-10)
         some = np.array([5, 2, 30])
         np.testing.assert_allclose(other.take(some).scores(bias, weight), one.scores(bias, weight)[some], rtol=1e-12)
 
@@ -52,8 +52,8 @@ def test_sparse_terms_are_the_dense_ones(both):
 @pytest.mark.parametrize("tau", [(0.0, 0.0), (0.3, 0.0), (1.0, 0.3)])
 def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
     """And an evidence that is not above the exact one, by Fischer's inequality; that is exact where τ = 0."""
-    prior = Prior.from_groups(GROUPS, np.array(tau), C, biased=True)
-    exact, found = (terms.maximize(prior) for terms in both)
+    prior = Prior(GROUPS, np.array(tau), C, biased=True)
+    exact, found = (maximize(terms, prior) for terms in both)
     for name in ("bias", "weight", "temperature"):
         np.testing.assert_allclose(getattr(found, name), getattr(exact, name), atol=1e-6)
     assert found.log_evidence <= exact.log_evidence + 1e-6
@@ -61,7 +61,7 @@ def test_lbfgs_finds_the_optimum_of_newtons_method(both, tau):
         assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-6)
         np.testing.assert_allclose(found.sd, exact.sd, rtol=1e-6)
     start = exact.bias, exact.weight
-    one, other = (terms.held_out_log_losses(prior, start) for terms in both)
+    one, other = (held_out_log_losses(terms, prior, start) for terms in both)
     np.testing.assert_allclose(other, one, atol=1e-5)
 
 
@@ -71,8 +71,8 @@ def test_the_diagonal_is_that_of_the_hessian(both, exponent):
     dense, sparse = (terms.with_exponent(exponent, GROUPS.of_draws) for terms in both)
     rng = np.random.default_rng(2)
     bias, weight = rng.normal(size=C), rng.normal(size=T)
-    expected = np.diagonal(dense.slopes(bias, weight).hessian)[C:]
-    np.testing.assert_allclose(sparse.curvature(sparse.scores(bias, weight)), expected, rtol=1e-10)
+    expected = np.diagonal(dense.curvature(bias, weight))[C:]
+    np.testing.assert_allclose(sparse.curvature_by_term(bias, weight), expected, rtol=1e-10)
 
 
 def words(n_words: int, n_rows: int = 60) -> tuple[sp.csr_matrix, np.ndarray]:
