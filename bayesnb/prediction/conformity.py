@@ -25,13 +25,7 @@ from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Known, posterior_for_removal
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, JointLikelihood, NaiveBayes, Statistics, plus
-from bayesnb.selection.leave_one_out import (
-    CountedRows,
-    Quantity,
-    leave_one_out,
-    leave_one_out_of_average,
-    likelihood_of_own,
-)
+from bayesnb.selection.leave_one_out import CountedRows, leave_one_out, leave_one_out_of_average, log_likelihoods
 
 _TIE = 1e-9  # relative to the log odds; leave-one-out is exact to 1e-10
 _LARGE = 1e300  # stands for infinite log odds, so that differences are no NaN
@@ -94,7 +88,7 @@ def conformity_scores(
         return SharedClassScores(
             *model, _group_by_class(encoding, counted, np.empty((len(counted.label), 0))), estimate, by_class
         )
-    likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", _LIKELIHOODS)
+    likelihood = leave_one_out(fitted, _with_unit_weights(counted), estimate, "derived", log_likelihoods)
     return IndependentClassScores(*model, _group_by_class(encoding, counted, likelihood), estimate, by_class)
 
 
@@ -354,11 +348,3 @@ def _count_exceeding(excess: jax.Array, weight: jax.Array, bounds: jax.Array) ->
 def _finite(log_odds: jax.Array) -> jax.Array:
     """Replace log odds that are infinite or undefined by a large number."""
     return jnp.asarray(jnp.where(log_odds <= _LARGE, log_odds, _LARGE))
-
-
-def _refuse_shared(*arguments: Any, **options: Any) -> np.ndarray:
-    """Raise NotImplementedError: the likelihood of one class does not suffice where classes share parameters."""
-    raise NotImplementedError("Classes that share parameters change with every row.")
-
-
-_LIKELIHOODS = Quantity(JointLikelihood.prepare, likelihood_of_own, _refuse_shared)

@@ -12,7 +12,6 @@ from bayesnb._util.level_pair_counts import require_memory
 from bayesnb.fitted import Classifier, Fitted
 from bayesnb.model import Estimate, NaiveBayes
 from bayesnb.selection.leave_one_out import (
-    TERMS,
     CountedRows,
     PriorOf,
     counted_rows,
@@ -186,7 +185,7 @@ def loo_terms_of(fitted: Fitted, counted: CountedRows, estimate: Estimate, prior
             fitted, leave_one_out_of_members(average, counted, estimate, prior, each=True), log_class
         )
     by_blocks = replace(fitted, empirical_prior=_model_of_blocks(fitted, fitted.empirical_prior))
-    values = leave_one_out(by_blocks, counted, estimate, prior, TERMS)
+    values = leave_one_out(by_blocks, counted, estimate, prior, scoring.terms_of_rows)
     classes = encoding.classes.array()
     return Terms(_combine_blocks(fitted, values), _add_bias(fitted, log_class), encoding.term_map.names, classes)
 

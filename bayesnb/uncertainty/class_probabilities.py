@@ -15,6 +15,7 @@ from bayesnb._util.arguments import (
     require_seed,
     shown,
 )
+from bayesnb.encoding import Rows
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -24,6 +25,7 @@ from bayesnb.uncertainty.row_draws import (
     PosteriorSampler,
     RowFunction,
     RowSampler,
+    map_blocks,
     map_rows,
     padded_posterior,
     sampler_of_draws,
@@ -280,14 +282,14 @@ def log_odds_moments(
             "independent; pass draws=posterior_draws(nb)."
         )
 
-    def refuse(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def refuse(rows: tuple[Rows, ...], n: int) -> np.ndarray:
         raise NotImplementedError(
-            f"log_odds_moments: {n} rows or more have missing cells on arcs, and sums over them have no moments in "
+            f"log_odds_moments: {n} rows have missing cells on arcs, and sums over them have no moments in "
             "closed form; pass draws=posterior_draws(nb)."
         )
 
-    by_moments = _score_function(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
-    moments = map_rows(fitted, X, by_moments, RowFunction(refuse, by_moments.cells))
+    by_moments = _on_scores(fitted, given, lambda weight, scores, _: _log_odds(weight, scores, a))
+    moments = map_rows(fitted, X, by_moments, refuse)
     return moments[:, 0], moments[:, 1]
 
 
@@ -354,20 +356,18 @@ def _summarize(
 
     Rows in which missing cells are summed out have no moments, and are summarized by draws.
     """
-    exact = sampler.without_moments()
-    if exact is sampler or len(fitted.encoding.classes) != 2:
+    if len(fitted.encoding.classes) != 2 or not isinstance(sampler, PosteriorSampler) or sampler.method == "draws":
         return sampler.map(fitted, X, by_draws)
-    by_scores = _score_function(fitted, resolve_given(fitted, given), by_moments)
-    return map_rows(fitted, X, by_scores, exact.row_function(fitted, by_draws))
+    return sampler.map(fitted, X, by_draws, _on_scores(fitted, resolve_given(fitted, given), by_moments))
 
 
-def _score_function(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
+def _on_scores(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
     model = padded_posterior(fitted)
 
-    def answer(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def summarize_block(x: tuple[Any, ...], n: int) -> np.ndarray:
         return output(*jax.tree.map(lambda values: np.asarray(values)[:n], _scores(model, x, given)))
 
-    return RowFunction(answer, 4 * len(fitted.encoding.classes) ** 2)
+    return lambda rows, n: map_blocks(rows, n, summarize_block, 4 * len(fitted.encoding.classes) ** 2)
 
 
 @jax.jit(static_argnames="given")

@@ -21,6 +21,7 @@ from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes, Statistics
 from bayesnb.scoring import plug_in
 from bayesnb.uncertainty.draws import CLASS, draw_parameters, feature_masks, require_proper, site_names
+from bayesnb.uncertainty.mixtures import mixture_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -106,25 +107,21 @@ def tabulate(fitted: Fitted, prob: float) -> pd.DataFrame:
     require_probability("prob", prob)
     require_proper(fitted.encoding, fitted.posterior)
     of_classes, *of_blocks = _summarize(fitted.prior, fitted.statistics)
-    classes = fitted.encoding.classes.values
-    n_classes = len(classes)
-    # Parameters are sorted by class, column, and then level or parameter; class probabilities stand first.
-    stride = 1 + 2 * max(s["count"].shape[1] for block in (of_classes, *of_blocks) for s in block.values())
-    (summary,) = of_classes.values()
-    parts = [_columns(summary, np.arange(n_classes), np.full(n_classes, -1), [CLASS] * n_classes, classes, prob)]
+    classes = fitted.encoding.classes
+    label = np.arange(len(classes))
+    parts = [_describe(of_classes["theta"], prob, label, -1, label, [CLASS] * len(label), classes.values)]
     for columns, summaries in zip(fitted.encoding.blocks, of_blocks, strict=True):
         feature, levels = columns.axis()
-        label = np.repeat(np.arange(n_classes), len(feature))
-        first = np.asarray(columns.index)[feature] * stride + len(summaries) * np.arange(len(feature))
+        index, names = np.asarray(columns.index)[feature], [columns.names[j] for j in feature]
         for p, (parameter, summary) in enumerate(summaries.items()):
-            names = [columns.names[j] for j in feature] * n_classes
-            level = list([parameter] * len(feature) if levels is None else levels) * n_classes
-            parts.append(_columns(summary, label, np.tile(first + p, n_classes), names, level, prob))
-    values = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    label, place = values.pop("label"), values.pop("place")
-    order = np.lexsort((place, label, place >= 0))
-    values = {"class": fitted.encoding.classes.array()[label], **values}
-    return pd.DataFrame({name: column[order] for name, column in values.items()}).astype({"level": object})
+            place = len(summaries) * np.arange(len(feature)) + p
+            level = [parameter] * len(feature) if levels is None else levels
+            parts.append(_describe(summary, prob, label[:, None], index, place, names, level))
+    table = pd.concat(parts, ignore_index=True)
+    # Class probabilities stand first, then parameters by class, column, and level or parameter.
+    table = table.iloc[np.lexsort((table["place"], table["column"], table["class"], table["column"] >= 0))]
+    table = table.drop(columns=["place", "column"]).reset_index(drop=True)
+    return table.assign(**{"class": classes.array()[table["class"]]})
 
 
 @pytree
@@ -169,83 +166,65 @@ def _summarize_family(prior: Any, statistics: Any) -> dict[str, _Summary]:
     }
 
 
-def _columns(
+def _describe(
     summary: _Summary,
+    prob: float,
     label: np.ndarray,
+    column: Any,
     place: np.ndarray,
     features: Sequence[str],
     levels: Sequence[Hashable],
-    prob: float,
-) -> dict[str, np.ndarray]:
-    """Columns of the table for one parameter, with the index of the class, and the place among all parameters."""
+) -> pd.DataFrame:
+    """Rows of the table for one parameter, with the index of the class, and the place among all parameters."""
+    import pandas as pd
+
+    shape = summary["mean"].shape
+    times = summary["mean"].size // len(features)
     lower, upper = _interval(summary, prob)
-    values = {name: np.ravel(summary[name]) for name in ("count", "mle", "map", "mean", "variance", "prior_weight")}
-    return {
-        "label": label,
+    values = {
+        "class": label,
+        "column": column,
         "place": place,
-        "feature": _objects(features),
-        "level": _objects(levels),
-        **{name: values[name] for name in ("count", "mle", "map", "mean")},
-        "sd": np.sqrt(values["variance"]),
+        **{name: summary[name] for name in ("count", "mle", "map", "mean")},
+        "sd": np.sqrt(summary["variance"]),
         "lower": lower,
         "upper": upper,
-        "prior_weight": values["prior_weight"],
+        "prior_weight": summary["prior_weight"],
     }
+    table = pd.DataFrame({name: np.broadcast_to(value, shape).ravel() for name, value in values.items()})
+    table.insert(1, "feature", pd.Series(list(features) * times, dtype=object))
+    table.insert(2, "level", pd.Series(list(levels) * times, dtype=object))
+    return table
 
 
-def _objects(values: Sequence[Hashable]) -> np.ndarray:
-    """Array of objects with one entry for each value, also where values are tuples."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _interval(summary: _Summary, prob: float) -> tuple[np.ndarray, np.ndarray]:
-    """Quantiles (1 ∓ prob)/2 of the marginals, raveled; both are the mean where the parameter is certain."""
+def _interval(summary: _Summary, prob: float) -> list[np.ndarray]:
+    """(C, K) quantiles (1 ∓ prob)/2 of the marginals; both are the mean where the parameter is certain."""
     import pandas as pd
 
     mean, marginal = summary["mean"], summary["marginal"]
     arguments = [v for part in marginal for v in (part.weight, *part.arguments.values())]
     table = pd.DataFrame({i: np.broadcast_to(v, mean.shape).ravel() for i, v in enumerate(arguments)})
     # Many words share few counts, and quantiles take long: each is computed once.
-    index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy()
+    index = table.groupby(list(table), sort=False, dropna=False).ngroup().to_numpy().reshape(mean.shape)
     distinct = iter(table.drop_duplicates().to_numpy().T)
-    mixture = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
-    quantiles = [_mixture_quantile(mixture, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2)]
-    certain = np.ravel(summary["variance"]) == 0
-    lower, upper = (np.where(certain, mean.ravel(), quantile) for quantile in quantiles)
-    return lower, upper
+    components = [(next(distinct), part, [next(distinct) for _ in part.arguments]) for part in marginal]
+    quantiles = (_quantiles(components, q)[index] for q in ((1 - prob) / 2, (1 + prob) / 2))
+    return [np.where(summary["variance"] == 0, mean, quantile) for quantile in quantiles]
 
 
-def _mixture_quantile(mixture: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
-    """(M,) quantile of mixtures of components with weights (M,) and arguments (M,).
-
-    The quantile lies between the same quantiles of the components.
-    """
+def _quantiles(components: list[tuple[np.ndarray, _Component, list[np.ndarray]]], q: float) -> np.ndarray:
+    """(M,) quantiles of mixtures of components with weights (M,) and arguments (M,)."""
     from scipy import stats
-    from scipy.optimize.elementwise import find_root
 
-    def frozen(part: _Component, arguments: list[np.ndarray], at: Any) -> Any:
-        named = zip(part.arguments, (v[at] for v in arguments), strict=True)
-        return getattr(stats, part.distribution)(**dict(named))
+    def each(method: str, x: Any, at: Any) -> np.ndarray:
+        frozen = (
+            getattr(stats, part.distribution)(**dict(zip(part.arguments, [v[at] for v in values], strict=True)))
+            for _, part, values in components
+        )
+        return np.stack([getattr(distribution, method)(x) for distribution in frozen])
 
-    every = slice(None)
-    ends: np.ndarray = np.stack([frozen(part, arguments, every).ppf(q) for _, part, arguments in mixture])
-    if len(mixture) == 1:
-        quantile: np.ndarray = ends[0]
-        return quantile
-
-    def excess(x: np.ndarray, at: Any) -> np.ndarray:
-        total: Any = sum(weight[at] * (frozen(part, arguments, at).cdf(x) - q) for weight, part, arguments in mixture)
-        return np.asarray(total)
-
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    above = excess(high, every) <= 0  # Rounding has lost all but the weight of one component.
-    between = np.flatnonzero((low < high) & ~above & (excess(low, every) < 0))
-    quantile = np.where(above, high, low)
-    if between.size:
-        quantile[between] = find_root(excess, (low[between], high[between]), args=(between,)).x
-    return quantile
+    ends, weight = each("ppf", q, slice(None)), np.stack([weight for weight, _, _ in components])
+    return mixture_quantiles(weight, ends, lambda x, at: each("cdf", x, at), np.full(len(weight[0]), q))
 
 
 # -- densities of binned columns -----------------------------------------------------------------
