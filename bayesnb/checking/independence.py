@@ -9,7 +9,7 @@ import numpy as np
 
 from bayesnb._util.arguments import require_integer, require_seed
 from bayesnb._util.progress import progress
-from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory, take
+from bayesnb.checking.cells import Cells, NumberCells, read_cells, require_memory
 from bayesnb.checking.dependence import compare
 from bayesnb.families import supports
 from bayesnb.families.protocol import PairDependence
@@ -193,7 +193,7 @@ def _examine(
     with progress("Replicates", len(pairs)) as tick:
         for row, pair in enumerate(zip(pairs["first"], pairs["second"], strict=True)):
             (g, a), (h, b) = sorted(position[j] for j in pair)
-            evidence = compare(take(cells[g], np.array([a])), take(cells[h], np.array([b])), bounds)
+            evidence = compare(cells[g].take(np.array([a])), cells[h].take(np.array([b])), bounds)
             information[row : row + 1], p_value[row : row + 1] = evidence.examine(np.ones((1, 1), bool), draws, rng)
             tick()
     return information, p_value
@@ -204,11 +204,11 @@ def _blocks(cells: list[Cells]) -> Iterator[tuple[Cells, Cells, np.ndarray]]:
     blocks = []
     for group in cells:
         size = _NUMBERS if isinstance(group, NumberCells) else max(1, _LEVELS // max(1, group.alpha.shape[2]))
-        starts = range(0, len(group.index), size)
-        blocks += [take(group, np.arange(s, min(s + size, len(group.index)))) for s in starts]
-    for a, first in enumerate(blocks):
-        for b, second in enumerate(blocks[a:], a):
-            mask = np.ones((len(first.index), len(second.index)), bool)
+        blocks += [(group, at) for at in np.split(np.arange(len(group.index)), range(size, len(group.index), size))]
+    for a, (group, at) in enumerate(blocks):
+        first = group.take(at)
+        for b, (other, positions) in enumerate(blocks[a:], a):
+            mask = np.ones((len(at), len(positions)), bool)
             mask = np.triu(mask, 1) if a == b else mask
             if mask.any():
-                yield first, second, mask
+                yield first, other.take(positions), mask

@@ -241,8 +241,7 @@ def _posteriors(
 ) -> NaiveBayes:
     sites = list(map(dict, names))
     posteriors = jax.vmap(lambda draw: prior_given(prior, sites, draw).update(statistics))(values)
-    stacked: NaiveBayes = stack_as_classes(posteriors)
-    return stacked
+    return stack_as_classes(posteriors)
 
 
 # -- scores of rows ------------------------------------------------------------------------------

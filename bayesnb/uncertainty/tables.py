@@ -192,7 +192,7 @@ def _describe(
         "prior_weight": summary["prior_weight"],
     }
     table = pd.DataFrame({name: np.broadcast_to(value, shape).ravel() for name, value in values.items()})
-    table.insert(1, "feature", pd.Series(list(features) * times, dtype=object))
+    table.insert(1, "feature", list(features) * times)
     table.insert(2, "level", pd.Series(list(levels) * times, dtype=object))
     return table
 
