@@ -29,7 +29,7 @@ def check_independence(
     X: object,
     y: object,
     *,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     top: int | None = None,
     draws: int = 200,
     seed: int = 0,

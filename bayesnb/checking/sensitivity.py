@@ -122,7 +122,7 @@ def _strength(nb: Classifier, fitted: Fitted) -> tuple[NaiveBayes, np.ndarray]:
 def _explore(
     unit: NaiveBayes,
     statistics: Statistics,
-    x: tuple[Any, ...],
+    x: tuple[object, ...],
     strength: jax.Array,
     grid: jax.Array,
     estimate: Estimate,

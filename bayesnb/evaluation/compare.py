@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
@@ -31,8 +31,8 @@ def compare_estimates(
     y: object,
     X_test: object = None,
     y_test: object = None,
-    priors: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Any] | Iterable[Any] = (),
+    priors: Mapping[str, object] | None = None,
+    baselines: Mapping[str, object] | Iterable[object] = (),
     *,
     against: str = MLE,
     repeats: int | None = None,
@@ -155,8 +155,8 @@ def compare_folds(
     X: object,
     y: object,
     folds: Iterable[tuple[np.ndarray, np.ndarray]],
-    priors: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Any] | Iterable[Any] = (),
+    priors: Mapping[str, object] | None = None,
+    baselines: Mapping[str, object] | Iterable[object] = (),
     progress: str | None = "estimates",
     *,
     against: str = MLE,
@@ -207,8 +207,8 @@ def compare_folds(
 
 def compare_fitted(
     nb: Classifier,
-    parts: Iterable[tuple[Any, Any, Any]],
-    priors: Mapping[str, Any] | None = None,
+    parts: Iterable[tuple[Classifier, object, object]],
+    priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> pd.DataFrame:
     """Compare estimates as `compare_folds` does, with classifiers that are already fitted.
@@ -248,8 +248,8 @@ def compare_fitted(
 
 def score_fitted(
     nb: Classifier,
-    parts: Iterable[tuple[Any, Any, Any]],
-    priors: Mapping[str, Any] | None = None,
+    parts: Iterable[tuple[Classifier, object, object]],
+    priors: Mapping[str, object] | None = None,
     progress: str | None = "estimates",
 ) -> Scored:
     """Score rows as `compare_fitted` does; return what its table is made of."""

@@ -31,8 +31,8 @@ def learning_curve(
     repeats: int = 30,
     seed: int = 0,
     *,
-    priors: Mapping[str, Any] | None = None,
-    baselines: Mapping[str, Any] | Iterable[Any] = (),
+    priors: Mapping[str, object] | None = None,
+    baselines: Mapping[str, object] | Iterable[object] = (),
     progress: str | None = "learning curve",
 ) -> pd.DataFrame:
     """Compare maximum likelihood and the Bayesian estimates over the number of training rows.

@@ -300,7 +300,7 @@ def _label_score(
     log_values: jax.Array,
     prior: NaiveBayes,
     statistics: Statistics,
-    x: tuple[Any, ...],
+    x: tuple[object, ...],
     real: jax.Array,
     multiplicity: jax.Array,
     label: jax.Array,

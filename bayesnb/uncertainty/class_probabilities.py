@@ -47,7 +47,7 @@ def predict_interval(
     prob: float = 0.9,
     method: Method = "moments",
     given: Given | None = None,
-    draws: Any = 1000,
+    draws: object = 1000,
     seed: int = 0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Equal-tailed posterior interval of P(class | row, θ) for each row and class.
@@ -144,7 +144,7 @@ def decompose_uncertainty(
     X: object,
     given: Given | None = None,
     method: Method = "moments",
-    draws: Any = 1000,
+    draws: object = 1000,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Split the entropy of the class of each row into the part of the class and the part of the parameters.
@@ -217,7 +217,7 @@ def decompose_uncertainty(
 
 
 def log_odds_moments(
-    nb: Classifier, X: object, against: object = None, given: Given = "data", draws: Any = None
+    nb: Classifier, X: object, against: object = None, given: Given = "data", draws: object = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Compute the exact posterior mean and sd of log P(c | row, θ) - log P(against | row, θ).
 
@@ -364,14 +364,14 @@ def _summarize(
 def _on_scores(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:
     model = padded_posterior(fitted)
 
-    def summarize_block(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
         return output(*jax.tree.map(lambda values: np.asarray(values)[:n], _scores(model, x, given)))
 
     return lambda rows, n: map_blocks(rows, n, summarize_block, 4 * len(fitted.encoding.classes) ** 2)
 
 
 @jax.jit(static_argnames="given")
-def _scores(model: NaiveBayes, x: tuple[Any, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
+def _scores(model: NaiveBayes, x: tuple[object, ...], given: Given) -> tuple[jax.Array, Cumulants, jax.Array]:
     row = row_cumulants(model, x)
     return *score_cumulants(model, row, given), row.log_proba
 

@@ -15,7 +15,7 @@ from bayesnb._util.precision import float64
 from bayesnb.capabilities import require_capability
 from bayesnb.encoding import Encoding
 from bayesnb.families import supports
-from bayesnb.families.protocol import ConditionalDraws, Restrictable
+from bayesnb.families.protocol import ConditionalDraws, Prior, Restrictable
 from bayesnb.families.variates import Replayer, Variates
 from bayesnb.fitted import Classifier, Fitted, require_posterior
 from bayesnb.model import NaiveBayes
@@ -118,7 +118,7 @@ def origin(fitted: Fitted, hyperprior: str = "none") -> dict[str, str]:
 
 
 def posterior_draws(
-    nb: Classifier, draws: int = 1000, seed: int = 0, features: Iterable[Any] | None = None
+    nb: Classifier, draws: int = 1000, seed: int = 0, features: Iterable[object] | None = None
 ) -> dict[str, np.ndarray]:
     """Independent draws of all parameters from the exact posterior.
 
@@ -166,14 +166,14 @@ def posterior_draws(
     return draw_posterior(require_posterior(nb, "posterior_draws"), int(draws), seed, features)
 
 
-def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[Any] | None = None) -> ParameterDraws:
+def draw_posterior(fitted: Fitted, draws: int, seed: int, features: Iterable[object] | None = None) -> ParameterDraws:
     """Draw the parameters of a fitted classifier from its posterior; arguments as for `posterior_draws`."""
     require_proper(fitted.encoding, fitted.posterior)
     return ParameterDraws(draw_parameters(fitted.encoding, fitted.posterior, draws, seed, features), origin(fitted))
 
 
 def draw_parameters(
-    encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[Any] | None = None
+    encoding: Encoding, model: NaiveBayes, draws: int, seed: int, features: Iterable[object] | None = None
 ) -> dict[str, np.ndarray]:
     """Draw the parameters from any proper distribution over them, a prior or a posterior.
 
@@ -208,7 +208,7 @@ def stack_as_classes(models: NaiveBayes) -> NaiveBayes:
     return stacked
 
 
-def feature_masks(encoding: Encoding, features: Iterable[Any] | None) -> list[np.ndarray]:
+def feature_masks(encoding: Encoding, features: Iterable[object] | None) -> list[np.ndarray]:
     """(K,) for each block whether a position of the last axis belongs to one of `features`; None: all do."""
     columns = [np.asarray(block.index)[block.axis()[0]] for block in encoding.blocks]
     if features is None:
@@ -227,7 +227,7 @@ def site_names(encoding: Encoding, model: NaiveBayes) -> list[dict[str, str]]:
     ]
 
 
-def parameter_shapes(family: Any) -> dict[str, tuple[int, ...]]:
+def parameter_shapes(family: Prior) -> dict[str, tuple[int, ...]]:
     """Shape (C, K) of each parameter of a family."""
     parameters = jax.eval_shape(lambda family: _parameters(ShapeRecorder(), 1, family), family)
     return {name: values.shape[1:] for name, values in parameters.items()}
@@ -255,7 +255,7 @@ def _draw_sites(
 
 
 @float64
-def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def _draw(family: Prior, draws: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """(draws, C, K) draws of each parameter, made in chunks and written into the result."""
     chunk = int(min(draws, max(1, _MOST_CELLS // np.size(jax.tree.leaves(family)[0]))))
     asked = ask(_parameters, family)
@@ -268,7 +268,7 @@ def _draw(family: Any, draws: int, rng: np.random.Generator) -> dict[str, np.nda
     return drawn
 
 
-def _parameters(variates: Variates, n: int, family: Any) -> dict[str, jax.Array]:
+def _parameters(variates: Variates, n: int, family: Prior) -> dict[str, jax.Array]:
     parameters: dict[str, jax.Array] = family.draw(variates, n).parameters()
     return parameters
 

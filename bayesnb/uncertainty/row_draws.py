@@ -20,6 +20,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.families import Family
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
 from bayesnb.model import JointLikelihood, NaiveBayes, kernel_log_base, log_normalize
@@ -69,7 +70,7 @@ def map_rows(fitted: Fitted, X: object, function: RowFunction, summed: RowFuncti
 
 
 def map_blocks(
-    rows: tuple[Rows, ...], n: int, function: Callable[[tuple[Any, ...], int], np.ndarray], cells: float
+    rows: tuple[Rows, ...], n: int, function: Callable[[tuple[object, ...], int], np.ndarray], cells: float
 ) -> np.ndarray:
     """Compute (n, …) `function` of each block of rows and of its number of rows without padding.
 
@@ -138,7 +139,7 @@ def score_draws(
     """
     sizes = []
 
-    def score_block(x: tuple[Any, ...], n: int) -> np.ndarray:
+    def score_block(x: tuple[object, ...], n: int) -> np.ndarray:
         joint = jnp.concatenate(list(drawn.joints(fitted, x)))
         sizes.append(effective_size(row_weights(joint))[:n])
         return np.asarray(average_joint(joint, output))[:n]
@@ -154,7 +155,7 @@ def score_draws(
 DrawsFunction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Function of draws (S, n, C) of log P(class | row, θ) and of log P(class | row) (n, C); returns an array (n, …)."""
 
-DrawBlock = Callable[[tuple[Any, ...]], tuple[Any, np.ndarray]]
+DrawBlock = Callable[[tuple[object, ...]], tuple[Any, np.ndarray]]
 """Function of a block of rows.
 
 Returns log p(class, row | draw) (M, n, C), whose average over M is that of the model, and draws (S, n, C) of
@@ -181,7 +182,7 @@ def _on_draws(
     def summarize(rows: tuple[Rows, ...], n: int) -> np.ndarray:
         sizes = []
 
-        def summarize_block(x: tuple[Any, ...], n: int) -> np.ndarray:
+        def summarize_block(x: tuple[object, ...], n: int) -> np.ndarray:
             joint, drawn = draw(x)
             if weighted:
                 weight = row_weights(joint)
@@ -247,7 +248,7 @@ class PosteriorSampler:
         given = self.hyperparameters
         posterior = [] if given is not None else [padded_posterior(fitted)]
 
-        def draw(x: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+        def draw(x: tuple[object, ...]) -> tuple[np.ndarray, np.ndarray]:
             # Every block has the same variates: the draws for a row do not depend on its place in X.
             rng = np.random.default_rng(self.seed)
             order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
@@ -262,7 +263,7 @@ class PosteriorSampler:
         return draw
 
     def _draw(
-        self, model: NaiveBayes, x: tuple[Any, ...], order: np.ndarray, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[object, ...], order: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """(M, n, C) log p(class, row | D, φ) of M posteriors, and (draws · M, n, C) log P(class | row, θ)."""
         joint = joint_given(model, x)
@@ -278,7 +279,7 @@ class PosteriorSampler:
         return np.asarray(joint), log_proba.reshape(-1, *joint.shape[1:])
 
     def _from_moments(
-        self, model: NaiveBayes, x: tuple[Any, ...], in_class: jax.Array | None, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
     ) -> jax.Array:
         """(draws, 1, n, C) draws of log p(row | class, θ) by the cumulants under one posterior."""
         row = row_cumulants(model, x)
@@ -292,7 +293,7 @@ class PosteriorSampler:
         return without_row if in_class is None else jnp.where(in_class, draw(row.with_row), without_row)
 
     def _from_draws(
-        self, model: NaiveBayes, x: tuple[Any, ...], in_class: jax.Array | None, rng: np.random.Generator
+        self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
     ) -> np.ndarray:
         """(draws, M, n, C) draws of log p(row | class, θ) by draws of θ from M posteriors."""
         total: Any = 0.0
@@ -328,7 +329,7 @@ class GivenSampler:
     def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
 
-        def draw(x: tuple[Any, ...]) -> tuple[jax.Array, np.ndarray]:
+        def draw(x: tuple[object, ...]) -> tuple[jax.Array, np.ndarray]:
             joint = jnp.concatenate(list(self.drawn.joints(fitted, x)))
             return joint, np.asarray(_log_proba(joint))
 
@@ -337,7 +338,7 @@ class GivenSampler:
         return map_rows(fitted, X, _on_draws(draw, output, n_draws, cells, weighted=self.given == "row"))
 
 
-def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSampler:
+def sampler_of_draws(fitted: Fitted, draws: object, given: str, seed: int) -> RowSampler:
     """Return a sampler of log P(class | row, θ) by draws that a user passed.
 
     Given the row, draws of the same posterior serve for their hyperparameters, and θ is drawn anew; otherwise, or of
@@ -351,7 +352,7 @@ def sampler_of_draws(fitted: Fitted, draws: Any, given: str, seed: int) -> RowSa
     return PosteriorSampler("draws", given, 1, seed, drawn)
 
 
-def _draw_likelihood(variates: Variates, n: int, family: Any, rows: Any, in_class: Any) -> jax.Array:
+def _draw_likelihood(variates: Variates, n: int, family: Family, rows: Any, in_class: Any) -> jax.Array:
     scores: jax.Array = family.draw_log_likelihood(variates, n, rows, in_class)
     return scores
 
@@ -438,7 +439,7 @@ def score_labelled(
 def _score_labelled(
     posterior: NaiveBayes,
     draws: JointLikelihood,
-    x: tuple[Any, ...],
+    x: tuple[object, ...],
     label: jax.Array,
     log_base: jax.Array,
     uniform: jax.Array,

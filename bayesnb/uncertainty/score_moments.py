@@ -56,7 +56,7 @@ class RowCumulants:
 
 
 @jax.jit
-def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
+def row_cumulants(model: NaiveBayes, x: tuple[object, ...]) -> RowCumulants:
     """Cumulants of the log-likelihoods of a block of rows.
 
     Features are independent given the class, so that their cumulants add. Weighted terms are no distribution of rows
@@ -76,7 +76,7 @@ def row_cumulants(model: NaiveBayes, x: tuple[Any, ...]) -> RowCumulants:
     return RowCumulants(log_proba, without_row, with_row)
 
 
-def _weighted_cumulants(family: Any, rows: Any, weight: Any, exponent: Any) -> Cumulants:
+def _weighted_cumulants(family: LogLikelihoodCumulants, rows: Any, weight: Any, exponent: Any) -> Cumulants:
     """κ_k = Σ_t w_tᵏ κ_k,t over the terms t of a block."""
     weighted: Cumulants
     if jnp.ndim(weight):

@@ -230,7 +230,7 @@ def _quantiles(components: list[tuple[np.ndarray, _Component, list[np.ndarray]]]
 # -- densities of binned columns -----------------------------------------------------------------
 
 
-def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+def cut_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.DataFrame:
     """Posterior probability of each cut of the densities of binned columns.
 
     Parameters
@@ -274,21 +274,20 @@ def cut_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataF
     import pandas as pd
 
     fitted = require_posterior(nb, "cut_table")
-    blocks = list(_binned(fitted.encoding, features, "cut_table"))
+    columns = _binned(fitted.encoding, features, "cut_table")
     require_proper(fitted.encoding, fitted.posterior)
+    cuts = {b: _cuts(fitted.posterior.blocks[b]) for b in {b for b, *_ in columns}}
     parts = []
-    for b, columns in blocks:
-        probability, best = _cuts(fitted.posterior.blocks[b])
-        for name, cells, edges in columns:
-            inner = slice(cells.start + 1, cells.stop)
-            cut = {"probability": np.minimum(probability[inner], 1.0), "most_probable": best[inner]}
-            parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
+    for b, name, cells, edges in columns:
+        probability, best = (values[cells][1:] for values in cuts[b])
+        cut = {"probability": np.minimum(probability, 1.0), "most_probable": best}
+        parts.append(pd.DataFrame({"feature": name, "edge": edges, **cut}))
     return pd.concat(parts, ignore_index=True)
 
 
 def density_table(
     nb: Classifier,
-    features: Iterable[Any] | None = None,
+    features: Iterable[object] | None = None,
     prob: float = 0.9,
     draws: int = 1000,
     seed: int = 0,
@@ -368,68 +367,52 @@ def density_table(
         require_integer("bars", bars)
     fitted = require_posterior(nb, "density_table")
     encoding, posterior = fitted.encoding, fitted.posterior
-    blocks = list(_binned(encoding, features, "density_table"))
+    columns = _binned(encoding, features, "density_table")
     require_proper(encoding, posterior)
-    chosen = encoding.positions(name for _, columns in blocks for name, _, _ in columns)
+    chosen = encoding.positions(name for _, name, _, _ in columns)
     drawn = draw_parameters(encoding, posterior, draws, seed, chosen)
     sites, masks = site_names(encoding, posterior), feature_masks(encoding, chosen)
-    tails, parts = ((1 - prob) / 2, (1 + prob) / 2), []
-    for b, columns in blocks:
-        (theta,) = (drawn[site] for site in sites[b].values())
-        kept, mean = np.flatnonzero(masks[b]), np.exp(plug_in(posterior.blocks[b]).log_theta)
-        for name, cells, edges in columns:
-            first = _first_cells(edges, bars)
-            ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
-            width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
-            theta_of_column = theta[..., np.searchsorted(kept, np.arange(cells.start, cells.stop))]
-            lower, upper = np.quantile(np.add.reduceat(theta_of_column, first, axis=2), tails, axis=0)
-            joined_mean, joined_count = (
-                np.add.reduceat(v[:, cells], first, axis=1) for v in (mean, fitted.statistics.blocks[b].count)
-            )
-            for c, label in enumerate(encoding.classes.values):
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "class": label,
-                            "feature": name,
-                            "low": ends[:-1],
-                            "high": ends[1:],
-                            "count": joined_count[c],
-                            "probability": joined_mean[c],
-                            "density": joined_mean[c] / width,
-                            "lower": lower[c] / width,
-                            "upper": upper[c] / width,
-                        }
-                    )
-                )
+    means = {b: np.exp(plug_in(posterior.blocks[b]).log_theta) for b in {b for b, *_ in columns}}
+    tails, classes, parts = ((1 - prob) / 2, (1 + prob) / 2), encoding.classes.array(), []
+    for b, name, cells, edges in columns:
+        (site,) = sites[b].values()
+        is_of_column = np.zeros(len(masks[b]), bool)
+        is_of_column[cells] = True
+        theta = drawn[site][..., is_of_column[masks[b]]]
+        first = _first_cells(edges, bars)
+        ends = np.concatenate([[-np.inf], edges[first[1:] - 1], [np.inf]])
+        width = np.where(np.isfinite(np.diff(ends)), np.diff(ends), np.nan)
+        tables = fitted.statistics.blocks[b].count[:, cells], means[b][:, cells], theta
+        count, mean, theta = (np.add.reduceat(table, first, axis=-1) for table in tables)
+        lower, upper = np.quantile(theta, tails, axis=0) / width
+        values = {"count": count, "probability": mean, "density": mean / width, "lower": lower, "upper": upper}
+        ends_of_classes = {"low": np.tile(ends[:-1], len(classes)), "high": np.tile(ends[1:], len(classes))}
+        cell_columns = {"class": np.repeat(classes, len(first)), "feature": name, **ends_of_classes}
+        parts.append(pd.DataFrame(cell_columns | {column: value.ravel() for column, value in values.items()}))
     return pd.concat(parts, ignore_index=True)
 
 
 def _binned(
-    encoding: Encoding, features: Iterable[Any] | None, who: str
-) -> Iterator[tuple[int, list[tuple[str, slice, np.ndarray]]]]:
-    """Yield the number of each binned block, and name, cells on the last axis and edges of its chosen columns.
+    encoding: Encoding, features: Iterable[object] | None, who: str
+) -> list[tuple[int, str, slice, np.ndarray]]:
+    """Return the number of the block, the name, the cells on the last axis and the edges of each chosen binned column.
 
     Raises ValueError, with the name `who` of the function, if a chosen feature is not binned.
     """
-    binned = {j for block in encoding.blocks if block.kind == "binned" for j in block.index}
+    binned: dict[int, Any] = {b: block for b, block in enumerate(encoding.blocks) if block.kind == "binned"}
     if not binned:
         raise ValueError(f"{who}: there is no binned column; BinnedNB has them, and MixedNB(numbers='binned').")
-    wanted = binned if features is None else encoding.positions(features)
-    if others := sorted(wanted - binned):
+    known = {j for block in binned.values() for j in block.index}
+    wanted = known if features is None else encoding.positions(features)
+    if others := sorted(wanted - known):
         raise ValueError(f"{who}: features names column {encoding.feature_names[others[0]]!r}, which is not binned.")
-    for b, block in enumerate(encoding.blocks):
-        if block.kind == "binned" and wanted & set(block.index):
-            binned_block: Any = block
-            sizes = binned_block.sizes()
-            starts = (np.cumsum(sizes) - sizes).tolist()
-            each = zip(block.index, block.names, starts, sizes.tolist(), binned_block.edges, strict=True)
-            columns = [
-                (name, slice(start, start + size), np.zeros(0) if edges is None else edges)
-                for j, name, start, size, edges in each
-                if j in wanted
-            ]
-            yield b, columns
+    columns = []
+    for b, block in binned.items():
+        ends = np.cumsum(block.sizes()).tolist()
+        for j, name, start, end, edges in zip(block.index, block.names, [0, *ends], ends, block.edges, strict=False):
+            if j in wanted:
+                columns.append((b, name, slice(start, end), np.zeros(0) if edges is None else edges))
+    return columns
 
 
 def _first_cells(edges: np.ndarray, bars: int | None) -> np.ndarray:
@@ -453,7 +436,7 @@ def _cuts(family: Any) -> Any:
 # -- contexts of context-tree tables -------------------------------------------------------------
 
 
-def context_table(nb: Classifier, features: Iterable[Any] | None = None) -> pd.DataFrame:
+def context_table(nb: Classifier, features: Iterable[object] | None = None) -> pd.DataFrame:
     """Posterior probabilities that contexts, values of a column's first few parents, have their own distribution.
 
     Parameters
