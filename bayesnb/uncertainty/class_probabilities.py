@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
-from bayesnb._util.arguments import (
-    require_choice,
-    require_integer,
-    require_probability,
-    require_seed,
-    shown,
-)
+from bayesnb._util.arguments import require_choice, require_integer, require_probability, require_seed, shown
 from bayesnb.encoding import Rows
 from bayesnb.families.protocol import Cumulants
 from bayesnb.fitted import Classifier, Fitted, require_posterior
@@ -22,6 +16,8 @@ from bayesnb.model import NaiveBayes
 from bayesnb.uncertainty.draws import draw_posterior
 from bayesnb.uncertainty.row_draws import (
     DrawsFunction,
+    Given,
+    Method,
     PosteriorSampler,
     RowFunction,
     RowSampler,
@@ -34,9 +30,6 @@ from bayesnb.uncertainty.score_moments import probability_interval, row_cumulant
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Given = Literal["row", "data"]
-Method = Literal["moments", "draws"]
 
 _WHAT = "P(class | row, θ)"
 
@@ -127,15 +120,14 @@ def predict_interval(
     require_probability("prob", prob)
     tails = np.array([(1 - prob) / 2, (1 + prob) / 2])
 
-    def by_moments(weight: np.ndarray, scores: Cumulants, _: np.ndarray) -> np.ndarray:
-        return probability_interval(weight, scores, tails)
-
     def by_draws(log_proba: np.ndarray, _: np.ndarray) -> np.ndarray:
-        ends: np.ndarray = np.quantile(np.exp(log_proba), tails, axis=0)
-        return ends.swapaxes(0, 1)
+        return np.stack(np.quantile(np.exp(log_proba), tails, axis=0), axis=1)
 
     fitted = require_posterior(nb, _WHAT)
-    ends = _summarize(fitted, X, given, choose_sampler(fitted, given, method, draws, seed), by_moments, by_draws)
+    sampler = choose_sampler(fitted, given, method, draws, seed)
+    ends = _summarize(
+        fitted, X, sampler, lambda weight, scores, _: probability_interval(weight, scores, tails), by_draws
+    )
     return ends[:, 0], ends[:, 1]
 
 
@@ -210,7 +202,7 @@ def decompose_uncertainty(
 
     fitted = require_posterior(nb, _WHAT)
     sampler = choose_sampler(fitted, given, method, draws, seed)
-    values = _summarize(fitted, X, given, sampler, split_entropy, _split_drawn_entropy)
+    values = _summarize(fitted, X, sampler, split_entropy, _split_drawn_entropy)
     index = getattr(X, "index", None)  # A list has a method of this name.
     columns = ["total", "aleatoric", "epistemic", "p_top"]
     return pd.DataFrame(values, columns=columns, index=index if isinstance(index, pd.Index) else None)
@@ -293,7 +285,7 @@ def log_odds_moments(
     return moments[:, 0], moments[:, 1]
 
 
-def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: Any, seed: int) -> RowSampler:
+def choose_sampler(fitted: Fitted, given: Given | None, method: Method, draws: object, seed: int) -> RowSampler:
     """Return a sampler of log P(class | row, θ); arguments as for `predict_interval`.
 
     Where classes share parameters the method is "draws", as their scores have no independent moments.
@@ -345,12 +337,7 @@ ScoresFunction = Callable[[np.ndarray, Cumulants, np.ndarray], np.ndarray]
 
 
 def _summarize(
-    fitted: Fitted,
-    X: object,
-    given: Given | None,
-    sampler: RowSampler,
-    by_moments: ScoresFunction,
-    by_draws: DrawsFunction,
+    fitted: Fitted, X: object, sampler: RowSampler, by_moments: ScoresFunction, by_draws: DrawsFunction
 ) -> np.ndarray:
     """Summarize P(class | row, θ) of each row, of two classes by the moments of their scores where these are asked for.
 
@@ -358,7 +345,7 @@ def _summarize(
     """
     if len(fitted.encoding.classes) != 2 or not isinstance(sampler, PosteriorSampler) or sampler.method == "draws":
         return sampler.map(fitted, X, by_draws)
-    return sampler.map(fitted, X, by_draws, _on_scores(fitted, resolve_given(fitted, given), by_moments))
+    return sampler.map(fitted, X, by_draws, _on_scores(fitted, sampler.given, by_moments))
 
 
 def _on_scores(fitted: Fitted, given: Given, output: ScoresFunction) -> RowFunction:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +37,9 @@ from bayesnb.uncertainty.given_draws import (
     stacked_likelihood,
 )
 from bayesnb.uncertainty.score_moments import row_cumulants, skewed, skewness
+
+Given = Literal["row", "data"]
+Method = Literal["moments", "draws"]
 
 _MOST_CELLS = 2**22
 _LABELLED_CELLS = 2**17
@@ -221,8 +224,8 @@ class PosteriorSampler:
         the row added, the weight of each is p(row | D, φ_s).
     """
 
-    method: str
-    given: str
+    method: Method
+    given: Given
     draws: int
     seed: int
     hyperparameters: Hyperparameters | None = None
@@ -247,36 +250,29 @@ class PosteriorSampler:
     def _draw_block(self, fitted: Fitted, n_draws: int) -> DrawBlock:
         given = self.hyperparameters
         posterior = [] if given is not None else [padded_posterior(fitted)]
+        draw_likelihood = self._from_moments if self.method == "moments" else self._from_draws
 
         def draw(x: tuple[object, ...]) -> tuple[np.ndarray, np.ndarray]:
             # Every block has the same variates: the draws for a row do not depend on its place in X.
             rng = np.random.default_rng(self.seed)
             order = (rng.permutation(n_draws) + rng.random(n_draws)) / n_draws
-            joints, draws, first = [], [], 0
+            joints, draws = [], []
             for model in posterior if given is None else given.models(fitted.encoding):
-                joint, drawn = self._draw(model, x, order[first:], rng)
-                joints.append(joint)
-                draws.append(drawn)
-                first += len(drawn)
+                joint = joint_given(model, x)  # (M, n, C), of M posteriors
+                log_class, log_class_with_row = _draw_log_class(model.class_prior, (self.draws, len(joint)), rng)
+                in_class = None
+                if self.given == "row":
+                    order_of_model, order = np.split(order, [self.draws * len(joint)])
+                    in_class = _draw_class_of_row(joint, order_of_model.reshape(self.draws, -1))
+                if model.weights is not None:
+                    log_class = log_class + model.weights.class_bias
+                likelihood = draw_likelihood(model, x, in_class, rng)
+                log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
+                joints.append(np.asarray(joint))
+                draws.append(log_proba.reshape(-1, *joint.shape[1:]))
             return np.concatenate(joints), np.concatenate(draws)
 
         return draw
-
-    def _draw(
-        self, model: NaiveBayes, x: tuple[object, ...], order: np.ndarray, rng: np.random.Generator
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(M, n, C) log p(class, row | D, φ) of M posteriors, and (draws · M, n, C) log P(class | row, θ)."""
-        joint = joint_given(model, x)
-        shape = self.draws, len(joint)
-        log_class, log_class_with_row = _draw_log_class(model.class_prior, shape, rng)
-        in_class = (
-            _draw_class_of_row(joint, order[: shape[0] * shape[1]].reshape(shape)) if self.given == "row" else None
-        )
-        if model.weights is not None:
-            log_class = log_class + model.weights.class_bias
-        likelihood = (self._from_moments if self.method == "moments" else self._from_draws)(model, x, in_class, rng)
-        log_proba = np.asarray(_combine(likelihood, log_class, log_class_with_row, in_class))
-        return np.asarray(joint), log_proba.reshape(-1, *joint.shape[1:])
 
     def _from_moments(
         self, model: NaiveBayes, x: tuple[object, ...], in_class: jax.Array | None, rng: np.random.Generator
@@ -324,7 +320,7 @@ class GivenSampler:
     """
 
     drawn: Parameters
-    given: str
+    given: Given
 
     def map(self, fitted: Fitted, X: object, output: DrawsFunction) -> np.ndarray:
         """Apply `output` to draws (S, n, C) and to log P(class | row) (n, C), block by block of rows."""
@@ -338,7 +334,7 @@ class GivenSampler:
         return map_rows(fitted, X, _on_draws(draw, output, n_draws, cells, weighted=self.given == "row"))
 
 
-def sampler_of_draws(fitted: Fitted, draws: object, given: str, seed: int) -> RowSampler:
+def sampler_of_draws(fitted: Fitted, draws: object, given: Given, seed: int) -> RowSampler:
     """Return a sampler of log P(class | row, θ) by draws that a user passed.
 
     Given the row, draws of the same posterior serve for their hyperparameters, and θ is drawn anew; otherwise, or of
