@@ -318,12 +318,7 @@ def _sample_coordinates(sample: tuple[int, int]) -> dict[str, np.ndarray]:
 
 
 def _row_groups(
-    fitted: Fitted,
-    X: object,
-    y: object,
-    drawn: dict[str, np.ndarray],
-    sample: tuple[int, int],
-    seed: int,
+    fitted: Fitted, X: object, y: object, drawn: dict[str, np.ndarray], sample: tuple[int, int], seed: int
 ) -> dict[str, xr.Dataset]:
     """Return the groups of likelihoods, predictions and observed labels of rows."""
     import xarray as xr

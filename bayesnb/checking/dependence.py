@@ -217,12 +217,7 @@ def _correlation(moments: tuple[_Moments, _Moments, np.ndarray]) -> Examine:
 
 
 def _examine_residual(
-    n: np.ndarray,
-    unexplained: np.ndarray,
-    degrees: np.ndarray,
-    pick: np.ndarray,
-    draws: int,
-    rng: np.random.Generator,
+    n: np.ndarray, unexplained: np.ndarray, degrees: np.ndarray, pick: np.ndarray, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mutual information and p-value from 1 - R² in each class, ~ Beta((n - k - 1)/2, k/2) under independence.
 

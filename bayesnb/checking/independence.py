@@ -153,20 +153,17 @@ def check_independence(
     require_memory(cells, len(bounds) - 1, names)
     for group in cells:
         prior: Any = group.prior if isinstance(group, NumberCells) else None
-        if supports(prior, PairDependence):
-            refusal = prior.pairs_refusal([names[int(j)] for j in group.index])
-            if refusal is not None:
-                raise NotImplementedError(refusal)
+        if supports(prior, PairDependence) and (refusal := prior.pairs_refusal([names[int(j)] for j in group.index])):
+            raise NotImplementedError(refusal)
     rng = np.random.default_rng(seed)
     parts: list[pd.DataFrame] = []
     with progress("Pairs of features", n_pairs) as tick:
         for first, second, mask in _blocks(cells):
             evidence = compare(first, second, bounds)
             i, j = np.nonzero(mask)
-            pair = np.sort([first.index[i], second.index[j]], axis=0)
-            rows = evidence.rows[mask].astype(np.int64)
-            columns = {"first": pair[0], "second": pair[1], "rows": rows}
-            part = pd.DataFrame({**columns, "log_bayes_factor": evidence.log_bayes_factor[mask]})
+            lower, upper = np.sort([first.index[i], second.index[j]], axis=0)
+            part = pd.DataFrame({"first": lower, "second": upper, "rows": evidence.rows[mask].astype(np.int64)})
+            part["log_bayes_factor"] = evidence.log_bayes_factor[mask]
             if top is None:
                 part["mutual_information"], part["p_value"] = evidence.examine(mask, draws, rng)
             parts = [*parts, part] if top is None else [_strongest(pd.concat([*parts, part]), top)]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import clone
@@ -153,10 +152,9 @@ def _table(sizes: Sequence[int], parts: Sequence[Mapping[str, dict[str, float]]]
 
 
 def _increasing(sizes: Iterable[int]) -> list[int]:
-    given: list[Any] = list(sizes) if isinstance(sizes, Iterable) else []
-    whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in given)
-    if not given or not whole or any(a >= b for a, b in pairwise(given)):
+    values = np.array(list(sizes) if isinstance(sizes, Iterable) else [])
+    if values.dtype.kind not in "iu" or values.ndim != 1 or (np.diff(values, prepend=0) <= 0).any():
         raise ValueError(
             f"sizes={shown(sizes)} must be positive integers that increase: rows of each class, such as [3, 10]."
         )
-    return [int(n) for n in given]
+    return [int(n) for n in values]

@@ -77,11 +77,11 @@ def require_average(estimate: Estimate) -> Estimate:
     return estimate
 
 
-def label_weight_pairs(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[int, float]]:
-    """Yield the distinct pairs of class and weight: rows of a pair have the same posterior without the row."""
+def group_rows(label: np.ndarray, weight: np.ndarray) -> Iterator[tuple[np.ndarray, int, float]]:
+    """Yield a mask (N,), the class and the weight of rows of one class and weight: each leaves the same posterior."""
     for c in np.flatnonzero(np.bincount(label)):
         for w in np.unique(weight[label == c]):
-            yield int(c), float(w)
+            yield (label == c) & (weight == w), int(c), float(w)
 
 
 def counted_rows(fitted: Fitted, X: object, y: object, sample_weight: object, who: str) -> CountedRows:
@@ -123,11 +123,10 @@ def leave_one_out(
         return mask, score(encoding, posterior, rows.rows, len(rows.label), estimate, multiplicity=multiplicity)
 
     if posterior.classes_share_parameters:  # All classes change without the row.
-        pairs = label_weight_pairs(counted.label, counted.weight)
-        groups = [((counted.label == c) & (counted.weight == w), -w * np.eye(n_classes)[c]) for c, w in pairs]
+        groups = [(mask, -w * np.eye(n_classes)[c]) for mask, c, w in group_rows(counted.label, counted.weight)]
         return scatter_rows(list(map_in_threads(score_group, groups)))  # One group keeps one core busy.
-    groups = [(counted.weight == w, np.full(n_classes, -w)) for w in np.unique(counted.weight)]
-    without = scatter_rows(list(map(score_group, groups)))
+    weights = np.unique(counted.weight)
+    without = scatter_rows([score_group((counted.weight == w, np.full(n_classes, -w))) for w in weights])
     every = score(encoding, posterior, counted.rows, len(counted.label), estimate)
     own = counted.label[:, None] == np.arange(n_classes)
     return np.where(own.reshape(own.shape + (1,) * (every.ndim - 2)), without, every)
@@ -182,7 +181,7 @@ def log_class_without(fitted: Fitted, counted: CountedRows) -> np.ndarray:
     (_, _, label, weight), count = counted, fitted.statistics.class_count
     posterior: Any = float64(posterior_for_removal)(fitted.prior.class_prior, LevelCounts(count[None]))
     log_class = np.empty((len(label), len(count)))
-    for c, w in label_weight_pairs(label, weight):
+    for mask, c, w in group_rows(label, weight):
         without = float64(posterior.update)(LevelCounts(-w * np.eye(len(count))[c][None]))
-        log_class[(label == c) & (weight == w)] = scoring.plug_in(without).log_theta[0]
+        log_class[mask] = scoring.plug_in(without).log_theta[0]
     return log_class

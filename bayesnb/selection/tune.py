@@ -20,7 +20,7 @@ from bayesnb.encoding import blocks
 from bayesnb.fitted import Classifier, Fitted, require_evidence, require_posterior
 from bayesnb.model import Estimate, NaiveBayes, Statistics, log_normalize
 from bayesnb.scoring import pad, pad_statistics
-from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, label_weight_pairs, require_average
+from bayesnb.selection.leave_one_out import PriorOf, choose_prior, counted_rows, group_rows, require_average
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -276,8 +276,8 @@ def _loo_objective(
     """Return the objective Σ w log p(y | x, the other rows)."""
     encoding, estimate = fitted.encoding, require_average(fitted.estimate)
     counted = counted_rows(fitted, X, y, sample_weight, "tune_alpha")
-    pairs = [(c, w) for c, w in label_weight_pairs(counted.label, counted.weight) if w > 0]
-    groups = [(counted.take((counted.label == c) & (counted.weight == w), encoding), c, w) for c, w in pairs]
+    masks = group_rows(counted.label, counted.weight)
+    groups = [(counted.take(mask, encoding), c, w) for mask, c, w in masks if w > 0]
     prior, statistics = pad(encoding, unit), pad_statistics(encoding, fitted.statistics)
     one_hot = np.eye(len(encoding.classes))
 

@@ -20,6 +20,7 @@ from bayesnb._util.precision import float64
 from bayesnb._util.rows import scatter_rows
 from bayesnb._util.warnings import warn
 from bayesnb.encoding import Encoding, Rows, blocks
+from bayesnb.encoding.row_blocks import pad_rows
 from bayesnb.families import Family
 from bayesnb.families.variates import Variates
 from bayesnb.fitted import Fitted
@@ -408,9 +409,7 @@ def score_labelled(
     n_parameters = sum(values[0].size for values in drawn.values())
     for piece, x, (labels,) in blocks(rows, len(label), label, cells=n_classes):
         n = piece.stop - piece.start
-        log_base = np.zeros(len(labels))
-        for r in rows:
-            log_base[:n] += r.log_base(piece.start, piece.stop)
+        log_base = pad_rows(np.zeros(n) + sum(r.log_base(piece.start, piece.stop) for r in rows), len(labels))
         chunk = max(1, min(n_draws, _LABELLED_CELLS // (n_classes * len(labels) + n_parameters)))
         for first in range(0, n_draws, chunk):
             # The last chunk overlaps the chunk before, so that all have one shape and one compilation.

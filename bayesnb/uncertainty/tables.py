@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -493,8 +493,13 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
     wanted = None if features is None else fitted.encoding.positions(features)
     classes = fitted.encoding.classes.array()
     parts = []
-    for columns, tables, last in _context_blocks(fitted):
-        network = columns.network
+    blocks = zip(fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True)
+    for columns, statistics, family in blocks:
+        if not hasattr(family, "last_probability"):
+            continue
+        network: Any = columns.network
+        # Tables have an axis for each parent: rows, and for each number of parents P(these are the last that matter).
+        tables, *last = map(network.tables, (statistics.count, *_last_probability(family)))
         for g, (child, *parents) in enumerate(network.nodes):
             column = network.base.index[child]
             if not parents or not tables[g].size or (wanted is not None and column not in wanted):
@@ -508,19 +513,16 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
                 probability = np.stack([table[g][first] for table in last]).reshape(len(last), len(classes), -1)
                 label, context = np.nonzero(rows > 0)
                 labels = [", ".join(map("{}={}".format, names, given)) for given in product(*values[:depth])]
-                parts.append(
-                    pd.DataFrame(
-                        {
-                            "class": classes[label],
-                            "feature": network.names[g],
-                            "parents": depth,
-                            "context": np.array(labels, object)[context],
-                            "rows": rows[label, context],
-                            "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
-                            "last": probability[depth][label, context],
-                        }
-                    )
-                )
+                values_of_contexts = {
+                    "class": classes[label],
+                    "feature": network.names[g],
+                    "parents": depth,
+                    "context": np.array(labels, object)[context],
+                    "rows": rows[label, context],
+                    "reached": np.clip(probability[depth:].sum(axis=0), 0.0, 1.0)[label, context],
+                    "last": probability[depth][label, context],
+                }
+                parts.append(pd.DataFrame(values_of_contexts))
     if not parts:
         raise ValueError(
             "context_table: there are no tables of contexts"
@@ -528,19 +530,6 @@ def context_table(nb: Classifier, features: Iterable[object] | None = None) -> p
         )
     table = pd.concat(parts, ignore_index=True)
     return table.sort_values(["feature", "class"], kind="stable", ignore_index=True)
-
-
-def _context_blocks(fitted: Fitted) -> Iterator[tuple[Any, list[np.ndarray], list[list[np.ndarray]]]]:
-    """Yield the columns of each block with context trees, and tables with an axis for each parent, for each column.
-
-    Tables are the rows counted, and for each number of parents the probability that they are the last that matter.
-    """
-    for columns, statistics, family in zip(
-        fitted.encoding.blocks, fitted.statistics.blocks, fitted.posterior.blocks, strict=True
-    ):
-        if hasattr(family, "last_probability"):
-            rows, *last = map(columns.network.tables, (statistics.count, *_last_probability(family)))
-            yield columns, rows, last
 
 
 @float64
